@@ -1,7 +1,6 @@
-// Clipping chooses the range of numbers whose mean is to be estimated. Wages have a long tail: those of 28,155 men in
-// 1988 reach from 50 to 18,777 dollars a week. A low bound cuts income off the mean; a high one makes more noise. One
-// man in ten is asked, at ε = 2, in which of three brackets his wage is, and nothing else ever. That is enough to
-// choose.
+// Clipping chooses the range of numbers whose mean is to be estimated, here wages. A low bound cuts
+// income off the mean; a high one adds noise. To choose, it is enough to ask one man in ten, at
+// ε = 2, only for the bracket of his wage.
 // Run it from the top of the repository: go run ./examples/clipping
 package main
 
@@ -40,24 +39,27 @@ func run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	rows, n := kit.NewTable(out), len(rest)
-	fmt.Fprintf(out, "\nBOUND   What is cut off the mean of the %d others, the noise at ε = 2, and the error of both together (root mean square,\n"+
-		"in dollars), as it really is and as the pilot has it guess.\n", n)
-	fmt.Fprintln(rows, kit.Left("bound")+"\tcut off\tnoise\terror\tguess: cut off\tnoise\terror\t")
+	n := len(rest)
+	fmt.Fprintf(out, "\nBOUND   What is cut off the mean of the %d others, the noise at ε = 2, and the error of both "+
+		"together (root mean square,\nin dollars), as it really is and as the pilot has it guess.\n", n)
+	rows := kit.HeadedTable(out, "bound\tcut off\tnoise\terror\tguess: cut off\tnoise\terror\t")
 	for _, b := range bounds() {
-		fmt.Fprintf(rows, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", kit.Left(fmt.Sprint(b)), cut(rest.clipped, b), noise(rest.clipped, n, b, 2),
-			totalError(rest.clipped, n, b, 2), cut(guess.clipped, b), noise(guess.clipped, n, b, 2), totalError(guess.clipped, n, b, 2))
+		fmt.Fprintf(rows, "%s\t", kit.Left(fmt.Sprint(b)))
+		for _, w := range []wages{rest.clipped, guess.clipped} {
+			fmt.Fprintf(rows, "%.1f\t%.1f\t%.1f\t", cut(w, b), noise(w, n, b, 2), totalError(w, n, b, 2))
+		}
+		fmt.Fprintln(rows)
 	}
 	rows.Flush()
-	_, err = fmt.Fprintf(out, "The pilot chooses a bound of %.0f dollars. The best is %.0f.\n", best(guess.clipped, n, 2), best(rest.clipped, n, 2))
+	_, err = fmt.Fprintf(out, "The pilot chooses a bound of %.0f dollars. The best is %.0f.\n",
+		best(guess.clipped, n, 2), best(rest.clipped, n, 2))
 	return err
 }
 
 // bracket is 0 for wages up to 500 dollars, 1 for those up to 1,000, and 2 above.
 func bracket(wage float64) int { return sort.SearchFloat64s([]float64{500, 1000}, wage) }
 
-// ask lets everybody in the pilot answer by randomized response, and guesses from the shares how the wages are
-// distributed.
+// ask estimates the distribution of wages from the pilot's randomized responses.
 func ask(out io.Writer, pilot list, epsilon privacy.Epsilon) (lognormal, error) {
 	sampler, counts := rrchain.NewSampler(), estimate.Counts{Epsilon: epsilon, ByValue: make([]int64, 3)}
 	for _, wage := range pilot {
@@ -73,15 +75,15 @@ func ask(out io.Writer, pilot list, epsilon privacy.Epsilon) (lognormal, error) 
 	}
 	low, middle := shares[0].Estimate, shares[1].Estimate
 	guess, err := fitLognormal(500, low, 1000, low+middle)
-	fmt.Fprintf(out, "PILOT   %d men tell roughly: %.1f %% earn up to 500 dollars, and %.1f %% up to 1,000. The logarithms of wages are about\n"+
-		"normal, so the median is some %.0f dollars, and the standard deviation of the logarithms %.2f.\n", len(pilot), 100*low, 100*(low+middle), math.Exp(guess.mu), guess.sigma)
+	fmt.Fprintf(out, "PILOT   %d men tell roughly: %.1f %% earn up to 500 dollars, and %.1f %% up to 1,000. "+
+		"The logarithms of wages are about\nnormal, so the median is some %.0f dollars, and the standard deviation of "+
+		"the logarithms %.2f.\n", len(pilot), 100*low, 100*(low+middle), math.Exp(guess.mu), guess.sigma)
 	return guess, err
 }
 
 func bounds() []float64 { return []float64{1000, 1500, 2000, 2500, 3000, 4000, 5000, 10000, 20000} }
 
-// wages is a distribution of wages, the real one or what is believed about it: the mean of the wages, and of their
-// squares, when those above a bound count as the bound.
+// wages is a distribution of wages: their mean and mean square, if those above bound count as it.
 type wages func(bound float64) (mean, square float64)
 
 // cut returns what a bound cuts off the mean.
@@ -91,9 +93,9 @@ func cut(w wages, bound float64) float64 {
 	return whole - mean
 }
 
-// noise returns the standard error of the mean of n wages x that are rounded to 0 or to a bound b, and answered for at
-// ε. With E = e^ε its square is (b²·E/(E−1)² + mean of x(b−x)) / n: the first term is that of randomized response, the
-// second of rounding.
+// noise returns the standard error of the mean of n wages x that are rounded to 0 or a bound b, and
+// reported at ε. With E = e^ε its square is (b²·E/(E−1)² + mean of x(b−x)) / n: the first term is
+// due to randomized response, the second to rounding.
 func noise(w wages, n int, bound, epsilon float64) float64 {
 	mean, square := w(bound)
 	e := math.Exp(epsilon)
@@ -107,7 +109,9 @@ func totalError(w wages, n int, b, epsilon float64) float64 {
 
 // best returns the bound with the smallest error.
 func best(w wages, n int, epsilon float64) float64 {
-	return slices.MinFunc(bounds(), func(a, b float64) int { return cmp.Compare(totalError(w, n, a, epsilon), totalError(w, n, b, epsilon)) })
+	return slices.MinFunc(bounds(), func(a, b float64) int {
+		return cmp.Compare(totalError(w, n, a, epsilon), totalError(w, n, b, epsilon))
+	})
 }
 
 // list is wages one by one, in dollars a week.
@@ -121,9 +125,8 @@ func (l list) clipped(bound float64) (mean, square float64) {
 	return mean, square
 }
 
-// lognormal is the distribution of wages whose logarithms are normal with mean mu and standard deviation sigma, as is
-// roughly true of wages (J. Aitchison and J. A. C. Brown, The Lognormal Distribution, 1957).
-type lognormal struct{ mu, sigma float64 }
+// lognormal has normal logarithms (Aitchison and Brown, The Lognormal Distribution, 1957).
+type lognormal struct{ mu, sigma float64 } // the mean and standard deviation of the logarithms
 
 // fitLognormal returns the distribution that has given shares of wages below two bounds.
 func fitLognormal(low, belowLow, high, belowHigh float64) (lognormal, error) {

@@ -1,9 +1,10 @@
-// Exactlyonce is a host with an SQL database of its own. No transaction spans that database and the ledger, and the host may
-// die between any two steps. Still it sells every order once: the id of the order is the key of what it asks the ledger.
+// Exactlyonce is a host with an SQL database of its own. No transaction spans that database and the
+// ledger, and the host may die between any two steps. Still it sells every order once: the id of an
+// order is the key of its request to the ledger.
 //
 //	go run ./examples/exactlyonce
 //
-// lets it live five times. Each life is a process of its own, says what it finds, and dies where the table says.
+// starts it five times. Each life is a process, prints what it finds, and dies as the table says.
 package main
 
 import (
@@ -15,20 +16,16 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-func main() {
-	if err := run(context.Background(), os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "exactlyonce:", err)
-		os.Exit(1)
-	}
-}
+func main() { kit.Exit(run(context.Background(), os.Args[1:])) }
 
-// run is one life of the host, if the arguments say where its files are and where it dies; else it starts it again and again.
+// run is one life of the host, if args name its folder and its death. Else it starts all lives.
 func run(ctx context.Context, args []string) error {
 	if len(args) == 2 {
 		return live(ctx, args[0], args[1])
@@ -56,7 +53,7 @@ func step(death, here string) {
 	}
 }
 
-// live is one life of the host: it brings every order to its end that is open, with the same key as any life before.
+// live is one life of the host: it sells every open order, with the same key as in any life before.
 func live(ctx context.Context, dir, death string) error {
 	db, err := openOrders(ctx, dir)
 	if err != nil {
@@ -73,7 +70,8 @@ func live(ctx context.Context, dir, death string) error {
 	}
 	for {
 		var id, buyer, epsilon string
-		err := db.QueryRowContext(ctx, `select id, buyer, epsilon from orders where state = 'open' order by id`).Scan(&id, &buyer, &epsilon)
+		row := db.QueryRowContext(ctx, `select id, buyer, epsilon from orders where state = 'open' order by id`)
+		err := row.Scan(&id, &buyer, &epsilon)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -83,7 +81,7 @@ func live(ctx context.Context, dir, death string) error {
 		}
 		step(death, "before sale "+id)
 		sale, err := l.Sell(ctx, ledger.SellRequest{
-			Key:   id, // whoever asks with it again gets the same sale: nothing is drawn, or charged, twice
+			Key:   id, // the same key gets the same sale: nothing is drawn, or charged, twice
 			Order: ledger.Order{Buyer: buyer, Question: "smoker", Epsilon: level, All: true},
 			Truth: func(_ context.Context, _ string, people []string) ([]string, error) {
 				return []string{"no", "no", "no"}[:len(people)], nil
@@ -102,18 +100,20 @@ func live(ctx context.Context, dir, death string) error {
 	}
 }
 
-// openOrders opens the host's database, which has three orders. What it has committed survives a power cut.
+// openOrders opens the host's database, which has three orders. Its commits survive a power cut.
 func openOrders(ctx context.Context, dir string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", filepath.Join(dir, "host.db")+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 	if err != nil {
 		return nil, err
 	}
-	_, err = db.ExecContext(ctx, `create table if not exists orders (id text primary key, buyer text, epsilon text, state text default 'open');
-		insert into orders (id, buyer, epsilon) values (1, 'acme', '0.5'), (2, 'zeta', '1'), (3, 'acme', '3') on conflict do nothing`)
+	_, err = db.ExecContext(ctx, `
+		create table if not exists orders (id text primary key, buyer text, epsilon text, state text default 'open');
+		insert into orders (id, buyer, epsilon) values (1, 'acme', '0.5'), (2, 'zeta', '1'), (3, 'acme', '3')
+			on conflict do nothing`)
 	return db, err
 }
 
-// openLedger makes the ledger if there is none, with three people who sell up to ε = 2. All of that may be said again.
+// openLedger opens a ledger with three people who sell up to ε = 2. It creates what is missing.
 func openLedger(ctx context.Context, dir string) (*ledger.Ledger, error) {
 	file := filepath.Join(dir, "ledger.db")
 	if err := ledger.Create(file, ledger.CreateOptions{Currency: "USD"}); err != nil && !errors.Is(err, os.ErrExist) {
@@ -127,23 +127,23 @@ func openLedger(ctx context.Context, dir string) (*ledger.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
-		return nil, err
-	}
-	_, err = l.Enroll(ctx, ledger.EnrollRequest{
-		Key: "enrol", Question: "smoker", Objects: []string{"ana", "eva", "leo"}, Policy: terms, Cap: privacy.MustEpsilon("2"),
+	defining := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}})
+	_, enrolling := l.Enroll(ctx, ledger.EnrollRequest{
+		Key: "enrol", Question: "smoker", Objects: []string{"ana", "eva", "leo"}, Policy: terms, Cap: terms.Limit(),
 	})
-	return l, err
+	return l, errors.Join(defining, enrolling)
 }
 
-// look says what a life finds.
+// look prints what a life finds.
 func look(ctx context.Context, db *sql.DB, l *ledger.Ledger, death string) error {
 	var noted string
-	if err := db.QueryRowContext(ctx, `select group_concat(id || ' ' || state, ', ' order by id) from orders`).Scan(&noted); err != nil {
+	row := db.QueryRowContext(ctx, `select group_concat(id || ' ' || state, ', ' order by id) from orders`)
+	if err := row.Scan(&noted); err != nil {
 		return err
 	}
 	ana, err := l.Object(ctx, "ana")
 	stats, other := l.Stats(ctx)
-	fmt.Printf("%-45s| sales: %d, paid: %3d¢, each spent ε = %-4s| %s\n", noted, stats.Sales, stats.Revenue, ana.Spent, death)
+	fmt.Printf("%-45s| sales: %d, paid: %3d¢, each spent ε = %-4s| %s\n",
+		noted, stats.Sales, stats.Revenue, ana.Spent, death)
 	return errors.Join(err, other)
 }

@@ -1,8 +1,9 @@
-// Failover is a host that outlives its machine: its orders and the journal of its ledger are in one PostgreSQL database, and when it hangs, another
-// host takes over. Still every order is sold once: its id is the key of what is asked of the ledger. Both hosts live in this process, so that they can
-// hand each other the keys of the journal without a network.
+// Failover is a host that outlives its machine: its orders and the journal of its ledger are in one
+// PostgreSQL database, and when it hangs, another host takes over. Still every order is sold once:
+// its id is the key of the request. Both hosts are in one process, so that they share the keys of
+// the journal without a network. Without an argument, the environment names the database (PGHOST).
 //
-//	go run ./examples/failover "host=/run/postgresql dbname=postgres"  # without it, the environment says which database (PGHOST)
+//	go run ./examples/failover "host=/run/postgresql dbname=postgres"
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
@@ -22,12 +24,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func main() {
-	if err := run(context.Background(), append(os.Args, "")[1], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "failover:", err)
-		os.Exit(1)
-	}
-}
+func main() { kit.Exit(run(context.Background(), append(os.Args, "")[1], os.Stdout)) }
 
 // host has orders in the database, and a ledger that it serves or follows.
 type host struct {
@@ -39,8 +36,8 @@ type host struct {
 }
 
 // run plays what happens to two hosts.
-func run(ctx context.Context, database string, out io.Writer) error {
-	orders, connecting := pgx.Connect(ctx, database)
+func run(ctx context.Context, dsn string, out io.Writer) error {
+	orders, connecting := pgx.Connect(ctx, dsn)
 	dir, err := os.MkdirTemp("", "failover")
 	if err := errors.Join(connecting, err); err != nil {
 		return err
@@ -56,7 +53,7 @@ func run(ctx context.Context, database string, out io.Writer) error {
 		defer hosts[i].keys.Close()
 	}
 	a, b := hosts[0], hosts[1]
-	if err := errors.Join(prepare(ctx, database, a, b), a.open(database, b, true), b.open(database, a, true)); err != nil {
+	if err := errors.Join(prepare(ctx, dsn, a, b), a.open(dsn, b, true), b.open(dsn, a, true)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "HOST | %-46s| %-41s| %s\n", "FINDS IN THE DATABASE", "AND IN ITS LEDGER", "AND")
@@ -66,7 +63,7 @@ func run(ctx context.Context, database string, out io.Writer) error {
 			err = h.sell(ctx, until)
 		}
 		if err == nil && i > 0 { // who hung wakes up, and knows nothing of what has happened
-			err = errors.Join(former.sell(ctx, "wakes up"), former.ledger.Close(), former.open(database, h, true))
+			err = errors.Join(former.sell(ctx, "wakes up"), former.ledger.Close(), former.open(dsn, h, true))
 		}
 		if err != nil {
 			return err
@@ -75,36 +72,39 @@ func run(ctx context.Context, database string, out io.Writer) error {
 	return errors.Join(a.look(ctx, "ends"), a.ledger.Close(), b.ledger.Close())
 }
 
-// prepare makes four orders, and a ledger with three people who sell up to ε = 2, of which the other host gets a copy.
-func prepare(ctx context.Context, database string, a, b *host) error {
+// prepare creates four orders, a ledger with three people who sell up to ε = 2, and a copy for b.
+func prepare(ctx context.Context, dsn string, a, b *host) error {
 	_, err := a.orders.Exec(ctx, `drop schema if exists failover cascade; create schema failover;
 		create table failover.orders (id text primary key, buyer text, epsilon text, state text default 'open');
 		insert into failover.orders values (1, 'acme', '0.5'), (2, 'zeta', '1'), (3, 'acme', '3'), (4, 'acme', '1')`)
 	terms, wrong := policy.Parse([]byte(`{"kind": "market", "max": "2", "price": [["2", 200]]}`))
 	creating := ledger.Create(a.file, ledger.CreateOptions{Currency: "USD"})
-	if err := errors.Join(err, wrong, creating, a.open(database, b, false)); err != nil {
+	if err := errors.Join(err, wrong, creating, a.open(dsn, b, false)); err != nil {
 		return err
 	}
 	l := a.ledger
 	defining := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}})
-	_, enrolling := l.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: "smoker", Objects: []string{"ana", "eva", "leo"}, Policy: terms, Cap: privacy.MustEpsilon("2")})
+	_, enrolling := l.Enroll(ctx, ledger.EnrollRequest{
+		Key: "enrol", Question: "smoker", Objects: []string{"ana", "eva", "leo"}, Policy: terms, Cap: terms.Limit(),
+	})
 	_, copying := l.Backup(ctx, b.file, nil)
 	return errors.Join(defining, enrolling, copying, l.Close())
 }
 
 // open opens the ledger, as a standby to get what the other host commits, or to make its journal.
-func (h *host) open(database string, other *host, standby bool) (err error) {
+func (h *host) open(dsn string, other *host, standby bool) (err error) {
 	h.ledger, err = ledger.Open(h.file, ledger.Options{Standby: standby, Journal: pgjournal.For(pgjournal.Options{
-		Database: database, Schema: "failover", Host: h.name, Keys: h.keys, Others: []keyholder.Holder{other.keys},
+		Database: dsn, Schema: "failover", Host: h.name, Keys: h.keys, Others: []keyholder.Holder{other.keys},
 	})})
 	return err
 }
 
 type order struct{ ID, Buyer, Epsilon string }
 
-// sell brings every order to its end that is open, until something happens: then the host does nothing any more, and closes nothing.
+// sell sells every open order, until something happens: then the host stops, and closes nothing.
 func (h *host) sell(ctx context.Context, until string) error {
-	rows, _ := h.orders.Query(ctx, `select id, buyer, epsilon from failover.orders where state = 'open' order by id`) // its error comes with the rows
+	query := `select id, buyer, epsilon from failover.orders where state = 'open' order by id`
+	rows, _ := h.orders.Query(ctx, query) // CollectRows returns its error
 	open, err := pgx.CollectRows(rows, pgx.RowToStructByPos[order])
 	if err := errors.Join(err, h.look(ctx, until)); err != nil {
 		return err
@@ -137,13 +137,14 @@ func (h *host) sell(ctx context.Context, until string) error {
 	return nil
 }
 
-// look says what a host finds.
+// look prints what a host finds.
 func (h *host) look(ctx context.Context, and string) error {
 	var noted string
 	row := h.orders.QueryRow(ctx, `select string_agg(id || ' ' || state, ', ' order by id) from failover.orders`)
 	stats, err := h.ledger.Stats(ctx)
 	ana, unknown := h.ledger.Object(ctx, "ana")
 	err = errors.Join(row.Scan(&noted), err, unknown)
-	fmt.Fprintf(h.out, "%s    | %-46s| sales: %d, paid: %3d¢, each spent ε = %-4s| %s\n", h.name, noted, stats.Sales, stats.Revenue, ana.Spent, and)
+	fmt.Fprintf(h.out, "%s    | %-46s| sales: %d, paid: %3d¢, each spent ε = %-4s| %s\n",
+		h.name, noted, stats.Sales, stats.Revenue, ana.Spent, and)
 	return err
 }

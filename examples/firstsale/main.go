@@ -1,5 +1,5 @@
-// Firstsale sells the answers of three people: to a buyer who comes back for more, and to a second one who gets what is
-// there already. The first buyer keeps a receipt, and anybody can check it without the ledger.
+// Firstsale sells the answers of three people: to a buyer who comes back for more, and to a second
+// one, for whom the truth is not needed. A receipt can be verified without the ledger.
 //
 //	go run ./examples/firstsale
 package main
@@ -62,10 +62,11 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	return prove(ctx, out, l, public)
 }
 
-// enrol lets people offer their answers, each on terms of their own. Prices are in cents. The key names nobody: keys
-// outlive whom they are about.
+// enrol lets people offer their answers, each on terms of their own. Prices are in cents. The key
+// has no person's name in it: a key is kept even if the person is deleted.
 func enrol(ctx context.Context, l *ledger.Ledger) error {
-	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
+	smoker := ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}
+	if err := l.DefineQuestion(ctx, "define", smoker); err != nil {
 		return err
 	}
 	people, terms := []string{"ana", "eva", "leo"}, map[string]policy.Policy{}
@@ -124,14 +125,14 @@ func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, buyer, at string
 	return nil
 }
 
-// prove shows what a seller has, and gives the buyer a receipt. Whoever has the
-// log key can check that, without the ledger.
+// prove prints what a seller has, and verifies a buyer's receipt with the log key alone.
 func prove(ctx context.Context, out io.Writer, l *ledger.Ledger, logKey string) error {
 	ana, err := l.Object(ctx, "ana")
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "ana has earned %s, and spent ε = %s: the largest that was sold of her, and not the sum.\n", money(ana.Earned), ana.Spent)
+	fmt.Fprintf(out, "ana has earned %s, and spent ε = %s: the largest that was sold of her, and not the sum.\n",
+		money(ana.Earned), ana.Spent)
 	receipt, err := l.Receipt(ctx, 1)
 	if err != nil {
 		return err

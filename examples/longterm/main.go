@@ -1,7 +1,7 @@
-// Longterm asks the same clients again and again. RAPPOR as published keeps a noisy filter for each client, and blurs
-// it anew for each report: the reports never cost more than the filter, and never tell more. A chain is raised instead:
-// its next report is drawn from the last one and the truth. Both cost the same ε here. How many more clients does
-// RAPPOR need to know as much?
+// Longterm asks the same clients again and again. RAPPOR as published keeps a noisy filter for each
+// client, and adds noise to it again for each report: together they cost no more than the filter. A
+// chain is raised instead: its next report is drawn from the last one and the truth. Both cost the
+// same ε here. How many more clients does RAPPOR need for the same precision?
 //
 //	go run ./examples/longterm
 package main
@@ -22,10 +22,10 @@ func main() { kit.Exit(run(os.Stdout)) }
 func run(out io.Writer) error {
 	params := rappor.Params{Cohorts: 64, Bits: 128, Hashes: 1}
 	noise := rappor.Noise{F: 0.5, P: 0.75, Q: 0.25}
-	fmt.Fprintf(out, "RAPPOR (f = %v, p = %v, q = %v) beside chains that are raised to the same ε in all: the variance of the estimated\n"+
-		"frequency of a bit, times the number of clients (Pan 2024, Eq. (68), (67)).\n", noise.F, noise.P, noise.Q)
-	rows := kit.NewTable(out)
-	fmt.Fprintln(rows, kit.Left("reports")+"\tε in all\tRAPPOR\tchains\tRAPPOR needs\t")
+	fmt.Fprintf(out, "RAPPOR (f = %v, p = %v, q = %v) beside chains that are raised to the same ε in all: "+
+		"the variance of the estimated\nfrequency of a bit, times the number of clients (Pan 2024, Eq. (68), (67)).\n",
+		noise.F, noise.P, noise.Q)
+	rows := kit.HeadedTable(out, "reports\tε in all\tRAPPOR\tchains\tRAPPOR needs\t")
 	for _, reports := range []int{1, 2, 4, 8, 16} {
 		loss, err := noise.Loss(params, reports)
 		if err != nil {

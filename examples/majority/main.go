@@ -1,8 +1,6 @@
-// Majority asks questions about many people at once: which intention is the commonest, and has one of them a majority?
-// The survey before the Chilean plebiscite of 1988 answers through a ledger, region by region and at three ε. The
-// farther the votes are from deciding otherwise, the surer is the answer, and how many people there are does not
-// matter.
-//
+// Majority asks questions about many people at once, in the survey before the Chilean plebiscite of
+// 1988: which intention is the commonest, by region and at three ε, and does one have a majority?
+// The more votes must change before the answer does, the surer it is, in a region of any size.
 // Run it from the top of the repository: go run ./examples/majority
 package main
 
@@ -34,7 +32,7 @@ func main() {
 	kit.Exit(err)
 }
 
-// run lets everybody take part, and asks.
+// run enrols all people, and asks.
 func run(ctx context.Context, out io.Writer, file string) (err error) {
 	chile, err := kit.ReadSurvey("testdata/chile_plebiscite_1988.csv")
 	if err != nil {
@@ -52,7 +50,8 @@ func run(ctx context.Context, out io.Writer, file string) (err error) {
 		return err
 	}
 	budget := privacy.MustEpsilon("2.55") // for the winners of the own region and of all, 1.25 each, and a majority
-	if _, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "enroll", Question: question, Objects: chile.People, Cap: budget}); err != nil {
+	r := ledger.EnrollRequest{Key: "enroll", Question: question, Objects: chile.People, Cap: budget}
+	if _, err = l.Enroll(ctx, r); err != nil {
 		return err
 	}
 	if err := printWinners(ctx, out, l, chile); err != nil {
@@ -61,16 +60,18 @@ func run(ctx context.Context, out io.Writer, file string) (err error) {
 	return printPrivacy(ctx, out, l, chile)
 }
 
-// ask asks the people of a region, or of all if it is "". The ledger counts their votes, and charges each of them ε.
-func ask(ctx context.Context, l *ledger.Ledger, chile kit.Survey, key, query, level, region string) (ledger.AnswerResult, error) {
+// ask asks the people of a region, or all if it is "". The ledger charges each of them ε.
+func ask(
+	ctx context.Context, l *ledger.Ledger, chile kit.Survey, key, query, level, region string,
+) (ledger.AnswerResult, error) {
 	return l.Answer(ctx, ledger.AnswerRequest{
 		Key: key, Question: question, Query: query, Epsilon: privacy.MustEpsilon(level),
 		Objects: chile.Members(region), Truth: chile.Truth,
 	})
 }
 
-// reveal computes from the real votes what a ledger never shows: the true answer, how many votes must change before it
-// does, and the probability that it is given.
+// reveal computes from the real votes what a ledger never shows: the true answer, how many votes
+// must change before it does, and the probability that it is given.
 func reveal(chile kit.Survey, level, region string) (truth string, changes int64, sure float64, err error) {
 	query, err := mechanism.ParseQuery("winner", kit.Votes())
 	if err != nil {
@@ -94,10 +95,11 @@ func reveal(chile kit.Survey, level, region string) (truth string, changes int64
 
 // printWinners prints the answers beside the truth.
 func printWinners(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey) error {
-	fmt.Fprintln(out, "WINNER   Which intention is the commonest? The answers at three ε; a wrong one has an ✗. \"Changes\" is how many votes")
-	fmt.Fprintln(out, "must change before the answer does, and \"sure\" how probable it was to be true. A ledger shows neither.")
-	rows := kit.NewTable(out)
-	fmt.Fprintln(rows, kit.Left("region")+"\tpeople\tcommonest\tchanges\tε = "+strings.ReplaceAll(levels, " ", "\tsure\tε = ")+"\tsure\t")
+	fmt.Fprintln(out, "WINNER   Which intention is the commonest? The answers at three ε; a wrong one has an ✗. "+
+		"\"Changes\" is how many votes\nmust change before the answer does, and \"sure\" how probable it was "+
+		"to be true. A ledger shows neither.")
+	answers := "ε = " + strings.ReplaceAll(levels, " ", "\tsure\tε = ") + "\tsure\t"
+	rows := kit.HeadedTable(out, "region\tpeople\tcommonest\tchanges\t"+answers)
 	for _, region := range append(chile.Regions(), "") {
 		fmt.Fprintf(rows, "%s\t%d\t", kit.Left(cmp.Or(kit.RegionName(region), "ALL REGIONS")), chile.Size(region))
 		for i, level := range strings.Fields(levels) {
@@ -120,7 +122,7 @@ func printWinners(ctx context.Context, out io.Writer, l *ledger.Ledger, chile ki
 	return rows.Flush()
 }
 
-// printPrivacy asks for a majority, asks a question again, and prints what all of that cost each person.
+// printPrivacy asks for a majority, asks a question again, and prints what each person has spent.
 func printPrivacy(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey) error {
 	most, err := ask(ctx, l, chile, "majority", "majority:Y", "0.05", "")
 	if err != nil {
@@ -131,9 +133,11 @@ func printPrivacy(ctx context.Context, out io.Writer, l *ledger.Ledger, chile ki
 		return err
 	}
 	person, err := l.Object(ctx, chile.People[0])
-	fmt.Fprintf(out, "\nMAJORITY   Do more than half of all people intend to vote for Pinochet? At ε = %s the answer is %q.\n", most.Epsilon, most.Answer)
-	fmt.Fprintf(out, "\nPRIVACY   Answers about many people add up, and charge all of them: each has spent ε = %s. Asked again at\n"+
-		"ε = %s, all people say %q, as before, and that costs ε = %s.\n", person.Spent, again.Epsilon, word(again.Answer), again.Charged)
+	fmt.Fprintf(out, "\nMAJORITY   Do more than half of all people intend to vote for Pinochet? "+
+		"At ε = %s the answer is %q.\n", most.Epsilon, most.Answer)
+	fmt.Fprintf(out, "\nPRIVACY   Answers about many people add up, and charge all of them: each has spent ε = %s. "+
+		"Asked again at\nε = %s, all people say %q, as before, and that costs ε = %s.\n",
+		person.Spent, again.Epsilon, word(again.Answer), again.Charged)
 	return err
 }
 

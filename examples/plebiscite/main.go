@@ -32,7 +32,7 @@ func main() {
 	kit.Exit(err)
 }
 
-// run sells the answers in a new ledger, and looks whether they are all there when it is opened again.
+// run sells the answers in a new ledger, and checks that it has all of them when opened again.
 func run(out io.Writer, file string, options ledger.Options) error {
 	chile, err := kit.ReadSurvey("testdata/chile_plebiscite_1988.csv")
 	if err != nil {
@@ -41,11 +41,11 @@ func run(out io.Writer, file string, options ledger.Options) error {
 	if err := ledger.Create(file, ledger.CreateOptions{}); err != nil {
 		return err
 	}
-	sold, err := opened(file, options, func(l *ledger.Ledger) error { return sell(context.Background(), out, l, chile) })
+	sold, err := use(file, options, func(l *ledger.Ledger) error { return sell(context.Background(), out, l, chile) })
 	if err != nil {
 		return err
 	}
-	again, err := opened(file, options, func(*ledger.Ledger) error { return nil })
+	again, err := use(file, options, func(*ledger.Ledger) error { return nil })
 	if err != nil || !slices.Equal(sold, again) {
 		return fmt.Errorf("%d answers were sold, and there are %d others now: %w", len(sold), len(again), err)
 	}
@@ -54,14 +54,13 @@ func run(out io.Writer, file string, options ledger.Options) error {
 	return err
 }
 
-// opened opens the ledger, uses it, and reads all recorded answers before it closes it. That is free, and needs no
-// truth.
-func opened(file string, options ledger.Options, use func(*ledger.Ledger) error) (answers []ledger.Response, err error) {
+// use opens the ledger, calls do, and reads all recorded answers, which is free and needs no truth.
+func use(file string, options ledger.Options, do func(*ledger.Ledger) error) (answers []ledger.Response, err error) {
 	l, err := ledger.Open(file, options)
 	if err != nil {
 		return nil, err
 	}
-	err = use(l)
+	err = do(l)
 	for _, level := range strings.Fields(levels) {
 		for answer, failed := range l.Responses(context.Background(), question, privacy.MustEpsilon(level)) {
 			answers, err = append(answers, answer), errors.Join(err, failed)
@@ -70,7 +69,7 @@ func opened(file string, options ledger.Options, use func(*ledger.Ledger) error)
 	return answers, errors.Join(err, l.Close())
 }
 
-// sell enrols everybody, carries out four sales, and prints what came of them.
+// sell enrols all people, executes four sales, and prints the results.
 func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey) error {
 	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: kit.Votes()}); err != nil {
 		return err
@@ -82,19 +81,19 @@ func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d people enrolled, each with a budget of ε = %s; %d more did not answer the survey.\n", enrolled.Enrolled, budget, chile.Silent)
-	fmt.Fprintln(out, "\nSALES   A first answer and a raise are drawn from the truth. Below a person's current ε nothing is.")
-	rows := kit.NewTable(out)
-	fmt.Fprintln(rows, kit.Left("buyer")+"\tε\tdrawn from the truth\tderived without it\teach person's budget pays\t")
+	fmt.Fprintf(out, "%d people enrolled, each with a budget of ε = %s; %d more did not answer the survey.\n",
+		enrolled.Enrolled, budget, chile.Silent)
+	fmt.Fprintln(out, "\nSALES   A first answer and a raise are drawn from the truth. "+
+		"Below a person's current ε nothing is.")
+	rows := kit.HeadedTable(out, "buyer\tε\tdrawn from the truth\tderived without it\teach person's budget pays\t")
 	var spent, anew privacy.Epsilon
 	for i, sale := range [][2]string{{"Ana", "0.5"}, {"Ana", "1"}, {"Ana", "2"}, {"Ben", "0.7"}} {
 		level := privacy.MustEpsilon(sale[1])
-		done, err := l.Raise(ctx, ledger.RaiseRequest{Key: fmt.Sprint("order ", i+1), Question: question, Epsilon: level, All: true, Truth: chile.Truth})
-		if err != nil {
-			return err
-		}
+		done, failed := l.Raise(ctx, ledger.RaiseRequest{
+			Key: fmt.Sprint("order ", i+1), Question: question, Epsilon: level, All: true, Truth: chile.Truth,
+		})
 		one, err := l.Object(ctx, chile.People[0]) // all are alike
-		if err != nil {
+		if err := errors.Join(failed, err); err != nil {
 			return err
 		}
 		cost, _ := one.Spent.Sub(spent) // which only grows
@@ -113,35 +112,37 @@ func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey
 	return rows.Flush()
 }
 
-// printEstimates prints the share of each vote, and that of "no" in each region, beside the real ones.
+// printEstimates prints the share of each vote, and of "no" in each region, beside the real shares.
 func printEstimates(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey) (err error) {
 	columns := "\treal share\tat ε = " + strings.ReplaceAll(levels, " ", "\tat ε = ") + "\t"
 	fmt.Fprintln(out, "\nESTIMATES   The buyer's estimate of each share, with its 95 % interval, beside the real one.")
-	rows := kit.NewTable(out)
-	fmt.Fprintln(rows, kit.Left("vote")+columns)
-	for v, vote := range kit.Votes() {
-		fmt.Fprintf(rows, "%s\t%.1f %%\t", kit.Left(kit.VoteName(vote)), 100*chile.Share(vote, ""))
-		err = errors.Join(err, printRow(ctx, rows, l, v, nil))
+	rows := kit.HeadedTable(out, "vote"+columns)
+	for _, vote := range kit.Votes() {
+		fmt.Fprintf(rows, "%s\t", kit.Left(kit.VoteName(vote)))
+		err = errors.Join(err, printShares(ctx, rows, l, chile, vote, ""))
 	}
 	rows.Flush()
-	fmt.Fprintln(out, "\nBY REGION   The share of \"no\". Fewer people make wider intervals; a higher ε makes narrower ones.")
-	rows = kit.NewTable(out)
-	fmt.Fprintln(rows, kit.Left("region")+"\tpeople"+columns)
+	fmt.Fprintln(out, "\nBY REGION   The share of \"no\". Fewer people make wider intervals; "+
+		"a higher ε makes narrower ones.")
+	rows = kit.HeadedTable(out, "region\tpeople"+columns)
 	for _, region := range chile.Regions() {
-		fmt.Fprintf(rows, "%s\t%d\t%.1f %%\t", kit.Left(kit.RegionName(region)), chile.Size(region), 100*chile.Share("N", region))
-		err = errors.Join(err, printRow(ctx, rows, l, 0, func(person string) bool { return chile.Region[person] == region }))
+		fmt.Fprintf(rows, "%s\t%d\t", kit.Left(kit.RegionName(region)), chile.Size(region))
+		err = errors.Join(err, printShares(ctx, rows, l, chile, "N", region))
 	}
 	return errors.Join(err, rows.Flush())
 }
 
-// printRow ends a row with the estimates of a vote's share at each level, among those who are included.
-func printRow(ctx context.Context, rows io.Writer, l *ledger.Ledger, vote int, include func(person string) bool) error {
+// printShares ends a row with a vote's real share in a region, or in all, and the estimates of it.
+func printShares(ctx context.Context, rows io.Writer, l *ledger.Ledger, chile kit.Survey, vote, region string) error {
+	fmt.Fprintf(rows, "%.1f %%\t", 100*chile.Share(vote, region))
+	include := func(person string) bool { return region == "" || chile.Region[person] == region }
 	for _, level := range strings.Fields(levels) {
-		estimate, err := l.Estimate(ctx, ledger.EstimateRequest{Question: question, Epsilon: privacy.MustEpsilon(level), Include: include})
+		r := ledger.EstimateRequest{Question: question, Epsilon: privacy.MustEpsilon(level), Include: include}
+		estimate, err := l.Estimate(ctx, r)
 		if err != nil {
 			return err
 		}
-		share := estimate.Values[vote]
+		share := estimate.Values[slices.Index(kit.Votes(), vote)]
 		fmt.Fprintf(rows, "%.1f ± %.1f %%\t", 100*share.Estimate, 100*(share.High-share.Low)/2)
 	}
 	fmt.Fprintln(rows)

@@ -1,6 +1,6 @@
-// Rappor finds out which first names are common without learning anybody's. 100,000 births of 2016 in the
-// United States are clients: each reports the Bloom filter of its name at ε = 1, raised to 2, 4 and 8. After
-// each step a server estimates how common the names of a public list are.
+// Rappor finds out which first names are common without learning the name of any child. Clients are
+// 100,000 births of 2016 in the United States: each reports the Bloom filter of its name at ε = 1,
+// raised to 2, 4 and 8. After each step a server estimates the shares of the names in a list.
 //
 // Run it from the top of the repository: go run ./examples/rappor
 package main
@@ -20,8 +20,8 @@ import (
 
 func main() { kit.Exit(run(os.Stdout, 100_000, 500)) }
 
-// run lets every client report at each level, and prints what the server finds. So many of the commonest names are
-// candidates, beside some that are made up.
+// run lets every client report at each level, and prints what the server finds. The candidates are
+// the commonest names, as many as listed says, and some that are made up.
 func run(out io.Writer, births, listed int) error {
 	all, err := kit.ReadNames("testdata/us_baby_names_2016.csv")
 	if err != nil {
@@ -37,18 +37,21 @@ func run(out io.Writer, births, listed int) error {
 	for _, name := range all[:listed] {
 		candidates = append(candidates, name.Name)
 	}
-	levels := []privacy.Epsilon{privacy.MustEpsilon("1"), privacy.MustEpsilon("2"), privacy.MustEpsilon("4"), privacy.MustEpsilon("8")}
+	var levels []privacy.Epsilon
 	var found []rappor.Decoding
-	for _, level := range levels {
+	for _, text := range []string{"1", "2", "4", "8"} {
+		level := privacy.MustEpsilon(text)
 		decoding, err := report(params, clients, level, candidates)
 		if err != nil {
 			return err
 		}
+		levels = append(levels, level)
 		found = append(found, decoding)
 	}
-	fmt.Fprintf(out, "%d births of 2016 in the United States, drawn from %d. Each has a secret: the child's first name. It sets %d of %d bits,\n"+
-		"by a public hash for each of %d groups of clients. A client reports all bits, each with noise. A raise draws the next report\n"+
-		"from the last one and the name, so that all reports together cost the largest ε.\n",
+	fmt.Fprintf(out, "%d births of 2016 in the United States, drawn from %d. Each has a secret: the child's first "+
+		"name. It sets %d of %d bits,\nby a public hash for each of %d groups of clients. A client reports all bits, "+
+		"each with noise. A raise draws the next report\nfrom the last one and the name, so that all reports "+
+		"together cost the largest ε.\n",
 		births, kit.Births(all), params.Hashes, params.Bits, params.Cohorts)
 	truth := kit.NameShares(people)
 	if err := printNames(out, levels, found, truth); err != nil {
@@ -72,7 +75,9 @@ func newClients(params rappor.Params, people []string) ([]*rappor.Client, error)
 }
 
 // report has all clients report at a level, counts, and estimates how common the candidates are.
-func report(params rappor.Params, clients []*rappor.Client, level privacy.Epsilon, candidates []string) (none rappor.Decoding, err error) {
+func report(
+	params rappor.Params, clients []*rappor.Client, level privacy.Epsilon, candidates []string,
+) (none rappor.Decoding, err error) {
 	tally, err := rappor.NewTally(params, level)
 	if err != nil {
 		return none, err
@@ -92,8 +97,9 @@ func report(params rappor.Params, clients []*rappor.Client, level privacy.Epsilo
 
 // printNames prints the names that the last reports make the commonest.
 func printNames(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding, truth map[string]float64) error {
-	fmt.Fprintf(out, "\nNAMES   The commonest of %d candidates, as the server estimates them, with 95 %% intervals. * marks what\n"+
-		"is found: at each ε, the chance that any candidate has a false mark is at most 5 %%.\n", len(found[0].Shares))
+	fmt.Fprintf(out, "\nNAMES   The commonest of %d candidates, as the server estimates them, with 95 %% intervals. "+
+		"* marks what\nis found: at each ε, the chance that any candidate has a false mark is at most 5 %%.\n",
+		len(found[0].Shares))
 	rows := kit.NewTable(out)
 	fmt.Fprint(rows, kit.Left("name")+"\treal share\t")
 	for _, level := range levels {
@@ -113,10 +119,10 @@ func printNames(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding
 
 // printFound holds what was found against the truth.
 func printFound(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding, truth map[string]float64) error {
-	fmt.Fprintf(out, "\nFOUND   Names with a mark; %d candidates are made up, to see whether any of them gets one. The error of all\n"+
-		"estimates is their root mean square distance from the truth, beside what the server states without it.\n", len(kit.InventedNames()))
-	rows := kit.NewTable(out)
-	fmt.Fprintln(rows, kit.Left("report at")+"\tnames found\tmade up\tintervals that hold the truth\terror\tstated\t")
+	fmt.Fprintf(out, "\nFOUND   Names with a mark; %d candidates are made up, to see whether any of them gets one. "+
+		"The error of all\nestimates is their root mean square distance from the truth, beside what the server "+
+		"states without it.\n", len(kit.InventedNames()))
+	rows := kit.HeadedTable(out, "report at\tnames found\tmade up\tintervals that hold the truth\terror\tstated\t")
 	for i, d := range found {
 		marked, madeUp, hold, square, stated := 0, 0, 0, 0.0, 0.0
 		for _, share := range d.Shares {
@@ -134,7 +140,8 @@ func printFound(out io.Writer, levels []privacy.Epsilon, found []rappor.Decoding
 			stated += share.StdErr * share.StdErr
 		}
 		n := float64(len(d.Shares))
-		fmt.Fprintf(rows, "%s\t%d\t%d\t%.1f %%\t%.3f %%\t%.3f %%\t\n", kit.Left("ε = "+levels[i].String()), marked, madeUp,
+		fmt.Fprintf(rows, "%s\t%d\t%d\t", kit.Left("ε = "+levels[i].String()), marked, madeUp)
+		fmt.Fprintf(rows, "%.1f %%\t%.3f %%\t%.3f %%\t\n",
 			100*float64(hold)/n, 100*math.Sqrt(square/n), 100*math.Sqrt(stated/n))
 	}
 	return rows.Flush()

@@ -1,10 +1,11 @@
-// Served sells through a ledger that another program serves. The host is a command, in any language, and the server is
-// killed again and again while the host waits for an answer. Still every order is sold once, and no event is missed.
+// Served sells through a ledger that another program serves. The host is a command in any language.
+// The server is killed again and again while the host waits for an answer. Still every order is
+// sold once, and no event is missed.
 //
 //	go run ./examples/served python3 examples/served/python/host.py
 //
-// The host gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a folder with a shop.json. There it leaves
-// events.ndjson and receipt.json.
+// The host gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a folder with a shop.json. It
+// leaves events.ndjson and receipt.json there.
 package main
 
 import (

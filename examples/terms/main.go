@@ -1,6 +1,6 @@
-// Terms shows on which terms people can sell one and the same answer: at once or little by little, to everybody or not,
-// for a price that grows with ε. A policy is a line of JSON. It says, at any time, up to which ε the answer may be
-// sold.
+// Terms shows on which terms people can sell the same answer: at once or little by little, to all
+// buyers or not, for a price that grows with ε. A policy is a line of JSON. It sets, for any time,
+// the largest ε at which the answer may be sold.
 //
 //	go run ./examples/terms
 package main
@@ -19,21 +19,26 @@ import (
 
 func main() { kit.Exit(run(os.Stdout)) }
 
-// seller is somebody with a policy. DAY n in it stands for the midnight before a day of the month. Prices are in cents.
+// seller is a person with a policy. In it, DAY n is the midnight before a day of the month, and
+// prices are in cents.
 type seller struct{ name, words, policy string }
 
 func sellers() []seller {
 	return []seller{
-		{"open", "up to ε = 2, at once", `{"kind": "market", "max": "2", "price": [["0.5", 40], ["1", 70], ["2", 120]]}`},
-		{"thrifty", "ε = 0.5 or 1 only, never below 45¢", `{"kind": "market", "max": "1", "price": [["0.5", 30], ["1", 60]], "stride": "0.5", "floor": 45}`},
+		{"open", "up to ε = 2, at once",
+			`{"kind": "market", "max": "2", "price": [["0.5", 40], ["1", 70], ["2", 120]]}`},
+		{"thrifty", "ε = 0.5 or 1 only, never below 45¢",
+			`{"kind": "market", "max": "1", "price": [["0.5", 30], ["1", 60]], "stride": "0.5", "floor": 45}`},
 		{"patient", "0.5 more every ten days", `{"kind": "min", "of": [
 			{"kind": "linear", "from": "0", "to": "1.5", "start": "DAY 1", "end": "DAY 31", "stride": "0.5"},
 			{"kind": "market", "max": "1.5", "price": [["1.5", 90]]}]}`},
 		{"one by one", "each buyer unlocks 0.5 more", `{"kind": "min", "of": [
 			{"kind": "unlock", "total": "2", "orders": 4}, {"kind": "market", "max": "2", "price": [["2", 200]]}]}`},
-		{"wary", "up to ε = 1, but never to Cobalt", `{"kind": "market", "max": "1", "price": [["1", 80]], "barred": ["Cobalt"]}`},
+		{"wary", "up to ε = 1, but never to Cobalt",
+			`{"kind": "market", "max": "1", "price": [["1", 80]], "barred": ["Cobalt"]}`},
 		{"later more", "ε = 0.5, and 1 from day 15", `{"kind": "min", "of": [
-			{"kind": "steps", "steps": [["DAY 1", "0.5"], ["DAY 15", "1"]]}, {"kind": "market", "max": "1", "price": [["1", 50]]}]}`},
+			{"kind": "steps", "steps": [["DAY 1", "0.5"], ["DAY 15", "1"]]},
+			{"kind": "market", "max": "1", "price": [["1", 50]]}]}`},
 		{"donor", "for free, on days 10 and 20", `{"kind": "steps", "steps": [["DAY 10", "0.25"], ["DAY 20", "0.5"]]}`},
 	}
 }
@@ -41,9 +46,9 @@ func sellers() []seller {
 func midnight(day int) time.Time { return time.Date(2027, 1, day, 0, 0, 0, 0, time.UTC) }
 
 func run(out io.Writer) error {
-	fmt.Fprintln(out, "The largest ε that a first buyer can have on a day, and a third one on day 31; and what Atlas and Cobalt pay for ε = 0.5.")
-	rows := kit.NewTable(out)
-	fmt.Fprintln(rows, kit.Left("terms")+"\tday 1\tday 11\tday 21\tday 31\tthird buyer\tAtlas\tCobalt\t   in words")
+	fmt.Fprintln(out, "The largest ε that a first buyer can have on a day, and a third one on day 31; "+
+		"and what Atlas and Cobalt pay for ε = 0.5.")
+	rows := kit.HeadedTable(out, "terms\tday 1\tday 11\tday 21\tday 31\tthird buyer\tAtlas\tCobalt\t   in words")
 	for _, s := range sellers() {
 		text := s.policy
 		for day := 31; day > 0; day-- {
@@ -57,7 +62,8 @@ func run(out io.Writer) error {
 		for _, day := range []int{1, 11, 21, 31} {
 			fmt.Fprintf(rows, "%s\t", p.Ceiling(midnight(day), 1))
 		}
-		fmt.Fprintf(rows, "%s\t%s\t%s\t   %s\n", p.Ceiling(midnight(31), 3), price(p, "Atlas"), price(p, "Cobalt"), s.words)
+		fmt.Fprintf(rows, "%s\t%s\t%s\t   %s\n",
+			p.Ceiling(midnight(31), 3), price(p, "Atlas"), price(p, "Cobalt"), s.words)
 	}
 	return rows.Flush()
 }

@@ -1,9 +1,10 @@
-// Tour shows the API of a served ledger: a command, in any language, asks a new ledger for everything once.
+// Tour shows the API of a served ledger: a command, in any language, makes all requests once.
 //
 //	go run ./examples/tour node examples/served/typescript/build/tour.js
 //
-// The command gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a folder. There it leaves receipt.json, the
-// receipt of a sale. The example verifies that receipt with the log key alone, and then the ledger.
+// The command gets $LEDGER_ADDR, $LEDGER_TOKEN, and as its last argument a folder. There it leaves
+// receipt.json, the receipt of a sale. The example verifies it with the log key alone, and then the
+// ledger.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Triangle draws the mechanism behind "which option is the commonest?": all ways in which sixty people can split over
-// the options A, B and C, and how surely a private answer at ε = 0.2 is true in each.
+// Triangle draws the mechanism that answers "which option is the commonest?": all ways in which
+// sixty people can split over A, B and C, and how probable a true answer at ε = 0.2 is in each.
 //
 //	go run ./examples/triangle FILE.svg
 package main
@@ -14,16 +14,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/mechanism/graph"
 )
 
 func main() {
 	file := append(os.Args, filepath.Join(os.TempDir(), "triangle.svg"))[1]
-	if err := run(os.Stdout, file, 60, 0.2); err != nil {
-		fmt.Fprintln(os.Stderr, "triangle:", err)
-		os.Exit(1)
-	}
+	kit.Exit(run(os.Stdout, file, 60, 0.2))
 }
 
 // run finds the best mechanism, checks it on every pair of neighbours, and draws it.
@@ -37,7 +35,8 @@ func run(out io.Writer, file string, people int, epsilon float64) error {
 	if err != nil {
 		return err
 	}
-	if t.law, err = graph.Homogeneous(t.graph, t.preferences, dp, slices.Repeat([][]float64{border}, len(rankings()))); err != nil {
+	borders := slices.Repeat([][]float64{border}, len(rankings()))
+	if t.law, err = graph.Homogeneous(t.graph, t.preferences, dp, borders); err != nil {
 		return err
 	}
 	report, err := graph.Check(t.graph, t.law, dp)
@@ -51,9 +50,10 @@ func run(out io.Writer, file string, people int, epsilon float64) error {
 	if err := os.WriteFile(file, []byte(t.draw()), 0o644); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "There are %d ways in which %d people can split over A, B and C. A private answer at ε = %g names the commonest\n"+
-		"with %.0f %% where one changed vote changes the ranking, and with %.0f %% farthest from there. On all %d edges between ways\n"+
-		"that differ by one vote, no set of answers is more than e^ε times as likely at one end as at the other.\n%s shows all.\n",
+	_, err = fmt.Fprintf(out, "There are %d ways in which %d people can split over A, B and C. A private answer "+
+		"at ε = %g names the commonest\nwith %.0f %% where one changed vote changes the ranking, and with %.0f %% "+
+		"farthest from there. On all %d edges between ways\nthat differ by one vote, no set of answers is more than "+
+		"e^ε times as likely at one end as at the other.\n%s shows all.\n",
 		len(t.ways), people, epsilon, 100*low, 100*high, report.Edges, file)
 	return err
 }
@@ -72,8 +72,8 @@ func rankings() [][]int {
 	return [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
 }
 
-func newTriangle(people int) (*triangle, error) {
-	t := &triangle{people: people}
+func newTriangle(people int) (t *triangle, err error) {
+	t = &triangle{people: people}
 	var of []uint32
 	for row := range people + 1 {
 		for column := range row + 1 {
@@ -82,10 +82,10 @@ func newTriangle(people int) (*triangle, error) {
 			if err != nil {
 				return nil, err
 			}
-			t.ways, of = append(t.ways, way), append(of, uint32(slices.IndexFunc(rankings(), func(r []int) bool { return slices.Equal(r, place.Order) })))
+			ranking := slices.IndexFunc(rankings(), func(r []int) bool { return slices.Equal(r, place.Order) })
+			t.ways, of = append(t.ways, way), append(of, uint32(ranking))
 		}
 	}
-	var err error
 	if t.graph, err = graph.New(len(t.ways), t.edges); err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func newTriangle(people int) (*triangle, error) {
 	return t, err
 }
 
-// edges goes through all pairs of ways of which one becomes the other when a single person chooses otherwise. The ways
-// lie in rows: in row r, r people have not chosen A, and in its column c, c of them have chosen C.
+// edges yields all pairs of ways that differ in the choice of one person. The ways form rows: in
+// row r, r people have not chosen A, and in its column c, c of them have chosen C.
 func (t *triangle) edges(yield func(v, w int) bool) {
 	for v, way := range t.ways {
 		row, column := t.people-int(way[0]), int(way[2])
@@ -112,27 +112,30 @@ func (t *triangle) sure(v int) float64 { return t.law.At(v)[t.preferences.Color(
 // at returns where in the picture a share of all people has chosen A, and another one C.
 func at(a, c float64) (x, y float64) { return 450 + 800*(c-(1-a)/2), 40 + 800*(1-a)*math.Sqrt(3)/2 }
 
-// draw returns a picture with a cell for each way. Its hue says which answer is true; the fuller it is, the surer is
-// the answer.
+// draw returns a picture with a cell for each way. Its hue shows the true answer, full if certain.
 func (t *triangle) draw() string {
 	var svg strings.Builder
 	n := float64(t.people)
-	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 780" font-family="sans-serif" text-anchor="middle">
+	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 780" `+
+		`font-family="sans-serif" text-anchor="middle">
 <defs><path id="cell" transform="scale(%.2f)" d="M0-1L.866-.5V.5L0 1L-.866.5V-.5Z"/></defs>`+"\n", 800/n/math.Sqrt(3))
-	hues := [][3]float64{{0, 114, 178}, {213, 94, 0}, {0, 158, 115}} // by Okabe and Ito: the colour-blind can tell them apart
+	hues := [][3]float64{{0, 114, 178}, {213, 94, 0}, {0, 158, 115}} // by Okabe and Ito, for the colour-blind
 	for v, way := range t.ways {
 		x, y := at(float64(way[0])/n, float64(way[2])/n)
 		hue, full := hues[t.preferences.Color(v)], (3*t.sure(v)-1)/2
-		fmt.Fprintf(&svg, `<use href="#cell" x="%.1f" y="%.1f" fill="rgb(%.0f,%.0f,%.0f)"><title>A, B, C: %d; the answer is true with %.1f %%</title></use>`+"\n",
-			x, y, 255+full*(hue[0]-255), 255+full*(hue[1]-255), 255+full*(hue[2]-255), way, 100*t.sure(v))
+		fmt.Fprintf(&svg, `<use href="#cell" x="%.1f" y="%.1f" fill="rgb(%.0f,%.0f,%.0f)">`,
+			x, y, 255+full*(hue[0]-255), 255+full*(hue[1]-255), 255+full*(hue[2]-255))
+		fmt.Fprintf(&svg, "<title>A, B, C: %d; the answer is true with %.1f %%</title></use>\n", way, 100*t.sure(v))
 	}
-	t.edges(func(v, w int) bool { // where the ranking changes there is a line between two cells, a broad one if its first place does
+	// A line separates two cells with different rankings, a broad one if their first places differ.
+	t.edges(func(v, w int) bool {
 		width := map[bool]float64{true: 3, false: 1}[t.preferences.Color(v) != t.preferences.Color(w)]
 		if t.preferences.Rainbow(v) != t.preferences.Rainbow(w) {
 			x, y := at(float64(t.ways[v][0])/n, float64(t.ways[v][2])/n)
 			u, z := at(float64(t.ways[w][0])/n, float64(t.ways[w][2])/n)
 			dx, dy := (y-z)/math.Sqrt(12), (u-x)/math.Sqrt(12)
-			fmt.Fprintf(&svg, `<path d="M%.1f %.1fL%.1f %.1f" stroke="#000" stroke-width="%v"/>`+"\n", (x+u)/2-dx, (y+z)/2-dy, (x+u)/2+dx, (y+z)/2+dy, width)
+			fmt.Fprintf(&svg, `<path d="M%.1f %.1fL%.1f %.1f" stroke="#000" stroke-width="%v"/>`+"\n",
+				(x+u)/2-dx, (y+z)/2-dy, (x+u)/2+dx, (y+z)/2+dy, width)
 		}
 		return true
 	})

@@ -1,7 +1,6 @@
-// Wages estimates a mean. In March 1988 the Current Population Survey asked 28,155 men in the United States for their
-// wages. Here each wage is rounded to one of two ends, 0 and 2,500 dollars a week, at random, but once: that end is the
-// truth of a chain of randomized responses that is raised from ε = 0.25 to 2. The ends are right on average, so the
-// mean of the wages comes out.
+// Wages estimates the mean of 28,155 weekly wages of 1988. Each wage is rounded to one of two ends,
+// 0 or 2,500 dollars, at random, but once: that end is the truth of a chain of randomized responses
+// that is raised from ε = 0.25 to 2. On average the ends are equal to the wages.
 // Run it from the top of the repository: go run ./examples/wages
 package main
 
@@ -62,8 +61,10 @@ func run(ctx context.Context, out io.Writer, file string, n int) (err error) {
 		return err
 	}
 	most := privacy.MustEpsilon("3")
-	r := ledger.EnrollRequest{Key: "enroll", Question: question, Objects: h.wages.People, Policy: policy.Fixed(most), Cap: most}
-	if _, err := h.ledger.Enroll(ctx, r); err != nil {
+	_, err = h.ledger.Enroll(ctx, ledger.EnrollRequest{
+		Key: "enroll", Question: question, Objects: h.wages.People, Policy: policy.Fixed(most), Cap: most,
+	})
+	if err != nil {
 		return err
 	}
 	return errors.Join(h.printMeans(ctx, out), h.roundAnew(ctx, out))
@@ -71,9 +72,11 @@ func run(ctx context.Context, out io.Writer, file string, n int) (err error) {
 
 func ends() []string { return []string{"low", "high"} }
 
+type group = func(partTime bool) bool // whether it includes those who work part-time, or full-time
+
 // groups are all, those who work full-time, and those who work part-time.
-func groups() []func(partTime bool) bool {
-	return []func(bool) bool{func(bool) bool { return true }, func(p bool) bool { return !p }, func(p bool) bool { return p }}
+func groups() []group {
+	return []group{func(bool) bool { return true }, func(p bool) bool { return !p }, func(p bool) bool { return p }}
 }
 
 // truth rounds wages whenever the ledger asks, and each always to the same end.
@@ -88,10 +91,9 @@ func (h host) truth(_ context.Context, question string, people []string) (values
 	return values, nil
 }
 
-// printMeans raises everybody level by level, and prints the mean of each group after each step, beside the real one.
+// printMeans raises all people level by level, and prints the mean of each group after each step.
 func (h host) printMeans(ctx context.Context, out io.Writer) error {
-	rows := kit.NewTable(out)
-	fmt.Fprintln(rows, kit.Left("dollars a week")+"\tall\tfull-time\tpart-time\t")
+	rows := kit.HeadedTable(out, "dollars a week\tall\tfull-time\tpart-time\t")
 	for _, limit := range []float64{1e9, bound} {
 		fmt.Fprintf(rows, "%s\t", kit.Left(map[bool]string{true: "real, clipped", false: "real"}[limit == bound]))
 		for _, group := range groups() {
@@ -100,7 +102,8 @@ func (h host) printMeans(ctx context.Context, out io.Writer) error {
 		fmt.Fprintln(rows)
 	}
 	for _, text := range []string{"0.25", "0.5", "1", "2"} {
-		r := ledger.RaiseRequest{Key: "raise to " + text, Question: question, Epsilon: privacy.MustEpsilon(text), All: true, Truth: h.truth}
+		r := ledger.RaiseRequest{Key: "raise to " + text, Question: question, All: true, Truth: h.truth}
+		r.Epsilon = privacy.MustEpsilon(text)
 		if _, err := h.ledger.Raise(ctx, r); err != nil {
 			return err
 		}
@@ -126,8 +129,8 @@ func (h host) printMeans(ctx context.Context, out io.Writer) error {
 	return rows.Flush()
 }
 
-// roundAnew raises somebody by the other end. Ends that are rounded anew would average to the wage; a ledger with a
-// truth key draws from the first one only.
+// roundAnew raises a person with the other end. Ends that are rounded again and again would average
+// to the wage; a ledger with a truth key draws from the first one only.
 func (h host) roundAnew(ctx context.Context, out io.Writer) error {
 	person := h.wages.People[0]
 	kept, err := h.truth(ctx, question, []string{person})
@@ -135,11 +138,13 @@ func (h host) roundAnew(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	other := map[string]string{"low": "high", "high": "low"}[kept[0]]
-	r := ledger.ReleaseRequest{Key: "careless", Question: question, Object: person, Epsilon: privacy.MustEpsilon("3"), TrueValue: other}
-	_, err = h.ledger.Release(ctx, r)
+	_, err = h.ledger.Release(ctx, ledger.ReleaseRequest{
+		Key: "careless", Question: question, Object: person, Epsilon: privacy.MustEpsilon("3"), TrueValue: other,
+	})
 	if refused := new(ledger.RefusedError); errors.As(err, &refused) {
-		_, err = fmt.Fprintf(out, "\nThe end of person %s is %q, and stays it. Raised with the other end, everybody sees:\n   %v\n"+
-			"The host alone is told that the value of %q has changed.\n", person, kept[0], err, refused.TruthChanged)
+		_, err = fmt.Fprintf(out, "\nThe end of person %s is %q, and stays it. Raised with the other end, "+
+			"everybody sees:\n   %v\nThe host alone is told that the value of %q has changed.\n",
+			person, kept[0], err, refused.TruthChanged)
 	}
 	return err
 }

@@ -64,8 +64,8 @@ type Server struct {
 	unheard bool            // nobody does
 }
 
-// NewServer makes a ledger in a folder, and serves it. The server dies as it is told, in that order, and
-// says so. Three requests after each death it is started again.
+// NewServer creates a ledger in a folder, and serves it. The server dies at the given deaths, in
+// their order, and prints each. Three requests after a death it is started again.
 func NewServer(ctx context.Context, dir string, out io.Writer, deaths ...Death) (*Server, error) {
 	s := &Server{File: filepath.Join(dir, "ledger.db"), command: filepath.Join(dir, "ledgerctl.exe"), out: out,
 		deaths: deaths, needed: map[string]bool{}}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -20,6 +21,15 @@ func Exit(err error) {
 // aligned to the right. Flush prints it.
 func NewTable(out io.Writer) *tabwriter.Writer {
 	return tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+}
+
+// HeadedTable returns a table like [NewTable], with a first line of column names that end with
+// tabs. The first of them is aligned to the left.
+func HeadedTable(out io.Writer, names string) *tabwriter.Writer {
+	rows := NewTable(out)
+	first, others, _ := strings.Cut(names, "\t")
+	fmt.Fprintln(rows, Left(first)+"\t"+others)
+	return rows
 }
 
 // Left pads a text of the first column, so that this one is aligned to the left.
