@@ -73,10 +73,10 @@ func width(line string) int {
 // The module stays small enough to know. A limit is raised only by a commit that says why.
 func TestSize_OfTheModule_IsWithinItsLimits(t *testing.T) {
 	const (
-		mostLines       = 65_100
+		mostLines       = 62_700
 		mostInAPackage  = 4_000
-		mostDirectories = 89
-		mostWideLines   = 640
+		mostDirectories = 80
+		mostWideLines   = 0
 	)
 	s := sizeOf(t, goFiles(t))
 	if s.lines > mostLines {
