@@ -9,10 +9,9 @@
 //
 // An object is one privacy unit, such as a person. A question has a fixed list of values. The truth
 // stays with the host. The responses of one object to one question form a chain (package rrchain):
-// each is a randomized response at its ε, or a row of bits in unary encoding, or an output of a
-// mechanism of the host's own ([Encoding], [Mechanism]). All of them together cost the object the
-// largest ε only, and a response at or below the current level is free and needs no truth. Across
-// its chains an object's spending adds up, and no draw takes it above its cap.
+// each is drawn at its ε, by the question's [Encoding] or [Mechanism]. All of them together cost the
+// object the largest ε only, and a response at or below the current level is free and needs no
+// truth. Across its chains an object's spending adds up, and no draw takes it above its cap.
 //
 // A query about a panel of objects, such as whether a majority says yes, has one [Ledger.Answer] by
 // the mechanism that is optimal at its ε (package mechanism). It is charged to everybody in the
@@ -46,18 +45,14 @@
 //     ([Options.Standby]), and takes over ([Ledger.TakeOver]).
 //   - Every draw is checked against the chain's ceiling and the object's cap in the transaction
 //     that records it, in integers.
-//   - For an object, question and ε there is one response, for ever, for everyone, unless the
-//     object is forgotten.
+//   - An object has one response to a question at an ε, for everyone, until it is forgotten.
 //   - Every request that changes something takes an idempotency key. The same key with the same
-//     request returns the same result; with another request, [ErrKeyConflict]. So a host that uses
-//     the id of its own order row as the key gets exactly one draw for each order (see the example
-//     "exactly once").
+//     request returns the same result; with another request, [ErrKeyConflict]. A host that uses
+//     the id of its own order row gets exactly one draw for each order (example "exactly once").
 //   - The truth appears in no file, log line or error. No refusal depends on which value it is.
-//   - A refused call changes nothing, and says why and what would help ([RefusedError],
-//     [QuoteError]).
+//   - A refused call changes nothing and says what would help ([RefusedError], [QuoteError]).
 //   - The log is a Merkle tree. A [Ledger.Checkpoint] kept elsewhere proves later that nothing
-//     before it was changed or dropped; with [Options.Checkpoint], an older copy of the file does
-//     not open.
+//     before it was changed or dropped. With [Options.Checkpoint] no older copy of the file opens.
 //
 // The list in full, and what is not guaranteed, is in docs/guarantees.md.
 //
@@ -89,10 +84,7 @@
 // # One way to change the state
 //
 // A request is decided against the state in its transaction and yields events that hold every
-// outcome, the drawn response included. A single function, apply, changes the state, by an event.
-// So the state is the fold of the log, and can be recomputed from it and compared. Forgetting an
-// object also erases what events say of it, and makes the state the fold of what is left.
-//
-// How the code is laid out is in docs/ARCHITECTURE.md; every byte of the file, in
-// docs/reference/file-format.md.
+// outcome, the drawn response included. Only events change the state, in one function. So the state
+// is the fold of the log, and can be recomputed and compared. [Ledger.Forget] also erases what events
+// say of an object. See docs/ARCHITECTURE.md, and docs/reference/file-format.md for every byte.
 package ledger
