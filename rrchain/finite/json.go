@@ -3,6 +3,7 @@ package finite
 import (
 	"encoding/json"
 	"math/big"
+	"strconv"
 	"strings"
 )
 
@@ -12,13 +13,30 @@ func (m *Matrix) MarshalJSON() ([]byte, error) {
 	if err := m.usable(); err != nil {
 		return nil, err
 	}
-	rows := make([][]string, m.inputs)
-	for x := range rows {
-		for o := range m.outputs {
-			rows[x] = append(rows[x], m.at(x, o).RatString())
+	text := append(make([]byte, 0, 16*len(m.p)), '[')
+	for i, p := range m.p {
+		switch {
+		case i == 0:
+			text = append(text, `["`...)
+		case i%m.outputs == 0:
+			text = append(text, `"],["`...)
+		default:
+			text = append(text, `","`...)
+		}
+		text = appendInteger(text, p.Num())
+		if !p.IsInt() {
+			text = appendInteger(append(text, '/'), p.Denom())
 		}
 	}
-	return json.Marshal(rows)
+	return append(text, `"]]`...), nil
+}
+
+// appendInteger appends an integer in decimal digits. The package big allocates for small ones too.
+func appendInteger(text []byte, n *big.Int) []byte {
+	if n.IsInt64() {
+		return strconv.AppendInt(text, n.Int64(), 10)
+	}
+	return n.Append(text, 10)
 }
 
 // UnmarshalJSON makes m what [Matrix.MarshalJSON] writes, or one of other fractions ("6/8"),

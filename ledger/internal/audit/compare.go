@@ -182,9 +182,10 @@ func (a *auditor) compareBucket(r kv.Reader, bucket string, from []byte, left *i
 // another counts a record that is to be compared, and tells whether it still may be in this step.
 func (a *auditor) another(left *int) bool {
 	if *left--; *left%a.pace.Batch == 0 {
-		if a.pace.Rest(); a.ended() != nil {
-			return false // the next step returns why
-		}
+		a.pace.Rest()
+	}
+	if *left%state.CheckEvery == 0 && a.ended() != nil {
+		return false // the next step returns why
 	}
 	return *left >= 0 && !a.full()
 }

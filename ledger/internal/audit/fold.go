@@ -360,11 +360,17 @@ func (a *auditor) foldSome(ctx context.Context, r kv.Reader) (caughtUp bool, err
 		}
 		p.next.add(key, value)
 		if p.next.full(a.pace.Batch) {
-			err = errors.Join(p.push(a), ctx.Err())
+			err = p.push(a)
+		}
+		if read%state.CheckEvery == 0 {
+			err = errors.Join(err, ctx.Err())
 		}
 		return err == nil
 	})
-	if err = errors.Join(err, p.push(a), p.drain(a)); err != nil {
+	if err == nil {
+		err = errors.Join(p.push(a), p.drain(a))
+	}
+	if err != nil {
 		return false, err
 	}
 	if last != nil {
