@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -145,6 +146,19 @@ func TestOf_JournalWasRestored_DoesNotAdviseToRepeatElsewhere(t *testing.T) {
 	} {
 		if p := Of(c.err); p.Kind != Stopped || p.Hint != c.hint {
 			t.Errorf("%v: the hint is %q", c.err, p.Hint)
+		}
+	}
+}
+
+// Programs of other languages loop over lists: none is null, also where an error of this process has nil.
+func TestOf_NilLists_AreEmptyInJSON(t *testing.T) {
+	for _, err := range []error{
+		&ledger.QuoteError{Quote: ledger.Quote{Instead: &ledger.Budget{}}},
+		&ledger.RefusedError{Instead: &ledger.Budget{}},
+	} {
+		text, failure := json.Marshal(Of(err))
+		if failure != nil || bytes.Contains(text, []byte("null")) {
+			t.Errorf("%T: %s, %v", err, text, failure)
 		}
 	}
 }
