@@ -154,7 +154,7 @@ func TestOf_JournalWasRestored_DoesNotAdviseToRepeatElsewhere(t *testing.T) {
 func TestOf_NilLists_AreEmptyInJSON(t *testing.T) {
 	for _, err := range []error{
 		&ledger.QuoteError{Quote: ledger.Quote{Instead: &ledger.Budget{}}},
-		&ledger.RefusedError{Instead: &ledger.Budget{}},
+		&ledger.RefusedError{Refused: []ledger.Refusal{{Object: "17", Reason: vocabulary.ObjectCap}}, Instead: &ledger.Budget{}},
 	} {
 		text, failure := json.Marshal(Of(err))
 		if failure != nil || bytes.Contains(text, []byte("null")) {
