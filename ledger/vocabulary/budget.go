@@ -58,8 +58,12 @@ func (s RefusalSum) Compare(other RefusalSum) int {
 }
 
 // nearest says what is allowed in place of a request at the highest level, "" if nothing is.
-// Whether there are true values for it nobody has asked.
+// Whether there are true values for it nobody has asked. A budget that a server sent may have no
+// levels.
 func (b *Budget) nearest() string {
+	if len(b.Levels) == 0 {
+		return ""
+	}
 	var would []string
 	top, all := b.Levels[len(b.Levels)-1], ""
 	if b.Objects > 1 {
