@@ -113,7 +113,7 @@ func (e *QuoteError) Error() string {
 		since = "; it was quoted under other terms"
 	}
 	q := &e.Quote
-	if e.Remedy == vocabulary.RemedyPaying {
+	if e.Remedy == vocabulary.RemedyPaying && e.MaxPrice != nil {
 		return fmt.Sprintf("question %q: %q would have to pay %d %s (minor units), above its limit of %d%s",
 			q.Question, q.Buyer, q.Price, q.Currency, *e.MaxPrice, since)
 	}

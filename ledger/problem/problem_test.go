@@ -162,3 +162,17 @@ func TestOf_NilLists_AreEmptyInJSON(t *testing.T) {
 		}
 	}
 }
+
+// A server may send anything: the text of what arrives is no panic.
+func TestUnwrap_ProblemWithoutItsParts_HasAText(t *testing.T) {
+	for _, p := range []Problem{
+		{Kind: Refused, Instead: &ledger.Budget{}},
+		{Kind: QuoteChanged, Quote: &ledger.Quote{}, Helps: vocabulary.RemedyPaying},
+	} {
+		for _, err := range p.Unwrap() {
+			if err.Error() == "" {
+				t.Errorf("%T has no text", err)
+			}
+		}
+	}
+}
