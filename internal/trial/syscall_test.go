@@ -198,7 +198,11 @@ func endAtEachCall(t *testing.T, kind string) {
 		}
 	}
 	t.Logf("%d spots; struck: %v, not reached: %d", len(spots), struck, missed)
-	if len(struck) < pace.Tries(2, 3, 3) || missed > 20+len(spots)/2 {
+	enough := len(struck) >= 3
+	if !pace.Deep() { // the quick form tries few lives, and not every life reaches its spot
+		enough = len(struck)+missed >= 2
+	}
+	if !enough || missed > 20+len(spots)/2 {
 		t.Errorf("%d were not reached; something was struck for %d causes", missed, len(struck))
 	}
 }
