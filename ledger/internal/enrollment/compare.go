@@ -75,22 +75,22 @@ func (x *Comparison) Run(ctx context.Context) error {
 // some compares some objects: those of the ledger after a name, and those of the next rows. It
 // returns the last one of the ledger, and whether there are more of either.
 func (x *Comparison) some(s *state.State, rows *cursor, after string) (last string, more bool, err error) {
-	names, end, err := (&request.Panel{All: true}).After(s, after, perSnapshot)
+	listed, end, err := s.ObjectsAfter(after, perSnapshot)
 	if err != nil {
 		return "", false, err
 	}
 	numbers := &policyNumbers{state: s}
-	for read := 0; read < perSnapshot; {
+	for read := 0; read < 2*perSnapshot; {
 		o := object{Comparison: x, state: s, numbers: numbers}
 		switch {
-		case len(names) > 0 && (!rows.more || names[0] <= rows.next.object):
-			o.name, after, names = names[0], names[0], names[1:]
-		case rows.more && (len(names) > 0 || end):
-			o.name = rows.next.object
+		case len(listed) > 0 && (!rows.more || listed[0].Name <= rows.next.object):
+			o.known, o.Listed, after, listed = true, listed[0], listed[0].Name, listed[1:]
+		case rows.more && (len(listed) > 0 || end):
+			o.Name = rows.next.object
 		default:
 			return after, !end, nil
 		}
-		if o.rows, err = rows.rowsOf(o.name); err == nil {
+		if o.rows, err = rows.rowsOf(o.Name); err == nil {
 			err = o.compare()
 		}
 		if err != nil {
@@ -104,32 +104,28 @@ func (x *Comparison) some(s *state.State, rows *cursor, after string) (last stri
 // object is an object that is compared.
 type object struct {
 	*Comparison
-	state       *state.State
-	numbers     *policyNumbers
-	name        string
-	rows        []row // by the numbers of the questions
-	known       bool  // to the ledger
-	memberships []membership
-	newer       []uint32        // the questions in which its terms are newer than the table
-	cap         privacy.Epsilon // as the rows that were compared leave it
+	state        *state.State
+	numbers      *policyNumbers
+	state.Listed       // with no more than its name if it is not known
+	known        bool  // to the ledger
+	rows         []row // by the numbers of the questions
+	memberships  []membership
+	newer        []uint32        // the questions in which its terms are newer than the table
+	cap          privacy.Epsilon // as the rows that were compared leave it
 }
 
 // compare compares the memberships of the object with its rows.
 func (o *object) compare() error {
-	record, known, err := o.state.Object(o.name)
-	if err != nil {
+	var err error
+	o.cap = o.Cap
+	if o.memberships, err = membershipsIn(o.state, o.Listed); err != nil {
 		return err
 	}
-	if o.known, o.cap = known, record.Cap; known {
-		if o.memberships, err = membershipsOf(o.state, o.name, record); err != nil {
-			return err
-		}
-	}
-	if err := o.settleCaps(record); err != nil {
+	if err := o.settleCaps(); err != nil {
 		return err
 	}
 	for _, row := range o.rows {
-		if err := o.compareRow(row, record.Withdrawn != 0); err != nil {
+		if err := o.compareRow(row, o.Withdrawn != 0); err != nil {
 			return err
 		}
 	}
@@ -138,13 +134,13 @@ func (o *object) compare() error {
 }
 
 // settleCaps leaves caps out of rows that do not change it, and refuses rows with several.
-func (o *object) settleCaps(record state.Object) (err error) {
+func (o *object) settleCaps() (err error) {
 	limit := privacy.Epsilon{}
 	for _, row := range o.rows {
 		if !row.limit.IsZero() && !limit.IsZero() && row.limit != limit {
 			const text = "object %q has the cap %s in one row of the table, and %s in another: " +
 				"a cap is over all questions"
-			return errs.Invalid(text, o.name, limit, row.limit)
+			return errs.Invalid(text, o.Name, limit, row.limit)
 		}
 		if limit.IsZero() {
 			limit = row.limit
@@ -154,15 +150,15 @@ func (o *object) settleCaps(record state.Object) (err error) {
 		return nil
 	}
 	// Terms that were changed after the table began to be read stay, and the cap with them.
-	if record.Latest > o.AsOf {
-		if o.newer, err = o.state.TermsChangedSince(record, o.AsOf); err != nil {
+	if o.Latest > o.AsOf {
+		if o.newer, err = o.state.TermsChangedSince(o.Object, o.AsOf); err != nil {
 			return err
 		}
 	}
 	// The consent in one row is enough for a higher cap: the other rows leave it as it is.
 	agreed := slices.ContainsFunc(o.rows, func(r row) bool {
 		m := o.membership(r.question)
-		return r.consent != "" && record.Cap.Less(r.limit) && (m == nil || m.in)
+		return r.consent != "" && o.Cap.Less(r.limit) && (m == nil || m.in)
 	})
 	for i := range o.rows {
 		if len(o.newer) > 0 || agreed && o.rows[i].consent == "" {
@@ -185,7 +181,7 @@ func (o *object) membership(question uint32) *membership {
 // compareRow compares a row with what the ledger has. It brings no object back that has withdrawn
 // from the question, or from all.
 func (o *object) compareRow(row row, withdrew bool) (err error) {
-	d := Difference{Object: o.name, Question: row.question}
+	d := Difference{Object: o.Name, Question: row.question}
 	m := o.membership(row.question)
 	switch {
 	case m == nil && withdrew && participationOf(o.memberships, 0) == inNone, m != nil && !m.in:
@@ -214,7 +210,7 @@ func (o *object) checkNew(row row) error {
 		return err
 	}
 	if !o.known && row.limit.IsZero() {
-		return fmt.Errorf("object %q: %w", o.name, errs.ErrNoCap)
+		return fmt.Errorf("object %q: %w", o.Name, errs.ErrNoCap)
 	}
 	return nil
 }
@@ -238,7 +234,7 @@ func (o *object) compareTerms(d *Difference, row row, m *membership) (err error)
 	more := change.more(o.state, wanted)
 	switch {
 	case more != nil:
-		d.Kind, d.Refusal = Refused, change.now.Refuse(o.name, change.to, more)
+		d.Kind, d.Refusal = Refused, change.now.Refuse(o.Name, change.to, more)
 		return nil
 	case !change.is:
 		d.Terms.Cap = privacy.Epsilon{} // another row may change the cap, after this enrolment
@@ -260,13 +256,13 @@ func (o *object) findMissing() {
 	}
 	if len(o.rows) == 0 {
 		if in == inOld {
-			o.Found(Difference{Kind: Gone, Object: o.name})
+			o.Found(Difference{Kind: Gone, Object: o.Name})
 		}
 		return
 	}
 	for _, m := range o.memberships {
 		if m.in && !slices.ContainsFunc(o.rows, func(r row) bool { return r.question == m.question }) {
-			o.Found(Difference{Kind: Dropped, Object: o.name, Question: m.question})
+			o.Found(Difference{Kind: Dropped, Object: o.Name, Question: m.question})
 		}
 	}
 }

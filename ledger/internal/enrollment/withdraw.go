@@ -44,16 +44,24 @@ type membership struct {
 }
 
 // membershipsOf returns the memberships of an object, by the numbers of the questions.
-func membershipsOf(s *state.State, name string, o state.Object) (all []membership, err error) {
-	numbers, err := s.QuestionsOf(name)
-	for _, number := range numbers {
-		c, found, err := s.Chain(number, name)
+func membershipsOf(s *state.State, name string, o state.Object) ([]membership, error) {
+	questions, err := s.QuestionsOf(name)
+	if err != nil {
+		return nil, err
+	}
+	return membershipsIn(s, state.Listed{Name: name, Object: o, Questions: questions})
+}
+
+// membershipsIn is membershipsOf for an object whose questions are known.
+func membershipsIn(s *state.State, o state.Listed) (all []membership, err error) {
+	for _, number := range o.Questions {
+		c, found, err := s.Chain(number, o.Name)
 		if err != nil || !found {
-			return nil, errs.Corrupt(err, "object %q has lost its chain in question %d", name, number)
+			return nil, errs.Corrupt(err, "object %q has lost its chain in question %d", o.Name, number)
 		}
 		all = append(all, membership{question: number, policy: c.Policy, enrolled: c.Enrolled, in: !o.Withdrew(c)})
 	}
-	return all, err
+	return all, nil
 }
 
 // participation says what an object takes part in.

@@ -22,6 +22,49 @@ func (s *State) QuestionsOf(name string) (numbers []uint32, err error) {
 	return numbers, err
 }
 
+// Listed is an object with the numbers of the questions that it is, or was, enrolled in.
+type Listed struct {
+	Name string
+	Object
+	Questions []uint32
+}
+
+// ObjectsAfter returns the objects after a name from at most so many records, but at least one
+// object, and whether these are all that there are.
+func (s *State) ObjectsAfter(name string, records int) (all []Listed, last bool, err error) {
+	from := []byte(name)
+	if name != "" {
+		from = append(from, 1) // all keys of an object go on with a zero byte
+	}
+	var fault error
+	var sums wire.Sums
+	last = true
+	err = s.Scan(BucketObjects, from, func(key, value []byte) bool {
+		records--
+		name, member, _ := bytes.Cut(key, []byte{0})
+		if len(member) > 0 {
+			n := len(all) - 1
+			if len(member) != 4 || n < 0 || all[n].Name != string(name) {
+				fault = errs.Corrupt(nil, "a record with the key %x among the objects", key)
+				return false
+			}
+			all[n].Questions = append(all[n].Questions, binary.BigEndian.Uint32(member))
+			return true
+		}
+		if last = records >= 0 || len(all) == 0; !last {
+			return false
+		}
+		one := Listed{Name: string(name)}
+		payload, failed := sums.Unseal(BucketObjects, key, value)
+		if fault = failed; fault == nil {
+			one.Object, _, fault = decodePayload(BucketObjects, key, payload, DecodeObject)
+		}
+		all = append(all, one)
+		return fault == nil
+	})
+	return all, last, cmp.Or(err, fault)
+}
+
 // IsOut tells whether an object takes part in nothing any more.
 func (s *State) IsOut(name string, o Object) (bool, error) {
 	numbers, err := s.QuestionsOf(name)
