@@ -24,9 +24,9 @@ func (s *State) QuestionsOf(name string) (numbers []uint32, err error) {
 
 // Listed is an object with the numbers of the questions that it is, or was, enrolled in.
 type Listed struct {
-	Name string
-	Object
-	Questions []uint32
+	Name      string   // as it was enrolled
+	Object             // its record
+	Questions []uint32 // rising
 }
 
 // ObjectsAfter returns the objects after a name from at most so many records, but at least one
