@@ -68,7 +68,7 @@ func uses(cmd *cobra.Command) map[input.Role][]use {
 	all := map[input.Role][]use{input.Reads: {{"--db", func(path string) []string { return []string{"--db", path} }}}}
 	eachFlag(cmd, func(f *pflag.Flag) {
 		if note := f.Annotations[input.FileNote]; note != nil {
-			prefix := map[string]string{string(input.ByName): "", string(input.Behind): "@", string(input.Labeled): "n="}[note[1]]
+			prefix := map[string]string{string(input.ByName): "", string(input.AtName): "@", string(input.Labeled): "n="}[note[1]]
 			all[input.Role(note[0])] = append(all[input.Role(note[0])], use{"--" + f.Name, func(path string) []string { return []string{"--" + f.Name, prefix + path} }})
 		}
 	})

@@ -108,7 +108,8 @@ func tableOffer(w io.Writer, o ledger.Offer) {
 	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon,
 		output.Money(o.Price, o.Currency))
 	fmt.Fprintf(w, "people who answer\t%d\n", o.Objects)
-	if o.Draws+o.Resales+o.Degradations+o.Insertions == o.Objects { // a server does not tell a buyer
+	// A server does not send these counts to buyers.
+	if o.Draws+o.Resales+o.Degradations+o.Insertions == o.Objects {
 		fmt.Fprintf(w, "  drawn, and charged\t%d\n  recorded before\t%d\n", o.Draws, o.Resales)
 		fmt.Fprintf(w, "  derived from a higher ε\t%d\n  derived from a lower and a higher ε\t%d\n", o.Degradations,
 			o.Insertions)

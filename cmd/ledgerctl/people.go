@@ -55,7 +55,7 @@ func (f *peopleFlags) read(ctx context.Context, a *app) (objects []string, value
 		values.Add(e)
 	})
 	if err == nil && len(objects) == 0 {
-		err = output.InputError("", "%s has nobody to enrol (%d rows were skipped)", f.Objects, skipped)
+		err = output.InputError("", "%s has no people to enrol (%d rows were skipped)", f.Objects, skipped)
 	}
 	return objects, values, skipped, err
 }

@@ -160,8 +160,8 @@ func (p *plot) notes(numbered bool) (lines []string) {
 // pools reports whether the estimate of everybody is another one than that of the highest ε.
 func (p *plot) pools() bool { return len(p.whole.Levels) > 1 }
 
-// labels returns the names of the values shown. Where shortening makes names alike, the numbers of
-// the values tell them apart, and numbered is true.
+// labels returns the names of the values shown. Shortening can make two names equal: these get the
+// numbers of their values, and numbered is true.
 func (p *plot) labels() (names []string, numbered bool) {
 	alike := map[string]int{}
 	for _, v := range p.values {

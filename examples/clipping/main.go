@@ -75,7 +75,7 @@ func ask(out io.Writer, pilot list, epsilon privacy.Epsilon) (lognormal, error) 
 	}
 	low, middle := shares[0].Estimate, shares[1].Estimate
 	guess, err := fitLognormal(500, low, 1000, low+middle)
-	fmt.Fprintf(out, "PILOT   %d men tell roughly: %.1f %% earn up to 500 dollars, and %.1f %% up to 1,000. "+
+	fmt.Fprintf(out, "PILOT   %d men answer in ranges: %.1f %% earn up to 500 dollars, and %.1f %% up to 1,000. "+
 		"The logarithms of wages are about\nnormal, so the median is some %.0f dollars, and the standard deviation of "+
 		"the logarithms %.2f.\n", len(pilot), 100*low, 100*(low+middle), math.Exp(guess.mu), guess.sigma)
 	return guess, err

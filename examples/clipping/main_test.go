@@ -31,7 +31,7 @@ func TestClipping(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`^PILOT   2815 men tell roughly: `, `the mean of the 25340 others`, ` 1000 +52\.2 +3\.7 +52\.3 +`, ` 2500 +4\.0 +9\.1 +9\.9 +`,
+		`^PILOT   2815 men answer in ranges: `, `the mean of the 25340 others`, ` 1000 +52\.2 +3\.7 +52\.3 +`, ` 2500 +4\.0 +9\.1 +9\.9 +`,
 		` 20000 +0\.0 +57\.5 +57\.5 +`, `The pilot chooses a bound of [123][05]00 dollars\. The best is 2500\.\n$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {

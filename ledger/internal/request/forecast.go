@@ -282,13 +282,14 @@ func (x *forecast) readAround(ctx context.Context, s *state.State, out *vocabula
 // mostKept is how many budgets are kept.
 const mostKept = 64
 
-// Kept are budgets that were found out before, by what was asked. The zero value is empty.
+// Forecasts are budgets that were computed before, by what was asked. The zero value is empty. It may
+// be used concurrently.
 type Forecasts struct {
 	mu  sync.Mutex
 	All map[[2]event.Sum]KeptForecast // used under the lock
 }
 
-// KeptBudget is a budget, with the instant at which time changes it.
+// KeptForecast is a budget, with the instant at which time changes it.
 type KeptForecast struct {
 	Budget vocabulary.Budget // as of the event that it says
 	Until  time.Time         // or zero

@@ -196,7 +196,8 @@ type Term struct {
 	Until time.Time     // by the log's time
 }
 
-// Check refuses a time that is none, before anything is looked up.
+// Check refuses a term that gives both or neither, or a year that no log reaches, before anything is
+// looked up.
 func (r Term) Check() error {
 	switch {
 	case r.Until.IsZero() && r.For <= 0, !r.Until.IsZero() && r.For != 0:

@@ -154,7 +154,8 @@ func (x *selling) ask(ctx context.Context) error {
 		x.truths.Add(names, values)
 		lacking = lacking || slices.Contains(values, rules.NoTruth)
 	})
-	if x.told = true; err == nil && lacking {
+	x.told = true
+	if err == nil && lacking {
 		err = x.Engine.View(ctx, func(s *state.State) error {
 			return x.convene(s, x.at, func(rules.Subject, *line) {})
 		})

@@ -33,7 +33,7 @@ type Form string
 
 const (
 	ByName  Form = "FILE"      // by its name
-	Behind  Form = "@FILE"     // by its name after an @, or it has the text itself
+	AtName  Form = "@FILE"     // by its name after an @; without an @ the flag is the text itself
 	Labeled Form = "NAME=FILE" // by its name after another one
 )
 
@@ -113,7 +113,7 @@ func paths(value pflag.Value, f Form) (all []string) {
 	for _, text := range texts {
 		found := true
 		switch f {
-		case Behind:
+		case AtName:
 			text, found = strings.CutPrefix(text, "@")
 		case Labeled:
 			_, text, found = strings.Cut(text, "=")

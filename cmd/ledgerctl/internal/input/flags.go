@@ -137,7 +137,7 @@ func annotate(cmd *cobra.Command, f *pflag.Flag, tags reflect.StructTag, options
 		case "reads":
 			note(FileNote, string(Reads), string(ByName))
 		case "reads@":
-			note(FileNote, string(Reads), string(Behind))
+			note(FileNote, string(Reads), string(AtName))
 		case "reads=":
 			note(FileNote, string(Reads), string(Labeled))
 		case "writes":

@@ -147,7 +147,7 @@ func (k *HostKeys) Settle(cmd *cobra.Command) error {
 	}
 	switch {
 	case len(names) > 1 && !k.currentGiven:
-		return output.UsageError("--noise-key-current NAME; nobody's key changes by it",
+		return output.UsageError("add --noise-key-current NAME; people who are enrolled keep their keys",
 			"%d noise keys, and nothing says which is for people who are enrolled from now on", len(names))
 	case k.Current != "" && !slices.Contains(names, k.Current):
 		return output.UsageError("", "--noise-key-current is %q, and no --noise-key has that name", k.Current)
@@ -231,7 +231,8 @@ func secret(ctx context.Context, s *Files, flag, path string) ([]byte, error) {
 	text, err := s.Bytes(ctx, path, mostSecretFile)
 	if errors.Is(err, fs.ErrNotExist) && len(path) >= 2*leastSecret && allDigits(path) {
 		return nil, output.UsageError(secretHint,
-			"%s is given a key, not the name of a file with one; whoever sees this command line has it now", flag)
+			"%s is given a key, not the name of a file with one; everybody who can list processes has the key now",
+			flag)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, output.NotFound(secretHint, "%s: there is no key at %q", flag, path)

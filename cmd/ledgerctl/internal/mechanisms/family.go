@@ -53,7 +53,7 @@ func (f *familyFlags) check(values []string) error {
 		case epsilon.IsZero():
 			return output.UsageError("", "--epsilon: ε = 0 is not above 0")
 		case i > 0 && !f.Epsilons[i-1].Less(epsilon):
-			return output.UsageError("", "--epsilon: the ε must rise, and %v comes behind %v", epsilon, f.Epsilons[i-1])
+			return output.UsageError("", "--epsilon: the ε must rise, and %v comes after %v", epsilon, f.Epsilons[i-1])
 		}
 	}
 	return nil

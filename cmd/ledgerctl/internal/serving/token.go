@@ -50,7 +50,7 @@ func (h *Host) orTokens(path string) string { return cmp.Or(path, h.tokensFile()
 
 type tokenAddFlags struct {
 	Role string `flag:"role,required" values:"operator desk buyer person auditor metrics"`
-	Whom string `flag:"name"`
+	Name string `flag:"name"` // of the buyer or person that the token is for
 }
 
 func (h *Host) tokenAdd(cmd *cobra.Command, name, path string, f *tokenAddFlags) error {
@@ -61,7 +61,7 @@ func (h *Host) tokenAdd(cmd *cobra.Command, name, path string, f *tokenAddFlags)
 		}
 	}
 	path = h.orTokens(path)
-	t := ledgerhttp.Token{Name: name, Role: ledgerhttp.Role(f.Role), Whom: f.Whom}
+	t := ledgerhttp.Token{Name: name, Role: ledgerhttp.Role(f.Role), Whom: f.Name}
 	if err := checkToken(t); err != nil {
 		return err
 	}
