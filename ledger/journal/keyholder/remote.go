@@ -44,7 +44,8 @@ func Mutual(own tls.Certificate, authority *x509.CertPool) *tls.Config {
 //	PUT       /JOURNAL/mark
 //	GET       /JOURNAL/seen
 //
-// A key is its bytes; other bodies have the fields of the files of a [Directory].
+// A key is its bytes; other bodies have the fields of the files of a [Directory]. Requests and
+// answers have the version of this protocol in their header Sluice-Keyholder.
 func Handler(h Holder) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(r *http.Request, journal string, body []byte) (answer []byte, err error)) {
