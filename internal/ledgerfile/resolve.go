@@ -106,10 +106,13 @@ func SyncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// TrySyncDir is [SyncDir], but returns nil where the directory cannot be flushed.
+// TrySyncDir is [SyncDir], but returns nil where a directory cannot be flushed. That it cannot be
+// opened remains an error.
 func TrySyncDir(path string) error {
 	err := SyncDir(path)
-	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) {
+	at, is := errors.AsType[*fs.PathError](err)
+	if is && at.Op == "sync" && (errors.Is(err, errors.ErrUnsupported) ||
+		errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL)) {
 		return nil
 	}
 	return err

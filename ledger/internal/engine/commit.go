@@ -131,15 +131,15 @@ type logLine struct {
 	buyer       string
 }
 
-func (x *logLine) write(to *zerolog.Logger, requests int, took time.Duration) {
+func (l *logLine) write(to *zerolog.Logger, requests int, took time.Duration) {
 	line := to.Debug()
-	if x.key != "" {
-		line = line.Str("key", x.key)
+	if l.key != "" {
+		line = line.Str("key", l.key)
 	}
-	if x.sale != 0 {
-		line = line.Uint64("sale", x.sale).Str("buyer", x.buyer)
+	if l.sale != 0 {
+		line = line.Uint64("sale", l.sale).Str("buyer", l.buyer)
 	}
-	line.Uint64("events", x.last-x.first+1).Uint64("first", x.first).Uint64("last", x.last).
+	line.Uint64("events", l.last-l.first+1).Uint64("first", l.first).Uint64("last", l.last).
 		Int("requests", requests).Dur("duration", took).Msg("committed")
 }
 

@@ -127,7 +127,7 @@ func readKept(path, name string) (k kept, err error) {
 	if err != nil {
 		return k, err
 	}
-	return takeKept(d), d.Err
+	return takeKept(d), d.Done()
 }
 
 // shred overwrites a file with zeros, flushes and unlinks it.

@@ -19,7 +19,7 @@ import (
 const (
 	mostBody = 1 << 20 // bytes of a request or an answer
 	speaks   = "Sluice-Keyholder"
-	version  = "1" // under that header, in each answer: else something else has answered
+	version  = "2" // under that header, in each request and answer: else something else has sent it
 )
 
 // Mutual returns a configuration for both ends: each shows a certificate, and trusts only those
@@ -44,7 +44,8 @@ func Mutual(own tls.Certificate, authority *x509.CertPool) *tls.Config {
 //	PUT       /JOURNAL/mark
 //	GET       /JOURNAL/seen
 //
-// A key is its bytes; other bodies have the fields of the files of a [Directory].
+// A key is its bytes; other bodies have the fields of the files of a [Directory]. Requests and
+// answers have the version of this protocol in their header Sluice-Keyholder.
 func Handler(h Holder) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(r *http.Request, journal string, body []byte) (answer []byte, err error)) {
@@ -130,14 +131,18 @@ func decoded[T any](body []byte, take func(*wire.Decoder) T) (fields T, err erro
 	return fields, nil
 }
 
-// verified lets through only who has shown a certificate that was verified.
+// verified lets through only requests with a certificate that was verified, of this version: the
+// bodies of version 1 are JSON, which might be taken for fields.
 func verified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		switch {
+		case r.TLS == nil || len(r.TLS.VerifiedChains) == 0:
 			http.Error(w, "only for hosts with a certificate of the authority", http.StatusForbidden)
-			return
+		case r.Header.Get(speaks) != version:
+			http.Error(w, "only for keyholders of version "+version, http.StatusBadRequest)
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 
@@ -243,6 +248,7 @@ func (r *Remote) call(ctx context.Context, method, journal, what string, body []
 	if err != nil {
 		return nil, err
 	}
+	request.Header.Set(speaks, version)
 	response, err := r.client.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("the keys with %s: %w", r.name, err)

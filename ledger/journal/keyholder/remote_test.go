@@ -103,12 +103,12 @@ func TestPlainHTTPIsRefused(t *testing.T) {
 func TestWhatIsNoHolderIsAnError(t *testing.T) {
 	a := pgtest.NewAuthority(t)
 	c := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
-	own := func(w http.ResponseWriter) { w.Header().Set("Sluice-Keyholder", "1") }
+	own := func(w http.ResponseWriter) { w.Header().Set("Sluice-Keyholder", "2") }
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection is followed") }))
 	defer elsewhere.Close()
 	for what, answer := range map[string]http.HandlerFunc{
 		"another server":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "welcome") },
-		"a newer version": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Sluice-Keyholder", "2") },
+		"a newer version": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Sluice-Keyholder", "3") },
 		"a redirection": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		},
@@ -168,11 +168,36 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		words := strings.Fields(what)
 		request, err := http.NewRequestWithContext(t.Context(), words[0], url+"/"+name+"/"+words[1], strings.NewReader(body))
 		must(t, err)
+		request.Header.Set("Sluice-Keyholder", "2")
 		response, err := client.Do(request)
 		must(t, err)
 		response.Body.Close()
 		if response.StatusCode != http.StatusBadRequest && response.StatusCode != http.StatusMethodNotAllowed {
 			t.Errorf("%s %.60s: %s", what, body, response.Status)
+		}
+	}
+}
+
+// Version 1 said in JSON which keys are kept. Read as fields of version 2, such a body would keep no key.
+func TestHandler_RequestOfAnotherVersion_IsRefused(t *testing.T) {
+	a := pgtest.NewAuthority(t)
+	c := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
+	h := watched{reopening(t)(), func() { t.Error("the holder was called") }}
+	url := serve(t, keyholder.Handler(h), c)
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: c}}
+	const kept = `{"below":{"Term":1,"Number":987654},"live":[{"Term":1,"Number":1}]}             `
+	if len(kept)%16 != 0 {
+		t.Fatalf("%d bytes are no segments", len(kept))
+	}
+	for _, version := range []string{"", "1", "3"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url+"/"+name+"/kept", strings.NewReader(kept))
+		must(t, err)
+		request.Header.Set("Sluice-Keyholder", version)
+		response, err := client.Do(request)
+		must(t, err)
+		response.Body.Close()
+		if response.StatusCode != http.StatusBadRequest {
+			t.Errorf("version %q: %s", version, response.Status)
 		}
 	}
 }

@@ -139,7 +139,7 @@ func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, 
 		if count++; echo != question {
 			return errMixed
 		}
-		if f.of > 0 { // else the journal has none to read
+		if f.body != nil { // else the journal has none to read
 			found = append(found, f)
 		}
 		return nil

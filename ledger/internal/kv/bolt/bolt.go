@@ -112,7 +112,9 @@ func Open(path string, readOnly bool) (*Store, error) {
 		}
 		if err == nil && !readOnly {
 			// A process may have died between giving the file its name and that.
-			err = ledgerfile.TrySyncDir(filepath.Dir(s.path))
+			if err = ledgerfile.TrySyncDir(filepath.Dir(s.path)); errors.Is(err, fs.ErrPermission) {
+				err = nil // the process may not list the directory
+			}
 		}
 		if err == nil {
 			return s, nil
