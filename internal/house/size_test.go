@@ -73,7 +73,7 @@ func width(line string) int {
 // The module stays small enough to know. A limit is raised only by a commit that says why.
 func TestSize_OfTheModule_IsWithinItsLimits(t *testing.T) {
 	const (
-		mostLines       = 62_700
+		mostLines       = 62_750
 		mostInAPackage  = 4_000
 		mostDirectories = 80
 		mostWideLines   = 0

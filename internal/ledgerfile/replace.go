@@ -174,7 +174,12 @@ func (f *File) link() error {
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return RenameNew(filepath.Join(f.root.Name(), f.temp), f.path) // the file system has no hard links
+	// The file system has no hard links: reserve the name, and replace the empty file.
+	reserved, err := f.root.OpenFile(f.base(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(reserved.Close(), f.root.Rename(f.temp, f.base()))
 }
 
 // Discard removes what was not committed. A second call does nothing, nor does one after Commit.

@@ -43,11 +43,14 @@ func (s stack) place() string {
 	if len(s) < 2 {
 		return ""
 	}
+	if strings.HasPrefix(s[1], "ledgerfile.TrySyncDir:") && len(s) > 2 {
+		s = append(stack{s[0]}, s[2:]...) // it flushes for many
+	}
 	by, _, _ := strings.Cut(s[1], ":")
 	place := s[0] + " < " + by
 	switch withoutLines(place) {
 	// Each of these does what another has done, or will do before anything depends on it. One of them must.
-	case "ledgerfile.SyncDir < ledgerfile.TrySyncDir", "file.(*Journal).takeOver < file.(*Journal).Claim", "file.raze < file.sweep":
+	case "ledgerfile.SyncDir < bolt.Open", "file.(*Journal).takeOver < file.(*Journal).Claim", "file.raze < file.sweep":
 		return "the directory, when the ledger is opened"
 	}
 	return place
