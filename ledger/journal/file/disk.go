@@ -17,7 +17,7 @@ type system interface {
 	openFolder(path string) (folder, error)
 	stat(path string) (stamp, error)                // without a time; follows symbolic links
 	lstat(path string, how withTime) (stamp, error) // does not, at the end of the path
-	resolve(path string) (string, error)            // follows the links at the end of a path; nothing need exist there
+	resolve(path string) (string, error)            // follows links at the end of a path; its last part may be missing
 }
 
 // folder is what a journal asks of a directory. Names lead to what is in it, wherever it is moved.
