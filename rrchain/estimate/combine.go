@@ -127,22 +127,16 @@ const mostBounds = 16
 // slopes b give the least ones.
 func (c combination) laws() (laws []variance) {
 	if c.pool {
-		return []variance{c.alike()}
+		slope := 0.0
+		for _, l := range c.levels {
+			slope += l.weight * l.b
+		}
+		return []variance{c.bound(slope)}
 	}
 	for k := 0; k < len(c.levels); k += 1 + (len(c.levels)-1)/mostBounds {
 		laws = append(laws, c.bound(c.levels[k].b))
 	}
 	return laws
-}
-
-// alike returns the variance if all levels have the same share.
-func (c combination) alike() variance {
-	law := variance{g: c.spread}
-	for _, l := range c.levels {
-		law.a += l.weight * l.a
-		law.b += l.weight * l.b
-	}
-	return law
 }
 
 // bound returns the bound for a slope.
