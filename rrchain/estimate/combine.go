@@ -126,7 +126,7 @@ const mostBounds = 16
 // and have the combined share. By linear duality each number λ gives a bound of that, and the
 // slopes b give the least ones.
 func (c combination) laws() (laws []variance) {
-	if c.pool {
+	if c.pool { // least and most are 0: with the mean slope the bound is the sum of the levels
 		slope := 0.0
 		for _, l := range c.levels {
 			slope += l.weight * l.b
