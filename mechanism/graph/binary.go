@@ -17,9 +17,6 @@ import (
 // It returns [ErrInvalid] for parameters that [Privacy.Validate] refuses, α outside [0,1] and a
 // negative distance.
 func (dp Privacy) Truthful(alpha float64, distance int) (float64, error) {
-	if err := dp.Validate(); err != nil {
-		return 0, err
-	}
 	if err := checkStart(alpha, distance); err != nil {
 		return 0, err
 	}
@@ -46,13 +43,6 @@ func (dp Privacy) grown(alpha float64, n int) float64 {
 	return min(1, scaled(alpha, dp.Epsilon, n)+scaled(added, dp.Epsilon, n-1))
 }
 
-// shrunk returns what n shrinking steps leave of an error probability, as doliveira2021 Definition
-// 10 has it: e^(−nε) x − δ(1−e^(−nε))/(e^ε−1), at least 0.
-func (dp Privacy) shrunk(x float64, n int) float64 {
-	cut := dp.Delta * math.Exp(-dp.Epsilon) * dp.ratio(n)
-	return max(0, scaled(x, -dp.Epsilon, n)-cut)
-}
-
 // ratio returns (1−e^(−nε))/(1−e^(−ε)).
 func (dp Privacy) ratio(n int) float64 {
 	return math.Expm1(-float64(n)*dp.Epsilon) / math.Expm1(-dp.Epsilon)
@@ -76,7 +66,8 @@ func (dp Privacy) Balanced(distance int) (float64, error) {
 		return 0, err
 	}
 	lie := math.Exp(-dp.Epsilon)
-	return dp.shrunk((1-dp.Delta)*lie/(1+lie), distance), nil
+	left := scaled((1-dp.Delta)*lie/(1+lie), -dp.Epsilon, distance) // by doliveira2021 Definition 10
+	return max(0, left-dp.Delta*lie*dp.ratio(distance)), nil
 }
 
 // Truthful returns U^d(α) for the upper bound U of a suitable pair: the largest probability of an
@@ -93,14 +84,7 @@ func (p Pair) Truthful(alpha float64, distance int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	at := chanceOf(alpha)
-	for range distance {
-		before := at
-		if at = steps.next(at); at == before {
-			break
-		}
-	}
-	return at.yes, steps.fault
+	return walk(steps, chanceOf(alpha), distance).yes, steps.fault
 }
 
 // BinaryHomogeneous returns the optimal mechanism with two outputs that gives the true answer with

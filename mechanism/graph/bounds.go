@@ -151,7 +151,10 @@ func within(steps *stepper, from, bound, to chance) bool {
 // walk returns the largest chance at a distance from a dataset with chance c.
 func walk(steps *stepper, c chance, distance int) chance {
 	for range distance {
-		c = steps.next(c)
+		before := c
+		if c = steps.next(c); c == before {
+			break
+		}
 	}
 	return c
 }

@@ -99,6 +99,8 @@ type sweep struct {
 	table   *Table
 	sources [2][]source // the given vertices beside free ones, by the colour of these
 	queue   []uint32
+	// here is the chance of the vertex that was visited last, and bound that of its neighbours.
+	here, bound chance
 	// from is the vertex that a label came from, the vertex itself if it is given, or else unseen +
 	// its colour.
 	from []uint32
@@ -223,23 +225,25 @@ func (s *sweep) run(color int) error {
 // given.
 func (s *sweep) visit(v uint32, color int) error {
 	here := s.table.chance(int(v), color)
-	bound := s.steps.next(here)
+	if here != s.here { // many that follow each other are alike
+		s.here, s.bound = here, s.steps.next(here)
+	}
 	if n := len(s.queue); n > 0 {
 		// The order of the queue rests on this: the bound of a chance is not below those of smaller
 		// ones. Differences by rounding are no more than an error of that size in the result.
-		if last := s.table.chance(int(s.queue[n-1]), color); exceeds(last.yes, bound.yes) {
-			return cmp.Or[error](s.steps.fault, &PairError{UpperGrows, here.yes, last.yes, bound.yes})
+		if last := s.table.chance(int(s.queue[n-1]), color); exceeds(last.yes, s.bound.yes) {
+			return cmp.Or[error](s.steps.fault, &PairError{UpperGrows, here.yes, last.yes, s.bound.yes})
 		}
 	}
 	free := s.from[v] != v
 	for _, w := range s.graph.Neighbors(int(v)) {
 		switch from := s.from[w]; {
 		case from == unseen+uint32(color):
-			s.table.set(int(w), color, bound)
+			s.table.set(int(w), color, s.bound)
 			s.from[w] = v
 			s.queue = append(s.queue, w)
 		case from == w && free:
-			if there := s.table.chance(int(w), color); !within(s.steps, here, bound, there) {
+			if there := s.table.chance(int(w), color); !within(s.steps, here, s.bound, there) {
 				return s.conflict(edge{int(v), int(w), color}, there)
 			}
 		}

@@ -1,8 +1,6 @@
 package graph
 
-import (
-	"math"
-)
+import "math"
 
 // Privacy holds the parameters of (ε,δ)-differential privacy between neighbouring datasets.
 type Privacy struct {
@@ -25,29 +23,39 @@ func (dp Privacy) Validate() error {
 // for α in [0,1] and valid parameters: min(e^ε α + δ, (e^ε + δ − 1 + α)/e^ε, 1). It is never below
 // α. As both terms may be alike but not equally exact, it is Lemma 3 that tells which of them is
 // the lesser.
-func (dp Privacy) Upper(alpha float64) float64 {
-	rest := (1 - alpha) - dp.Delta
-	if grown := scaled(alpha, dp.Epsilon, 1); grown <= rest {
-		return max(alpha, grown+dp.Delta)
-	}
-	return max(alpha, min(1-math.Exp(-dp.Epsilon)*rest, 1))
-}
+func (dp Privacy) Upper(alpha float64) float64 { return dp.powers().upper(alpha) }
 
 // Lower is torkamani2023 Eq. (9), the smallest probability of an output that a neighbour may have:
 // max(e^ε α − δ − e^ε + 1, (α − δ)/e^ε, 0) = 1 − Upper(1 − α). It is never above α, and as small
 // probabilities keep their digits it is not computed as that difference.
-func (dp Privacy) Lower(alpha float64) float64 {
-	shrunk := math.Exp(-dp.Epsilon) * (alpha - dp.Delta)
-	rest := 1 - dp.Delta - scaled(1-alpha, dp.Epsilon, 1)
-	return min(alpha, max(rest, shrunk, 0))
+func (dp Privacy) Lower(alpha float64) float64 { return dp.powers().lower(alpha) }
+
+// powers are e^ε, which may be above all float64, as a product, and e^−ε, for many probabilities.
+type powers struct{ delta, grow, again, shrink float64 }
+
+func (dp Privacy) powers() powers {
+	first := min(dp.Epsilon, 700)
+	return powers{dp.Delta, math.Exp(first), math.Exp(dp.Epsilon - first), math.Exp(-dp.Epsilon)}
+}
+
+func (p powers) upper(alpha float64) float64 {
+	rest := (1 - alpha) - p.delta
+	if grown := alpha * p.grow * p.again; grown <= rest {
+		return max(alpha, grown+p.delta)
+	}
+	return max(alpha, min(1-p.shrink*rest, 1))
+}
+
+func (p powers) lower(alpha float64) float64 {
+	rest := 1 - p.delta - (1-alpha)*p.grow*p.again
+	return min(alpha, max(rest, p.shrink*(alpha-p.delta), 0))
 }
 
 // tradeoff is 1 − Upper(α), with the digits that Upper loses near 1: the greater of 1 less both its
 // terms.
-func (dp Privacy) tradeoff(alpha float64) float64 {
-	rest := 1 - dp.Delta - scaled(alpha, dp.Epsilon, 1)
-	shrunk := math.Exp(-dp.Epsilon) * ((1 - alpha) - dp.Delta)
-	return min(1-alpha, max(rest, shrunk, 0))
+func (p powers) tradeoff(alpha float64) float64 {
+	rest := 1 - p.delta - alpha*p.grow*p.again
+	return min(1-alpha, max(rest, p.shrink*((1-alpha)-p.delta), 0))
 }
 
 // Pair returns the bounds of (ε,δ)-differential privacy as a suitable pair (torkamani2023
@@ -60,10 +68,11 @@ func (dp Privacy) Pair() Pair {
 		}
 		return bound
 	}
+	p := dp.powers()
 	return Pair{
-		Lower:    func(alpha float64) float64 { return positive(dp.Lower(alpha), alpha) },
-		Upper:    dp.Upper,
-		Tradeoff: func(alpha float64) float64 { return positive(dp.tradeoff(alpha), 1-alpha) },
+		Lower:    func(alpha float64) float64 { return positive(p.lower(alpha), alpha) },
+		Upper:    p.upper,
+		Tradeoff: func(alpha float64) float64 { return positive(p.tradeoff(alpha), 1-alpha) },
 	}
 }
 

@@ -104,7 +104,7 @@ func TestPrivacyBounds(t *testing.T) {
 					t.Errorf("%v Upper(%v): %v, want %v", dp, alpha, got, upper)
 				}
 				tradeoff, lost := bigTradeoff(dp, alpha)
-				if got := dp.tradeoff(alpha); apart(got, tradeoff, 1e-15, lost) || got > 1-alpha {
+				if got := dp.powers().tradeoff(alpha); apart(got, tradeoff, 1e-15, lost) || got > 1-alpha {
 					t.Errorf("%v Tradeoff(%v): %v, want %v", dp, alpha, got, tradeoff)
 				}
 				lower, _ := bigLower(dp, bigOf(alpha)).Float64()

@@ -126,23 +126,17 @@ const mostBounds = 16
 // and have the combined share. By linear duality each number λ gives a bound of that, and the
 // slopes b give the least ones.
 func (c combination) laws() (laws []variance) {
-	if c.pool {
-		return []variance{c.alike()}
+	if c.pool { // least and most are 0: with the mean slope the bound is the sum of the levels
+		slope := 0.0
+		for _, l := range c.levels {
+			slope += l.weight * l.b
+		}
+		return []variance{c.bound(slope)}
 	}
 	for k := 0; k < len(c.levels); k += 1 + (len(c.levels)-1)/mostBounds {
 		laws = append(laws, c.bound(c.levels[k].b))
 	}
 	return laws
-}
-
-// alike returns the variance if all levels have the same share.
-func (c combination) alike() variance {
-	law := variance{g: c.spread}
-	for _, l := range c.levels {
-		law.a += l.weight * l.a
-		law.b += l.weight * l.b
-	}
-	return law
 }
 
 // bound returns the bound for a slope.

@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -9,7 +10,7 @@ const (
 	// enough is the least variance of a sum of gains, in squared steps, that the test takes for
 	// nearly normal. For a count it is that of a binomial number with an expectation of 5.
 	enough = 5
-	// singular is the least singular value of a covariance, in relation to its largest.
+	// singular is the least singular value of a correlation matrix, in relation to its largest.
 	singular = 1e-14
 	// mostTested is how many values the test takes, the most common ones: it inverts matrices of
 	// that size.
@@ -46,7 +47,7 @@ func disagreement(parts []stratum) float64 {
 	n := len(tested)
 	total, pull, square := newMatrix(n, n), make([]float64, n), 0.0
 	for _, l := range levels {
-		precision, ok := pseudoInverse(l.covariances(tested), n, singular)
+		precision, ok := inverse(l.covariances(tested))
 		if !ok {
 			return 1
 		}
@@ -64,7 +65,7 @@ func disagreement(parts []stratum) float64 {
 			}
 		}
 	}
-	common, ok := pseudoInverse(total, n, singular)
+	common, ok := inverse(total)
 	if !ok {
 		return 1
 	}
@@ -158,4 +159,24 @@ func (l level) covariances(values []int) [][]float64 {
 		}
 	}
 	return m
+}
+
+// inverse returns the inverse of a positive definite matrix, which it replaces. The rows are scaled
+// to a diagonal of ones: a mechanism may estimate one share far better than another.
+func inverse(m [][]float64) ([][]float64, bool) {
+	scales := make([]float64, len(m))
+	for i := range m {
+		scales[i] = math.Sqrt(m[i][i])
+	}
+	rescale := func(m [][]float64) {
+		for i, row := range m {
+			for j := range row {
+				row[j] /= scales[i] * scales[j]
+			}
+		}
+	}
+	rescale(m)
+	inverted, ok := pseudoInverse(m, len(m), singular)
+	rescale(inverted)
+	return inverted, ok
 }

@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 
@@ -181,5 +182,21 @@ func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
 	}
 	if _, err := Disagreement(UnaryCounts{eps(t, "1"), 1, []int64{2, 0}}); err == nil {
 		t.Error("more bits than responses: no error")
+	}
+}
+
+// TestDisagreement_OneShareFarBetterKnown_StillTested has a mechanism that hardly tells two of three inputs apart, at two
+// levels that disagree about the third.
+func TestDisagreement_OneShareFarBetterKnown_StillTested(t *testing.T) {
+	for _, s := range []string{"1/10", "1/1000000", "1/400000000"} {
+		up, down := plus(rat("2/5"), rat(s)), minus(rat("2/5"), rat(s))
+		m := mechanismOf(t, []*big.Rat{up, down, rat("1/5")}, []*big.Rat{down, up, rat("1/5")}, fractions("1/10", "1/10", "4/5"))
+		few, many := OutputCounts{m, []int64{400_000, 400_000, 200_000}}, OutputCounts{m, []int64{100_000, 100_000, 800_000}}
+		if p, err := Disagreement(few, many); p > 1e-9 || err != nil {
+			t.Errorf("two inputs apart by %s: p = %v, %v", s, p, err)
+		}
+		if p, err := Disagreement(few, few); !(p > 0.5) || err != nil {
+			t.Errorf("two inputs apart by %s, the same counts: p = %v, %v", s, p, err)
+		}
 	}
 }

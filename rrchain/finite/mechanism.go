@@ -1,7 +1,6 @@
 package finite
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -9,11 +8,12 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // ErrInvalid says that an argument is outside the domain of a function; the error that wraps it
-// says which and why.
-var ErrInvalid = errors.New("invalid argument")
+// says which and why. It is that of package rrchain, so that it is also that of estimates.
+var ErrInvalid = rrchain.ErrInvalid
 
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
