@@ -33,15 +33,25 @@ type combined struct {
 func (r combined) kind() string { return r.name }
 
 func (r combined) code(c *coder) rule {
-	read := func(raw []byte) (*node, error) { return readPolicy(raw, c.depth+1) }
+	read := func(raw []byte) ([]*node, error) {
+		// Too many parts are refused before any is read: a part may be much work.
+		if list, err := readList(raw); err == nil && len(list) > maxOf {
+			return nil, partsError(len(list))
+		}
+		return readEach(func(raw []byte) (*node, error) { return readPolicy(raw, c.depth+1) })(raw)
+	}
 	write := func(to []byte, part *node) []byte { return append(to, part.text...) }
-	code(c, "of", &r.of, readEach(read), appendEach(write))
+	code(c, "of", &r.of, read, appendEach(write))
 	return r
+}
+
+func partsError(parts int) error {
+	return fmt.Errorf("1 to %d parts are allowed, not %d parts", maxOf, parts)
 }
 
 func (r combined) shape() (whole shape, err error) {
 	if len(r.of) < 1 || len(r.of) > maxOf {
-		return shape{}, fmt.Errorf("1 to %d parts are allowed, not %d parts", maxOf, len(r.of))
+		return shape{}, partsError(len(r.of))
 	}
 	for i, part := range r.of {
 		if part == nil {

@@ -263,6 +263,7 @@ func TestParseRefuses(t *testing.T) {
 		`{"kind":"min","of":[null]}`:                                                                       "part 1: not a JSON object",
 		`{"kind":"min","of":[{"kind":"x"}]}`:                                                               `part 1: unknown kind "x"`,
 		`{"kind":"sum","of":[` + anUnlock + `,{"kind":"unlock"}]}`:                                         `part 2: of kind "unlock"`,
+		`{"kind":"sum","of":[` + list(17, "null") + `]}`:                                                   "17 parts", // before any is read
 		`{"kind":"sum","of":[` + list(17, anUnlock) + `]}`:                                                 "17 parts",
 		`{"kind":"sum","of":[` + aMarket + `]}`:                                                            "cannot be part of a sum",
 		`{"kind":"sum","of":[` + nested(1, aMarket) + `]}`:                                                 "cannot be part of a sum",

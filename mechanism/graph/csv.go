@@ -144,7 +144,7 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 		return err
 	}
 	var pairs []uint64
-	var lines []int
+	var lines []uint32 // by the places of the pairs; half as large as int
 	for f.next() {
 		var ends [2]int
 		for i, end := range [2]string{"source", "target"} {
@@ -157,7 +157,7 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 		if ends[0] == ends[1] {
 			return f.fault(f.field(0), "an edge from a vertex to itself")
 		}
-		pairs, lines = append(pairs, uint64(ends[0])<<32|uint64(ends[1])), append(lines, f.line)
+		pairs, lines = append(pairs, uint64(ends[0])<<32|uint64(ends[1])), append(lines, uint32(f.line))
 	}
 	if f.err != nil {
 		return f.err
@@ -165,7 +165,7 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 	c.Graph = graphOf(len(c.IDs), pairs)
 	if v, w, twice := c.Graph.parallel(); twice {
 		number := secondOf(pairs, v, w)
-		return &InputError{File: "edges", Line: lines[number-1], Edge: number, Vertex: c.IDs[v],
+		return &InputError{File: "edges", Line: int(lines[number-1]), Edge: number, Vertex: c.IDs[v],
 			Reason: "the edge is given twice"}
 	}
 	return nil
