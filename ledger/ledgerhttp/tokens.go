@@ -181,9 +181,8 @@ func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	}
 	if err != nil {
 		_ = file.Close()
-		return nil, nil, err
 	}
-	return file, info, nil
+	return file, info, err
 }
 
 // refresh sees to it that those are known who are in the file, which was looked at a moment ago. No
