@@ -43,9 +43,10 @@ func keyOf(h http.Header) (string, *problem.Problem) {
 // unquote reads a string of RFC 9651.
 func unquote(text string) (string, bool) {
 	inner, isClosed := strings.CutSuffix(text[1:], `"`)
-	rest := strings.NewReplacer(`\\`, "", `\"`, "").Replace(inner) // without what is quoted
+	rest := strings.ReplaceAll(strings.ReplaceAll(inner, `\\`, ""), `\"`, "") // without what is quoted
 	isBare := !strings.ContainsFunc(rest, func(c rune) bool { return c == '\\' || c == '"' || c < ' ' || c > '~' })
-	return strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(inner), isClosed && isBare
+	out := strings.ReplaceAll(strings.ReplaceAll(inner, `\\`, "\x00"), `\"`, `"`) // a bare string has no \x00
+	return strings.ReplaceAll(out, "\x00", `\`), isClosed && isBare
 }
 
 // undisplay reads a display string of RFC 9651.

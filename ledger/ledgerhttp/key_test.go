@@ -95,3 +95,15 @@ func TestKeys_OfTheDesk_AreApart(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 }
+
+// Every request that changes something has a key: reading it costs next to nothing.
+func TestUnquote_UsualKey_DoesNotAllocate(t *testing.T) {
+	n := testing.AllocsPerRun(100, func() {
+		if key, ok := unquote(`"8e03978e-40d5-43e8-bc93-6894a57f9324"`); !ok || key != "8e03978e-40d5-43e8-bc93-6894a57f9324" {
+			t.Fatalf("%q, %v", key, ok)
+		}
+	})
+	if n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -192,8 +192,8 @@ func readEvents(c *call, p page) (found []ledger.Event, next string, err error) 
 	}
 	only, block := c.filter(), uint64(max(p.limit, 64))
 	at := "" // the cursor of the event that was read last
-	for read := uint64(0); r.first <= r.last; read += block {
-		if read >= mostEvents {
+	for left := uint64(mostEvents); r.first <= r.last; left -= block {
+		if block = min(block, left); block == 0 {
 			return found, at, nil
 		}
 		events, err := c.takeBlock(&r, block, p.newest)

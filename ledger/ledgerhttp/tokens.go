@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"slices"
@@ -132,7 +133,7 @@ func OpenTokens(path string, fault func(error)) (*Tokens, error) {
 		fault = func(error) {}
 	}
 	t := &Tokens{path: path, fault: fault, now: time.Now}
-	return t, t.refresh(openRegular(path))
+	return t, t.refresh(look(path))
 }
 
 // Admit implements [Gate].
@@ -142,10 +143,10 @@ func (t *Tokens) Admit(r *http.Request) (Holder, bool) {
 		return Holder{}, false
 	}
 	hash := HashToken(strings.TrimSpace(token))
-	file, err := openRegular(t.path) // before the lock: no other request need wait for it
+	is, marked, err := look(t.path) // before the lock: no other request need wait for it
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err = t.refresh(file, err)
+	err = t.refresh(is, marked, err)
 	if text := fmt.Sprint(err); err != nil && text != t.said {
 		t.said = text
 		t.fault(err)
@@ -155,19 +156,24 @@ func (t *Tokens) Admit(r *http.Request) (Holder, bool) {
 	return holder, known
 }
 
-// regular is a regular file that is open.
-type regular struct {
-	*os.File
-	mark   mark
-	marked bool // the mark can be relied on
+// look opens a file, closes it again, and returns its mark, and whether that can be relied on. It
+// does not only ask about the name: a process that may not read the file any more must see that,
+// and some network file systems only then fetch what has changed. It does not leave the file open:
+// all requests may wait for the lock at once, and each would hold a descriptor.
+func look(path string) (is mark, marked bool, err error) {
+	file, info, err := openRegular(path)
+	if err == nil {
+		is, marked = markOf(info)
+		err = file.Close()
+	}
+	return is, marked, err
 }
 
-// openRegular opens a file. It does not only ask about its name: a process that may not read the
-// file any more must see that, and some network file systems only then fetch what has changed.
-func openRegular(path string) (*regular, error) {
+// openRegular opens a file, which must be a regular one, to be read.
+func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else a named pipe would wait
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -175,36 +181,38 @@ func openRegular(path string) (*regular, error) {
 	}
 	if err != nil {
 		_ = file.Close()
-		return nil, err
 	}
-	is, marked := markOf(info)
-	return &regular{file, is, marked}, nil
+	return file, info, err
 }
 
-// refresh sees to it that those are known who are in the file, which was opened a moment ago, and
-// closes it. No token is known if it could not be opened, or cannot be read.
-func (t *Tokens) refresh(file *regular, err error) error {
+// refresh sees to it that those are known who are in the file, which was looked at a moment ago. No
+// token is known if it could not be opened, or cannot be read.
+func (t *Tokens) refresh(is mark, marked bool, err error) error {
 	if err != nil {
 		t.settled, t.known, t.text = false, nil, nil
 		return err
 	}
-	defer func() { _ = file.Close() }()
-	if file.marked && t.settled && t.known != nil && file.mark == t.mark {
+	if marked && t.settled && t.known != nil && is == t.mark {
 		return nil
 	}
 	now := t.now()
-	if !file.marked || file.mark != t.mark {
-		t.mark, t.first = file.mark, now
+	if !marked || is != t.mark {
+		t.mark, t.first = is, now
 	}
 	// The mark is older than what is read now: if the file has changed in between, the next mark is
 	// another one.
-	t.settled = file.marked && now.Sub(t.first) >= settling
-	return t.read(file)
+	t.settled = marked && now.Sub(t.first) >= settling
+	return t.read()
 }
 
 // read reads the file again. If that fails, no token is known.
-func (t *Tokens) read(in io.Reader) error {
-	text, err := io.ReadAll(io.LimitReader(in, maxTokens+1))
+func (t *Tokens) read() error {
+	var text []byte
+	file, _, err := openRegular(t.path)
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(file, maxTokens+1))
+		_ = file.Close()
+	}
 	if err == nil && len(text) > maxTokens {
 		err = fmt.Errorf("%q is too large", t.path)
 	}
@@ -215,12 +223,12 @@ func (t *Tokens) read(in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	file, err := ReadTokens(bytes.TrimPrefix(text, []byte("\ufeff"))) // a byte order mark, which some editors write
+	read, err := ReadTokens(bytes.TrimPrefix(text, []byte("\ufeff"))) // a byte order mark, which some editors write
 	if err != nil {
 		return fmt.Errorf("%q: %w", t.path, err)
 	}
-	t.known, t.said = make(map[string]Holder, len(file.Tokens)), ""
-	for _, one := range file.Tokens {
+	t.known, t.said = make(map[string]Holder, len(read.Tokens)), ""
+	for _, one := range read.Tokens {
 		t.known[one.SHA256] = Holder{one.Name, one.Role, one.Whom}
 	}
 	return nil

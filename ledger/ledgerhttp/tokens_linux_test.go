@@ -1,10 +1,14 @@
 package ledgerhttp
 
 import (
+	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A named pipe, whose other end nobody has opened, is refused: nobody waits for it.
@@ -13,5 +17,37 @@ func TestTokensInAPipe(t *testing.T) {
 	must(t, syscall.Mkfifo(fifo, 0o600))
 	if _, err := OpenTokens(fifo, nil); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Error(err)
+	}
+}
+
+// Requests that wait while another one reads the file hold no descriptors: there may be as many of them as connections.
+func TestTokens_RequestsWait_FileIsNotOpen(t *testing.T) {
+	a := newTokensAt(t)
+	path, err := filepath.EvalSymlinks(a.path)
+	must(t, err)
+	open := func() (n int) {
+		all, err := os.ReadDir("/proc/self/fd")
+		must(t, err)
+		for _, fd := range all {
+			if at, _ := os.Readlink("/proc/self/fd/" + fd.Name()); at == path {
+				n++
+			}
+		}
+		return n
+	}
+	var waiting sync.WaitGroup
+	a.mu.Lock()
+	for range 50 {
+		waiting.Go(func() { a.Admit(&http.Request{Header: http.Header{"Authorization": {"Bearer " + a.token}}}) })
+	}
+	time.Sleep(50 * time.Millisecond)
+	n := open()
+	for end := time.Now().Add(5 * time.Second); n > 0 && time.Now().Before(end); n = open() {
+		time.Sleep(time.Millisecond)
+	}
+	a.mu.Unlock()
+	waiting.Wait()
+	if n > 0 {
+		t.Errorf("%d requests that wait have the file open", n)
 	}
 }

@@ -28,7 +28,8 @@ const (
 	fewRecords = 4096
 	// recordsEach is how many records are read, about, of each object of a panel.
 	recordsEach = 3
-	// mostWaiting is how many requests of one principal may wait for a turn.
+	// mostWaiting is how many requests of one principal may wait for a turn, beside as many as may
+	// have one at a time.
 	mostWaiting = 32
 )
 

@@ -109,8 +109,8 @@ func firstOf[T any](list []T, all int, text func(T) string) string {
 	for _, one := range list[:min(shown, len(list))] {
 		texts = append(texts, text(one))
 	}
-	if all > shown {
-		texts = append(texts, fmt.Sprintf("and %d more", all-shown))
+	if more := all - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, "; ")
 }

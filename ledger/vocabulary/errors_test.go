@@ -24,6 +24,8 @@ func TestTextOfRefusal(t *testing.T) {
 		{RefusedError{Question: "q", Refused: refusals(NoTruth)}, `question "q": refused for 1 object: object "ann": no-truth (truth helps)`},
 		{RefusedError{Question: "q", Refused: refusals(NoTruth, NoTruth, NoTruth, NoTruth)}, `question "q": refused for 4 objects: object "ann": no-truth (truth helps); object`},
 		{RefusedError{Question: "q", Refused: refusals(NoTruth, NoTruth, NoTruth, Withdrawn)}, `question "q": refused for 4 objects: 3 no-truth, 1 withdrawn: object "ann"`},
+		// Fewer may be listed than a text shows.
+		{RefusedError{Question: "q", Refused: refusals(NoTruth), Unlisted: 9}, `question "q": refused for 10 objects: object "ann": no-truth (truth helps); and 9 more`},
 		// Of the eleven some may have no true value: nobody has looked.
 		{RefusedError{Question: "q", Refused: refusals(ObjectCap), Instead: allowed}, "; what budgets and terms allow is ε=1 for 11 of them"},
 	} {

@@ -344,13 +344,21 @@ const byteOrderMark = "\ufeff"
 
 // Text returns a reader of a text without the byte order mark that it may begin with. All text
 // files that a command reads are read through it: the mark is no part of a text, and so of no
-// signed note in it.
+// signed note in it. Nothing is read before the text is: a pipe may have a writer that waits until
+// another one is opened.
 func Text(in io.Reader) io.Reader {
 	out := bufio.NewReader(in)
-	if mark, _ := out.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
-		_, _ = out.Discard(len(mark)) // it is there
+	return io.MultiReader(afterMark{out}, out)
+}
+
+// afterMark is an empty text, whose end is after the byte order mark of another.
+type afterMark struct{ *bufio.Reader }
+
+func (a afterMark) Read([]byte) (int, error) {
+	if mark, _ := a.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = a.Discard(len(mark)) // it is there
 	}
-	return out
+	return 0, io.EOF
 }
 
 // TextOrFile returns the text of a flag, or of the file that it names after an @, up to a size and

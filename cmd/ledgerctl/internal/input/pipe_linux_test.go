@@ -36,6 +36,36 @@ func TestReadingEndsWithTheContext(t *testing.T) {
 	}
 }
 
+// Nothing is read of a file before its user reads: the writer of a pipe may open another one before it writes.
+func TestStream_TwoPipesOfOneWriter_AreRead(t *testing.T) {
+	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
+	if err := errors.Join(syscall.Mkfifo(first, 0o600), syscall.Mkfifo(second, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	go func() {
+		a, err := os.OpenFile(first, os.O_WRONLY, 0)
+		b, failed := os.OpenFile(second, os.O_WRONLY, 0)
+		if err == nil && failed == nil {
+			_, _ = a.WriteString("\ufeffone")
+			_ = a.Close()
+			_ = b.Close()
+		}
+	}()
+	s := &Files{Out: &output.Printer{}}
+	var text []byte
+	err := s.Stream(ctx, first, func(in io.Reader) error {
+		return s.Stream(ctx, second, func(io.Reader) (err error) {
+			text, err = io.ReadAll(in)
+			return err
+		})
+	})
+	if err != nil || string(text) != "one" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // TestStream_PipeTwice_IsRefused: a pipe that is opened again never ends, whatever name it is opened by.
 func TestStream_PipeTwice_IsRefused(t *testing.T) {
 	dir := t.TempDir()

@@ -204,7 +204,7 @@ func openJournal(ctx context.Context, f *input.Files, path string) (*sharedJourn
 		return nil, err
 	}
 	j := &sharedJournal{Host: s.Host, ended: make(chan error, 1)}
-	if j.options, err = s.optionsWith(config, path); err != nil {
+	if j.options, err = s.options(config, path); err != nil {
 		return nil, err
 	}
 	if j.own, err = keyholder.OpenDirectory(s.Keys); err != nil {
@@ -222,17 +222,9 @@ func openJournal(ctx context.Context, f *input.Files, path string) (*sharedJourn
 	return j, nil
 }
 
-// options returns those of the journal, without the keys of this host.
-func (s settings) options(ctx context.Context, f *input.Files, path string) (o pgjournal.Options, err error) {
-	config, err := mutual(ctx, f, s)
-	if err != nil {
-		return o, err
-	}
-	return s.optionsWith(config, path)
-}
-
-// optionsWith is options for hosts that know each other by a configuration.
-func (s settings) optionsWith(config *tls.Config, path string) (o pgjournal.Options, err error) {
+// options returns those of the journal, without the keys of this host. Hosts know each other by a
+// configuration.
+func (s settings) options(config *tls.Config, path string) (o pgjournal.Options, err error) {
 	o = pgjournal.Options{Database: s.Database, Schema: s.Schema, Host: s.Host, Synchronous: s.Synchronous}
 	for _, name := range slices.Sorted(maps.Keys(s.Others)) {
 		other, err := keyholder.Dial(name, s.Others[name], config)
@@ -285,7 +277,11 @@ func dismissHost(ctx context.Context, f *input.Files, path, ledger, host string)
 	if _, other := s.Others[host]; !other && host != s.Host {
 		return head, output.InputError("", "%q is neither this host nor one of its \"others\" in %q", host, path)
 	}
-	o, err := s.options(ctx, f, path)
+	config, err := mutual(ctx, f, s)
+	if err != nil {
+		return head, err
+	}
+	o, err := s.options(config, path)
 	if err != nil {
 		return head, err
 	}
