@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -28,9 +29,7 @@ func hostCreates(path string) error {
 
 func create(t testing.TB, path string) {
 	t.Helper()
-	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD"}))
 }
 
 func creator(t *testing.T, path string) *exec.Cmd {
@@ -44,9 +43,7 @@ func wantNoneOrGood(t *testing.T, path string, told bool) (made bool) {
 	t.Helper()
 	_, err := os.Stat(path)
 	if made = !errors.Is(err, fs.ErrNotExist); !made {
-		if told {
-			t.Error("a file was told of, and is not there")
-		}
+		check.That(t, !told, "a file was told of, and is not there")
 		create(t, path)
 	}
 	wantTold(t, path, nil, 0, 1, 2, 3, 4, 5, 6, 7)
@@ -100,16 +97,11 @@ func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 	}
 	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), pace.Scratch(t)
 	each, made, all := tries(5, 20, 2000), 0, 0
-	d, err := newDisk(t.TempDir(), r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := check.Value(newDisk(t.TempDir(), r.dir))(t)
 	told := false
 	for n, e := range r.events {
 		if told = told || e.told != ""; e.told == "" {
-			if err := d.play(n, e, false); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, d.play(n, e, false))
 		}
 		for range each {
 			all++
@@ -125,8 +117,6 @@ func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 			}
 		}
 	}
-	if made == 0 || made == all {
-		t.Errorf("in %d of %d images there is a ledger", made, all)
-	}
+	check.That(t, made != 0 && made != all, "in %d of %d images there is a ledger", made, all)
 	t.Logf("in %d of %d images there is a ledger", made, all)
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // A disk that loses power keeps what was synced. Of what was written since, it may have any part: it carries writes
@@ -227,9 +229,7 @@ func (c change) apply(content []byte, from, to int64) []byte {
 // forget removes a directory before its test ends: memory is not as large as a disk.
 func forget(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.RemoveAll(dir); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, os.RemoveAll(dir))
 }
 
 // Grains of what a disk writes whole: sectors, pages, all of a write.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -124,10 +125,7 @@ func TestAPowerCutWhileForgetting(t *testing.T) {
 	Need(t)
 	for _, memory := range []int64{0, scarce} {
 		r := recordLives(t, false, episode{calls: forgetting + 1, memory: memory})
-		d, err := r.before()
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := check.Value(r.before())(t)
 		random, scratch, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), pace.Scratch(t), 0
 		var secrets [][]byte
 		while := whileForgetting()
@@ -136,9 +134,7 @@ func TestAPowerCutWhileForgetting(t *testing.T) {
 				continue
 			}
 			secrets = append(secrets, secretsIn(&e.Call)...)
-			if err := d.play(i, e, false); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, d.play(i, e, false))
 			if !while(&e.Call) {
 				continue
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -97,9 +98,7 @@ func (c *cutting) without(t *testing.T, r *recorded, left []int, scratch string)
 		}
 		at = append(at, from+c.random.IntN(to-from+1))
 	}
-	if err := c.cut(t.Context(), r, scratch, at, func(f fault) bool { wrong = f; return false }); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, c.cut(t.Context(), r, scratch, at, func(f fault) bool { wrong = f; return false }))
 	return wrong
 }
 
@@ -143,9 +142,7 @@ func TestEachFlushIsNeeded(t *testing.T) {
 		}
 		delete(unseen, withoutLines(place))
 	}
-	if len(all) < 16 || len(unseen) > 0 {
-		t.Fatalf("flushes only at %q; none at %q", all, unseen)
-	}
+	check.Need(t, len(all) >= 16 && len(unseen) <= 0, "flushes only at %q; none at %q", all, unseen)
 	seed, step := rand.Uint64(), pace.Stride(8, 8)
 	for i := rand.IntN(step); i < len(all); i += step {
 		place := all[i]

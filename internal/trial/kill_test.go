@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -238,9 +239,7 @@ func liveAndDie(t *testing.T, path string, first, workers int) map[int]json.RawM
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	kill := func() { _ = cmd.Process.Kill() }
 	after, told := rand.IntN(12), map[int]json.RawMessage{}
 	if after == 0 {
@@ -267,10 +266,7 @@ func TestTheShopIsAQuietOne(t *testing.T) {
 	create(t, path)
 	told := map[int]json.RawMessage{}
 	cmd := hostCommand(t.Context(), path, life{first: 0, last: 399, workers: 1})
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := check.Value(cmd.Output())(t)
 	kinds := map[int]int{}
 	for line := range strings.Lines(string(out)) {
 		n, _ := collect(t, told, line)
@@ -279,7 +275,6 @@ func TestTheShopIsAQuietOne(t *testing.T) {
 		}
 	}
 	wantTold(t, path, told)
-	if len(told) < 300 || len(kinds) != 10 {
-		t.Errorf("%d calls carried out, of %d kinds: %v", len(told), len(kinds), kinds)
-	}
+	check.That(t, len(told) >= 300 && len(kinds) == 10,
+		"%d calls carried out, of %d kinds: %v", len(told), len(kinds), kinds)
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -62,15 +63,11 @@ func recordLives(t *testing.T, worn bool, lives ...episode) *recorded {
 	if create(t, blank); worn {
 		wear(t, blank)
 	}
-	if err := os.CopyFS(dir, os.DirFS(before)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.CopyFS(dir, os.DirFS(before)))
 	r := &recorded{record: newRecord(dir), all: map[int]json.RawMessage{}}
 	r.before = func() (*disk, error) { return newDisk(before, dir) }
 	for _, one := range lives {
-		if err := r.live(t.Context(), path, one); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, r.live(t.Context(), path, one))
 	}
 	return r
 }
@@ -225,7 +222,7 @@ func (c *cutting) look(ctx context.Context, r *recorded, d *disk, h *heard, dir 
 			return err
 		}
 	}
-	if _, err := check(ctx, path, h.told, others...); err != nil {
+	if _, err := checkShop(ctx, path, h.told, others...); err != nil {
 		return fault{err}
 	}
 	return lookAtCopies(ctx, dir, h.copies)
@@ -304,7 +301,7 @@ func lookAtCopies(ctx context.Context, dir string, told []string) error {
 		}
 	}
 	for _, path := range copies {
-		if _, err := check(ctx, path, nil); err != nil {
+		if _, err := checkShop(ctx, path, nil); err != nil {
 			return fault{fmt.Errorf("%s: %w", filepath.Base(path), err)}
 		}
 	}
@@ -353,9 +350,7 @@ func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 		c := &cutting{random: rand.New(rand.NewPCG(seed, 1)), depth: 2}
 		var wrong fault
 		err := c.cut(t.Context(), r, pace.Scratch(t), c.atRandom(r, images), func(f fault) bool { wrong = f; return false })
-		if err != nil || wrong.error != nil {
-			t.Fatalf("worn: %v, seed %d: %v, %v", worn, seed, wrong, err)
-		}
+		check.Need(t, err == nil && wrong.error == nil, "worn: %v, seed %d: %v, %v", worn, seed, wrong, err)
 		t.Logf("%d images of %d events, worn: %v; %v", c.images, len(r.events), worn, r.happened())
 	}
 }
@@ -368,11 +363,7 @@ func TestPowerCutsWithoutSyncingAreNoticed(t *testing.T) {
 	images, losses := tries(25, 50, 50), 0
 	c := &cutting{random: rand.New(rand.NewPCG(1, 1)), lies: func(int) bool { return true }}
 	err := c.cut(t.Context(), r, pace.Scratch(t), c.atRandom(r, images), func(fault) bool { losses++; return true })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if losses < images/2 {
-		t.Errorf("%d of %d images without syncing are found to be damaged", losses, images)
-	}
+	check.Must(t, err)
+	check.That(t, losses >= images/2, "%d of %d images without syncing are found to be damaged", losses, images)
 	t.Logf("%d of %d", losses, images)
 }

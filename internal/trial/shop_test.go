@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
@@ -254,10 +255,10 @@ func (s *shop) tell(ctx context.Context, n int) (reply, error) {
 	return reply{n, text}, err
 }
 
-// check opens a ledger, lets an auditor look at it, and asks for everything that anybody was told, which must be the same, without
+// checkShop opens a ledger, lets an auditor look at it, and asks for everything that anybody was told, which must be the same, without
 // any truth. Then it makes other calls, with the truths: those that were under way; and again, without. All of it must follow
 // from the log. It returns what the calls came to, and everything that is wrong.
-func check(ctx context.Context, path string, told map[int]json.RawMessage, others ...int) (more map[int]json.RawMessage, err error) {
+func checkShop(ctx context.Context, path string, told map[int]json.RawMessage, others ...int) (more map[int]json.RawMessage, err error) {
 	s, err := openShop(path, noTruths, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
@@ -287,10 +288,8 @@ func check(ctx context.Context, path string, told map[int]json.RawMessage, other
 
 func wantTold(t testing.TB, path string, told map[int]json.RawMessage, others ...int) map[int]json.RawMessage {
 	t.Helper()
-	more, err := check(t.Context(), path, told, others...)
-	if err != nil {
-		t.Error(err)
-	}
+	more, err := checkShop(t.Context(), path, told, others...)
+	check.That(t, err == nil, "%v", err)
 	return more
 }
 

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -96,9 +97,7 @@ func beginning(t *testing.T, kind string) (dir string, told map[int]json.RawMess
 		path := filepath.Join(dir, "shop.db")
 		create(t, path)
 		wear(t, path)
-		if err := hostCommand(t.Context(), path, life{first: 0, last: -1}).Run(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, hostCommand(t.Context(), path, life{first: 0, last: -1}).Run())
 		return dir, nil, 0
 	}
 	dir = pace.Scratch(t)
@@ -119,9 +118,7 @@ type struckLife struct {
 func live(t *testing.T, begin string, before map[int]json.RawMessage, l life, hit func(*Call) bool, v Verdict) *struckLife {
 	t.Helper()
 	w := watch(pace.Scratch(t), hit, v)
-	if err := os.CopyFS(w.dir, os.DirFS(begin)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.CopyFS(w.dir, os.DirFS(begin)))
 	s := &struckLife{watched: w, path: filepath.Join(w.dir, "shop.db"), told: maps.Clone(before)}
 	cmd := hostCommand(t.Context(), s.path, l)
 	var said strings.Builder
@@ -202,9 +199,8 @@ func endAtEachCall(t *testing.T, kind string) {
 	if !pace.Deep() { // the quick form tries few lives, and not every life reaches its spot
 		enough = len(struck)+missed >= 2
 	}
-	if !enough || missed > 20+len(spots)/2 {
-		t.Errorf("%d were not reached; something was struck for %d causes", missed, len(struck))
-	}
+	check.That(t, enough && missed <= 20+len(spots)/2,
+		"%d were not reached; something was struck for %d causes", missed, len(struck))
 }
 
 // someSpots returns so many spots at random, those first for whose causes least was struck so far.

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
@@ -31,29 +32,24 @@ func manyNames() (names []string) {
 func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
 	t.Helper()
 	path = filepath.Join(pace.Scratch(t), "ledger.db")
-	must(t, ledger.Create(path, ledger.CreateOptions{}))
-	l, err := ledger.Open(path, ledger.Options{})
-	must(t, err)
-	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: vote, Values: valuesOf(vote)}))
-	p, err := terms(vote)
-	must(t, err)
-	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: vote, Objects: manyNames(), Policy: p, Cap: tenths(60)})
-	must(t, err)
-	must(t, l.Close())
-	dearer, err = policy.Sell(policy.Market{Max: tenths(10), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 50}, {Epsilon: tenths(20), Amount: 200}}, Floor: 3})
-	must(t, err)
+	check.Must(t, ledger.Create(path, ledger.CreateOptions{}))
+	l := check.Value(ledger.Open(path, ledger.Options{}))(t)
+	check.Must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: vote, Values: valuesOf(vote)}))
+	p := check.Value(terms(vote))(t)
+	_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: vote, Objects: manyNames(), Policy: p, Cap: tenths(60)}))(t)
+	check.Must(t, l.Close())
+	dearer = check.Value(policy.Sell(policy.Market{Max: tenths(10), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 50}, {Epsilon: tenths(20), Amount: 200}}, Floor: 3}))(t)
 	return path, dearer
 }
 
 // leftBehind copies what a process leaves that is killed at this instant.
 func leftBehind(t *testing.T, path string, n int) string {
 	t.Helper()
-	file, err := os.ReadFile(path)
-	must(t, err)
+	file := check.Value(os.ReadFile(path))(t)
 	to := filepath.Join(pace.Scratch(t), fmt.Sprint("left ", n))
-	must(t, os.WriteFile(to, file, 0o600))
+	check.Must(t, os.WriteFile(to, file, 0o600))
 	if _, err := os.Stat(path + ".journal"); err == nil {
-		must(t, os.CopyFS(to+".journal", os.DirFS(path+".journal")))
+		check.Must(t, os.CopyFS(to+".journal", os.DirFS(path+".journal")))
 	}
 	return to
 }
@@ -90,26 +86,20 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
 			from := leftBehind(t, path, 0)
-			l, err := ledger.Open(from, ledger.Options{})
-			must(t, err)
+			l := check.Value(ledger.Open(from, ledger.Options{}))(t)
 			var left []string
-			want, err := call(t.Context(), l, func(done, total int) {
+			want := check.Value(call(t.Context(), l, func(done, total int) {
 				if 0 < done && done < total {
 					left = append(left, leftBehind(t, from, len(left)+1))
 				}
-			})
-			must(t, err)
+			}))(t)
 			books := booksOf(t, l)
-			must(t, l.Close())
-			if len(left) < 2 {
-				t.Fatalf("it is cut off at %d places", len(left))
-			}
+			check.Must(t, l.Close())
+			check.Need(t, len(left) >= 2, "it is cut off at %d places", len(left))
 			for i := 0; i < len(left); i += pace.Stride(2, 2) {
 				at := left[i]
-				l, err := ledger.Open(at, ledger.Options{})
-				must(t, err)
-				got, err := call(t.Context(), l, nil)
-				must(t, err)
+				l := check.Value(ledger.Open(at, ledger.Options{}))(t)
+				got := check.Value(call(t.Context(), l, nil))(t)
 				if again, err := call(t.Context(), l, nil); err != nil || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(again, want) {
 					t.Errorf("%s: it came to %v, and again to %v, %v; undisturbed to %v", at, got, again, err, want)
 				}
@@ -117,7 +107,7 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 					t.Errorf("%s: the ledger came to %v, undisturbed to %v", at, now, books)
 				}
 				wantSound(t, l)
-				must(t, l.Close())
+				check.Must(t, l.Close())
 			}
 		})
 	}
@@ -133,7 +123,7 @@ func booksOf(t *testing.T, l *ledger.Ledger) map[string]int {
 			if errors.Is(err, ledger.ErrUnknown) {
 				continue
 			}
-			must(t, err)
+			check.Must(t, err)
 			n[fmt.Sprint(o.Cap, " ", o.Chains[0].Policy, " ", o.Chains[0].Withdrawn)]++
 		}
 	}
@@ -144,12 +134,5 @@ func wantSound(t *testing.T, l *ledger.Ledger) {
 	t.Helper()
 	for _, err := range verify(t.Context(), l) {
 		t.Error(err)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

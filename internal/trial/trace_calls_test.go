@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // runTraced is what a traced process does: what it calls is all that the tests of traces are about.
@@ -131,10 +133,7 @@ func traced(t *testing.T, dir string, s *seen) (syscall.WaitStatus, string) {
 	cmd.Env = append(os.Environ(), "SLUICE_TRACED="+dir)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
-	status, err := Run(cmd, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := check.Value(Run(cmd, s))(t)
 	return status, out.String()
 }
 
@@ -144,9 +143,7 @@ func TestEveryCallIsSeen(t *testing.T) {
 	dir := t.TempDir()
 	s := &seen{}
 	status, out := traced(t, dir, s)
-	if !status.Exited() || status.ExitStatus() != 0 || out != "done\n" {
-		t.Fatalf("%v, %q", status, out)
-	}
+	check.Need(t, status.Exited() && status.ExitStatus() == 0 && out == "done\n", "%v, %q", status, out)
 	if len(s.before) != len(s.after) {
 		t.Errorf("%d calls began and %d succeeded", len(s.before), len(s.after))
 	}
@@ -157,9 +154,8 @@ func TestEveryCallIsSeen(t *testing.T) {
 	want := []string{"create " + a + "  0 0"}
 	for i := range 8 {
 		want = append(want, fmt.Sprintf("write %s  %d %d", a, i*1000, 100*(i+1)))
-		if string(writes[i].Data) != strings.Repeat(fmt.Sprint(i), 100*(i+1)) {
-			t.Errorf("write %d is of other bytes", i)
-		}
+		check.That(t, string(writes[i].Data) == strings.Repeat(fmt.Sprint(i), 100*(i+1)),
+			"write %d is of other bytes", i)
 	}
 	want = append(want, "write "+a+"  8000 4", "sync "+a+"  0 0", "truncate "+a+"  8002 0",
 		"link "+a+" "+filepath.Join(dir, "b")+" 0 0", "rename "+filepath.Join(dir, "b")+" "+filepath.Join(dir, "c")+" 0 0",
@@ -174,14 +170,10 @@ func TestEveryCallIsSeen(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for _, c := range s.after {
-		if c.FD != 1 && !calledFrom(&c, "script") {
-			t.Errorf("what led to the %s of %s is not known", c.Kind, c.Path)
-		}
+		check.That(t, c.FD == 1 || calledFrom(&c, "script"), "what led to the %s of %s is not known", c.Kind, c.Path)
 	}
 	last := s.after[len(s.after)-1]
-	if last.FD != 1 || string(last.Data) != "done\n" {
-		t.Errorf("the last call is %+v", last)
-	}
+	check.That(t, last.FD == 1 && string(last.Data) == "done\n", "the last call is %+v", last)
 }
 
 // calledFrom tells whether a function of this package led to a call.
@@ -212,9 +204,8 @@ func TestEveryCallCanBeStopped(t *testing.T) {
 				}
 				continue
 			}
-			if !status.Exited() || status.ExitStatus() != 3 || !strings.Contains(out, text) {
-				t.Errorf("call %d, which fails: %v, %q", at, status, out)
-			}
+			check.That(t, status.Exited() && status.ExitStatus() == 3 && strings.Contains(out, text),
+				"call %d, which fails: %v, %q", at, status, out)
 			if at == calls {
 				continue // the word that it is done, of which it then says that it failed
 			}
@@ -247,19 +238,14 @@ func TestNothingIsDoneUnseen(t *testing.T) {
 				names[filepath.Base(c.To)] = true
 			}
 		}
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		entries := check.Value(os.ReadDir(dir))(t)
 		for _, e := range entries {
 			if !names[e.Name()] {
 				t.Errorf("round %d: nobody saw %q come", round, e.Name())
 			}
 			delete(names, e.Name())
 		}
-		if len(names) > 0 {
-			t.Errorf("round %d: nobody saw %v go", round, names)
-		}
+		check.That(t, len(names) <= 0, "round %d: nobody saw %v go", round, names)
 	}
 }
 

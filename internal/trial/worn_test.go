@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // A file that was used for long has many free pages.
@@ -17,9 +19,7 @@ const wornName = "worn.db"
 func wear(t testing.TB, path string) {
 	t.Helper()
 	s, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	// The ledger uses this bucket, which is empty so far. Each record takes a page.
 	const bucket = "requests"
 	each := func(do func(b *bbolt.Bucket, key []byte) error) error {
@@ -40,7 +40,5 @@ func wear(t testing.TB, path string) {
 	if err == nil {
 		err = each(func(b *bbolt.Bucket, key []byte) error { return b.Delete(key) })
 	}
-	if err := errors.Join(err, s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, errors.Join(err, s.Close()))
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	says "github.com/sluicedp/sluice/ledger/event"
@@ -179,15 +180,11 @@ func TestACallerMayGiveUpAtAnyMoment(t *testing.T) {
 			l, _ := market(t, crowd(2*mostLooks)...)
 			given := 0
 			for n := 1; ; n++ {
-				if n == mostLooks {
-					t.Fatalf("after %d looks the call still is not done", n)
-				}
+				check.Need(t, n != mostLooks, "after %d looks the call still is not done", n)
 				ctx := quitAfter(n)
 				before := events(t, l)
 				first, err := e.call(ctx, l, n)
-				if err != nil && !errors.Is(err, context.Canceled) {
-					t.Fatalf("given up at look %d: %v", n, err)
-				}
+				check.Need(t, err == nil || errors.Is(err, context.Canceled), "given up at look %d: %v", n, err)
 				held, late := errors.AsType[*journal.HeldError](err)
 				switch {
 				case late && (e.name != "Forget" || held.Through.Events >= held.Wanted.Events):
@@ -200,20 +197,16 @@ func TestACallerMayGiveUpAtAnyMoment(t *testing.T) {
 				}
 				quit := ctx.ended()
 				again, fault := e.call(context.Background(), l, n)
-				if fault != nil && !errors.Is(fault, ledger.ErrForgotten) {
-					t.Fatalf("given up at look %d, and called again: %v", n, fault)
-				}
-				if err == nil && e.writes && fault == nil && !reflect.DeepEqual(first, again) {
-					t.Fatalf("given up at look %d it came to %+v, and then to %+v", n, first, again)
-				}
+				check.Need(t, fault == nil || errors.Is(fault, ledger.ErrForgotten),
+					"given up at look %d, and called again: %v", n, fault)
+				check.Need(t, err != nil || !e.writes || fault != nil || reflect.DeepEqual(first, again),
+					"given up at look %d it came to %+v, and then to %+v", n, first, again)
 				e.wantOnce(t, l, n, again)
 				if !quit {
 					break
 				}
 			}
-			if given == 0 {
-				t.Error("the call never looks at its context")
-			}
+			check.That(t, given != 0, "the call never looks at its context")
 			wantClean(t, l)
 		})
 	}
@@ -226,7 +219,7 @@ func (e errand) wantNothing(t *testing.T, l *ledger.Ledger, n int, before uint64
 	if e.name == "Commit" || e.name == "Cancel" || e.name == "Advance" {
 		// What it needs was made before, by a call that nobody gave up. That is the only one to have settled anything.
 		for ev, err := range l.Events(context.Background(), before+1) {
-			must(t, err)
+			check.Must(t, err)
 			settled, is := ev.Says.(says.Settled)
 			if is && settled.Key != fmt.Sprint("for errand ", n) || ev.Kind() == "released" || ev.Kind() == "sold" {
 				t.Errorf("given up at look %d: %+v", n, ev)
@@ -234,9 +227,7 @@ func (e errand) wantNothing(t *testing.T, l *ledger.Ledger, n int, before uint64
 		}
 		return
 	}
-	if after != before {
-		t.Errorf("given up at look %d: %d events after %d", n, after, before)
-	}
+	check.That(t, after == before, "given up at look %d: %d events after %d", n, after, before)
 }
 
 // wantOnce checks that a call that was carried out is not carried out again.
@@ -247,9 +238,8 @@ func (e errand) wantOnce(t *testing.T, l *ledger.Ledger, n int, was any) {
 	}
 	before := events(t, l)
 	again, err := e.call(context.Background(), l, n)
-	if err != nil && !errors.Is(err, ledger.ErrForgotten) || err == nil && !reflect.DeepEqual(again, was) {
-		t.Errorf("call %d came to %+v, and then to %+v, %v", n, was, again, err)
-	}
+	check.That(t, (err == nil || errors.Is(err, ledger.ErrForgotten)) && (err != nil || reflect.DeepEqual(again, was)),
+		"call %d came to %+v, and then to %+v, %v", n, was, again, err)
 	if now := events(t, l); now != before {
 		t.Errorf("call %d, repeated, makes %d events", n, now-before)
 	}
@@ -276,8 +266,7 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 	whole, _ := market(t)
 	for _, call := range calls(whole) {
 		patient := quitAfter(math.MaxInt)
-		_, err := call(patient)
-		must(t, err)
+		_ = check.Value(call(patient))(t)
 		all = append(all, math.MaxInt-patient.looks)
 	}
 	// The first moments, before anything is done, and others all the way to the end.
@@ -300,22 +289,18 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 				inMidst += events(t, l) - begun
 			}
 			first, err := call(context.Background())
-			must(t, err)
+			check.Must(t, err)
 			before := events(t, l)
 			again, err := call(context.Background())
-			if err != nil || !reflect.DeepEqual(first, again) || events(t, l) != before {
-				t.Errorf("given up at look %d it came to %+v, and then to %+v, %v", looks, first, again, err)
-			}
+			check.That(t, err == nil && reflect.DeepEqual(first, again) && events(t, l) == before,
+				"given up at look %d it came to %+v, and then to %+v, %v", looks, first, again, err)
 		}
 		levels, err := l.Levels(t.Context(), "vote")
-		if err != nil || len(levels) != 1 || levels[0].N != int64(len(names)) {
-			t.Errorf("given up at moment %d: %+v, %v", i, levels, err)
-		}
+		check.That(t, err == nil && len(levels) == 1 && levels[0].N == int64(len(names)),
+			"given up at moment %d: %+v, %v", i, levels, err)
 		wantClean(t, l)
 	}
-	if inMidst == 0 {
-		t.Errorf("of %d looks, none was between two parts", all)
-	}
+	check.That(t, inMidst != 0, "of %d looks, none was between two parts", all)
 }
 
 // reserved returns the number of a reservation, whatever has become of it since.

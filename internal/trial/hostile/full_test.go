@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -183,7 +184,7 @@ func TestAFullDisk(t *testing.T) {
 
 func fillBehind(t *testing.T, wall string, memory int) {
 	l, path := market(t)
-	must(t, l.Close())
+	check.Must(t, l.Close())
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), fillPath+"="+path, fillWith+"="+wall, fillMemory+"="+strconv.Itoa(memory))
 	if wall == "disk" { // in a namespace of its own, where mounting needs no rights
@@ -208,8 +209,7 @@ func fillBehind(t *testing.T, wall string, memory int) {
 // wantRegained opens a file for which there is room again, and repeats what was told of it and what failed.
 func wantRegained(t *testing.T, path, told string) {
 	t.Helper()
-	l, err := ledger.Open(path, ledger.Options{Now: func() time.Time { return start().AddDate(0, 0, 1) }})
-	must(t, err)
+	l := check.Value(ledger.Open(path, ledger.Options{Now: func() time.Time { return start().AddDate(0, 0, 1) }}))(t)
 	defer l.Close()
 	wantClean(t, l)
 	before, done := events(t, l), 0
@@ -217,9 +217,9 @@ func wantRegained(t *testing.T, path, told string) {
 		var what string
 		var n int
 		_, err := fmt.Sscan(lines.Text(), &what, &n)
-		must(t, err)
+		check.Must(t, err)
 		first, err := enrollSome(t.Context(), l, n)
-		must(t, err)
+		check.Must(t, err)
 		if what == "done" {
 			if done++; events(t, l) != before {
 				t.Errorf("request %d was told as done, and is done now", n)
@@ -228,12 +228,9 @@ func wantRegained(t *testing.T, path, told string) {
 		}
 		t.Logf("after %d requests: %s", done, lines.Text())
 		again, err := enrollSome(t.Context(), l, n)
-		if err != nil || !reflect.DeepEqual(first, again) || first.Enrolled != 50 {
-			t.Errorf("the request that failed comes to %+v, and then to %+v, %v", first, again, err)
-		}
+		check.That(t, err == nil && reflect.DeepEqual(first, again) && first.Enrolled == 50,
+			"the request that failed comes to %+v, and then to %+v, %v", first, again, err)
 	}
-	if done == 0 {
-		t.Error("the disk was full from the beginning")
-	}
+	check.That(t, done != 0, "the disk was full from the beginning")
 	wantClean(t, l)
 }

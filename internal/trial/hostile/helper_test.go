@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
@@ -23,10 +24,8 @@ func start() time.Time { return time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) }
 // offer sells up to ε = 2, and releases 0.1 an hour from the start by itself.
 func offer(t testing.TB) (sale, calendar policy.Policy) {
 	t.Helper()
-	sale, err := policy.Sell(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}})
-	must(t, err)
-	calendar, err = policy.Linear(tenths(1), tenths(20), start(), start().Add(19*time.Hour), tenths(1))
-	must(t, err)
+	sale = check.Value(policy.Sell(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}}))(t)
+	calendar = check.Value(policy.Linear(tenths(1), tenths(20), start(), start().Add(19*time.Hour), tenths(1)))(t)
 	return sale, calendar
 }
 
@@ -34,9 +33,9 @@ func offer(t testing.TB) (sale, calendar policy.Policy) {
 func signer(t testing.TB) (key note.Signer, verifier string) {
 	t.Helper()
 	private, verifier, err := note.GenerateKey(nil, "limits.example")
-	must(t, err)
+	check.Must(t, err)
 	key, err = note.NewSigner(private)
-	must(t, err)
+	check.Must(t, err)
 	return key, verifier
 }
 
@@ -45,15 +44,13 @@ func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 	t.Helper()
 	key, verifier := signer(t)
 	path = filepath.Join(pace.Scratch(t), "ledger.db")
-	must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD", LogKey: verifier}))
-	l, err := ledger.Open(path, ledger.Options{Signer: key, Now: func() time.Time { return start().Add(time.Hour) }, ClockAhead: start().AddDate(1, 0, 0)})
-	must(t, err)
+	check.Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD", LogKey: verifier}))
+	l = check.Value(ledger.Open(path, ledger.Options{Signer: key, Now: func() time.Time { return start().Add(time.Hour) }, ClockAhead: start().AddDate(1, 0, 0)}))(t)
 	t.Cleanup(func() { _ = l.Close() })
-	must(t, l.DefineQuestion(t.Context(), "vote", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	check.Must(t, l.DefineQuestion(t.Context(), "vote", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	sale, _ := offer(t)
 	if len(objects) > 0 {
-		_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enroll", Question: "vote", Objects: objects, Policy: sale, Cap: boundless()})
-		must(t, err)
+		_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enroll", Question: "vote", Objects: objects, Policy: sale, Cap: boundless()}))(t)
 	}
 	return l, path
 }
@@ -62,15 +59,12 @@ func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 func wantClean(t testing.TB, l *ledger.Ledger) {
 	t.Helper()
 	found, err := l.Verify(context.Background(), ledger.VerifyRequest{Report: func(p ledger.Problem) { t.Errorf("audit: %+v", p) }})
-	if err != nil || found.Problems != 0 {
-		t.Errorf("audit: %d problems, %v", found.Problems, err)
-	}
+	check.That(t, err == nil && found.Problems == 0, "audit: %d problems, %v", found.Problems, err)
 }
 
 func events(t testing.TB, l *ledger.Ledger) uint64 {
 	t.Helper()
-	s, err := l.Stats(context.Background())
-	must(t, err)
+	s := check.Value(l.Stats(context.Background()))(t)
 	return s.Events
 }
 

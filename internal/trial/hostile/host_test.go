@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -120,11 +121,9 @@ func startHost(t testing.TB, path, mode string) *host {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), hostPath+"="+path, hostMode+"="+mode)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	in := check.Value(cmd.StdinPipe())(t)
+	out := check.Value(cmd.StdoutPipe())(t)
+	check.Must(t, cmd.Start())
 	h := &host{cmd: cmd, in: in, out: json.NewDecoder(out)}
 	t.Cleanup(func() { _, _ = h.in.Close(), h.cmd.Wait() })
 	return h
@@ -132,7 +131,7 @@ func startHost(t testing.TB, path, mode string) *host {
 
 func (h *host) wait(t testing.TB) *host {
 	t.Helper()
-	must(t, h.out.Decode(&h.opened))
+	check.Must(t, h.out.Decode(&h.opened))
 	return h
 }
 
@@ -145,15 +144,14 @@ func openHost(t testing.TB, path, mode string) *host {
 // ask has a host make a call.
 func (h *host) ask(t testing.TB, what, key string, nanos int64) (out said) {
 	t.Helper()
-	_, err := fmt.Fprintln(h.in, what, key, nanos)
-	must(t, err)
-	must(t, h.out.Decode(&out))
+	_ = check.Value(fmt.Fprintln(h.in, what, key, nanos))(t)
+	check.Must(t, h.out.Decode(&out))
 	return out
 }
 
 // end lets a host close its ledger.
 func (h *host) end(t testing.TB) {
 	t.Helper()
-	must(t, h.in.Close())
-	must(t, h.cmd.Wait())
+	check.Must(t, h.in.Close())
+	check.Must(t, h.cmd.Wait())
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -40,12 +41,10 @@ func startChild(t *testing.T) *child {
 	c := &child{cmd: exec.CommandContext(t.Context(), os.Args[0])}
 	c.cmd.Env = append(os.Environ(), childEnv+"=yes")
 	c.cmd.Stderr = &c.stderr
-	in, err := c.cmd.StdinPipe()
-	must(t, err)
-	out, err := c.cmd.StdoutPipe()
-	must(t, err)
+	in := check.Value(c.cmd.StdinPipe())(t)
+	out := check.Value(c.cmd.StdoutPipe())(t)
 	c.in, c.out = in, bufio.NewReader(out)
-	must(t, c.cmd.Start())
+	check.Must(t, c.cmd.Start())
 	return c
 }
 
@@ -73,7 +72,7 @@ func (c *child) askPatiently(t *testing.T, one task, data []byte) (found finding
 	t.Helper()
 	for range tries {
 		dropLeftovers(t, one.Path)
-		must(t, os.WriteFile(one.Path, data, 0o600))
+		check.Must(t, os.WriteFile(one.Path, data, 0o600))
 		began := time.Now()
 		found, err = c.ask(one)
 		if took = time.Since(began); err != nil || took < patience {
@@ -87,10 +86,9 @@ func (c *child) askPatiently(t *testing.T, one task, data []byte) (found finding
 // after it would be refused for that. The file itself stays, as a new one would count as a copy.
 func dropLeftovers(t *testing.T, path string) {
 	t.Helper()
-	beside, err := filepath.Glob(path + "?*")
-	must(t, err)
+	beside := check.Value(filepath.Glob(path + "?*"))(t)
 	for _, leftover := range beside {
-		must(t, os.RemoveAll(leftover))
+		check.Must(t, os.RemoveAll(leftover))
 	}
 }
 
@@ -117,9 +115,8 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 	defer func() { c.end() }()
 	sound = settled(t, path, sound)
 	want, err := c.ask(task{Path: path, Checkpoint: checkpoint, Use: true})
-	if err != nil || want.Refused != "" || want.Problems > 0 || want.Failed != "" || want.Used < 10 {
-		t.Fatalf("the sound file: %+v, %v", want, err)
-	}
+	check.Need(t, err == nil && want.Refused == "" && want.Problems <= 0 && want.Failed == "" && want.Used >= 10,
+		"the sound file: %+v, %v", want, err)
 	var n tally
 	memory, slowest := want.Memory, time.Duration(0)
 	for i := range files {
@@ -136,9 +133,8 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 			c = startChild(t)
 			continue
 		}
-		if found.Memory > mostMemory && memory <= mostMemory {
-			t.Errorf("file %d: %s: the process has %d MiB", i, what, found.Memory>>20)
-		}
+		check.That(t, found.Memory <= mostMemory || memory > mostMemory,
+			"file %d: %s: the process has %d MiB", i, what, found.Memory>>20)
 		memory = max(memory, found.Memory)
 		if i%1000 == 999 {
 			t.Logf("%d files: %+v", i+1, n)
@@ -150,22 +146,21 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 	if files < 24 {
 		return
 	}
-	if n.refused < files/20 || n.reported*20 < files || n.same*100 < files || n.usedDamaged*100 < files {
-		t.Errorf("the damage is not of all sorts: %+v", n)
-	}
+	check.That(t, n.refused >= files/20 && n.reported*20 >= files && n.same*100 >= files && n.usedDamaged*100 >= files,
+		"the damage is not of all sorts: %+v", n)
 }
 
 // settled puts a ledger at a place and changes it there, so that it is no copy, which would be audited before it is used.
 func settled(t *testing.T, path string, data []byte) (file []byte) {
 	t.Helper()
-	must(t, os.WriteFile(path, data, 0o600))
+	check.Must(t, os.WriteFile(path, data, 0o600))
 	l, err := open(path, false)
-	must(t, err)
+	check.Must(t, err)
 	_, err = l.Release(t.Context(), ledger.ReleaseRequest{Key: "settled", Question: vote, Object: people(300, 400)[99], Epsilon: tenths(13), Truth: truths})
-	must(t, errors.Join(err, l.Close()))
+	check.Must(t, errors.Join(err, l.Close()))
 	file, err = os.ReadFile(path)
-	must(t, err)
-	must(t, os.WriteFile(path, file, 0o600))
+	check.Must(t, err)
+	check.Must(t, os.WriteFile(path, file, 0o600))
 	return file
 }
 
@@ -173,7 +168,7 @@ func settled(t *testing.T, path string, data []byte) (file []byte) {
 func keep(t *testing.T, i int, data []byte) string {
 	t.Helper()
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("sluice-hostile-%d-%d.db", os.Getpid(), i))
-	must(t, os.WriteFile(path, data, 0o600))
+	check.Must(t, os.WriteFile(path, data, 0o600))
 	return path
 }
 
@@ -207,7 +202,6 @@ func wantRich(t *testing.T, sound []byte) {
 	for id := 2; id < d.pages(); id++ {
 		kinds[uint16(d.page(id)[8])]++
 	}
-	if kinds[branchKind] < 5 || kinds[leafKind] < 100 || kinds[freeKind] < 1 {
-		t.Errorf("pages of each kind: %v", kinds)
-	}
+	check.That(t, kinds[branchKind] >= 5 && kinds[leafKind] >= 100 && kinds[freeKind] >= 1,
+		"pages of each kind: %v", kinds)
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -194,18 +195,13 @@ func TestTextsAreAnyLength(t *testing.T) {
 			before := events(t, l)
 			var err error
 			used := allocated(func() { err = f.put(l, text) })
-			if err != nil && !decided(err) {
-				t.Errorf("%s, %d bytes: %.300v", f.name, len(text), err)
-			}
-			if err == nil && len(text) > 1 && !f.lists() {
-				t.Errorf("%s: %d bytes are taken", f.name, len(text))
-			}
+			check.That(t, err == nil || decided(err), "%s, %d bytes: %.300v", f.name, len(text), err)
+			check.That(t, err != nil || len(text) <= 1 || f.lists(), "%s: %d bytes are taken", f.name, len(text))
 			if err != nil && len(err.Error()) > 2000 {
 				t.Errorf("%s, %d bytes: the error has %d bytes", f.name, len(text), len(err.Error()))
 			}
-			if used > f.copies()*uint64(len(text))+4<<20 {
-				t.Errorf("%s, %d bytes: %d more are allocated", f.name, len(text), used)
-			}
+			check.That(t, used <= f.copies()*uint64(len(text))+4<<20,
+				"%s, %d bytes: %d more are allocated", f.name, len(text), used)
 			if n := events(t, l); err != nil && n != before {
 				t.Errorf("%s, %d bytes: %d events after %d", f.name, len(text), n, before)
 			}
@@ -256,12 +252,8 @@ func TestTruthsAreAnyLength(t *testing.T) {
 			if len(values) == 2 { // as many as objects, and one is none of the question's
 				wanted = errors.As(err, &refused) && len(refused.TruthInvalid) > 0
 			}
-			if !wanted || len(err.Error()) > 300 {
-				t.Errorf("%s, %s: %.300v", call, name, err)
-			}
-			if used > 1<<20 {
-				t.Errorf("%s, %s: %d bytes are allocated", call, name, used)
-			}
+			check.That(t, wanted && len(err.Error()) <= 300, "%s, %s: %.300v", call, name, err)
+			check.That(t, used <= 1<<20, "%s, %s: %d bytes are allocated", call, name, used)
 		}
 	}
 	if n := events(t, l); n != before {
@@ -276,8 +268,7 @@ const raceFactor = 1 + 2*pace.Race
 // read with memory that its bytes account for.
 func TestDocumentsAreAnyLength(t *testing.T) {
 	_, verifier := signer(t)
-	known, err := note.NewVerifier(verifier)
-	must(t, err)
+	known := check.Value(note.NewVerifier(verifier))(t)
 	huge := make([]byte, 1<<30+1)
 	for _, one := range []struct {
 		name   string
@@ -297,21 +288,18 @@ func TestDocumentsAreAnyLength(t *testing.T) {
 			for _, text := range [][]byte{huge[:size], filled(' ', min(size, pace.Scale(1<<22, 1<<29))), filled('[', min(size, pace.Scale(1<<22, 1<<29)))} {
 				var err error
 				used := allocated(func() { err = one.read(text) })
-				if !errors.Is(err, one.wants) || len(err.Error()) > 300 {
-					t.Errorf("a %s of %d bytes: %.300v", one.name, len(text), err)
-				}
-				if used > raceFactor*one.copies*uint64(len(text))+1<<20 {
-					t.Errorf("a %s of %d bytes: %d more are allocated", one.name, len(text), used)
-				}
+				check.That(t, errors.Is(err, one.wants) && len(err.Error()) <= 300,
+					"a %s of %d bytes: %.300v", one.name, len(text), err)
+				check.That(t, used <= raceFactor*one.copies*uint64(len(text))+1<<20,
+					"a %s of %d bytes: %d more are allocated", one.name, len(text), used)
 			}
 		}
 	}
 	for _, digits := range []string{"", "1", textOf(huge), string(filled('1', 1<<22)), "0." + string(filled('0', 1<<22)) + "1", "1e" + string(filled('9', 1<<22))} {
 		var err error
 		used := allocated(func() { _, err = privacy.ParseEpsilon(digits) })
-		if (err == nil) != (digits == "1") || err != nil && len(err.Error()) > 300 || used > 1<<20 {
-			t.Errorf("ε in %d bytes: %d are allocated, %.300v", len(digits), used, err)
-		}
+		check.That(t, (err == nil) == (digits == "1") && (err == nil || len(err.Error()) <= 300) && used <= 1<<20,
+			"ε in %d bytes: %d are allocated, %.300v", len(digits), used, err)
 	}
 }
 
@@ -320,15 +308,14 @@ func filled(with byte, n int) []byte { return bytes.Repeat([]byte{with}, n) }
 // TestFilesAreAnyLength opens what is no ledger, up to a gigabyte of it.
 func TestFilesAreAnyLength(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "ledger.db")
-	must(t, os.WriteFile(path, nil, 0o600))
+	check.Must(t, os.WriteFile(path, nil, 0o600))
 	for _, size := range []int64{0, 1, 4096, 16384, 1 << 20, 1 << 30} {
-		must(t, os.Truncate(path, size)) // a file with a hole, which takes no room
+		check.Must(t, os.Truncate(path, size)) // a file with a hole, which takes no room
 		for _, only := range []bool{false, true} {
 			var err error
 			used := allocated(func() { _, err = ledger.Open(path, ledger.Options{ReadOnly: only}) })
-			if !errors.Is(err, ledger.ErrCorrupt) || used > 1<<20 {
-				t.Errorf("a file of %d bytes: %d are allocated, %v", size, used, err)
-			}
+			check.That(t, errors.Is(err, ledger.ErrCorrupt) && used <= 1<<20,
+				"a file of %d bytes: %d are allocated, %v", size, used, err)
 		}
 	}
 	other := filepath.Join(pace.Scratch(t), "other.db")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/rrchain"
@@ -36,7 +37,7 @@ func together(t testing.TB, n int, call func(i int) error) {
 	close(next)
 	wg.Wait()
 	close(faults)
-	must(t, <-faults)
+	check.Must(t, <-faults)
 }
 
 func crowd(n int) []string {
@@ -82,9 +83,7 @@ func TestVeryManyObjectsInARequest(t *testing.T) {
 		began := time.Now()
 		used := allocated(func() { err = call() })
 		t.Logf("%s of %d objects: %v, %d MB allocated", name, len(names), time.Since(began).Round(time.Millisecond), used>>20)
-		if !decided(err) || len(err.Error()) > 2000 {
-			t.Errorf("%s: %.300v", name, err)
-		}
+		check.That(t, decided(err) && len(err.Error()) <= 2000, "%s: %.300v", name, err)
 		// A name takes 16 bytes besides its text, and a refusal 200 or so.
 		if limit := uint64(len(names)) * 2000; used > limit {
 			t.Errorf("%s: %d bytes are allocated", name, used)
@@ -101,18 +100,15 @@ func TestVeryManyValues(t *testing.T) {
 	values := crowd(rrchain.MaxValues + 1)
 	for _, encoding := range []ledger.Encoding{"", ledger.Direct, ledger.Unary} {
 		err := l.DefineQuestion(t.Context(), "many", ledger.Question{Name: "many", Values: values, Encoding: encoding})
-		if !errors.Is(err, ledger.ErrInvalid) || len(err.Error()) > 300 {
-			t.Errorf("%q: %.300v", encoding, err)
-		}
+		check.That(t, errors.Is(err, ledger.ErrInvalid) && len(err.Error()) <= 300, "%q: %.300v", encoding, err)
 	}
 	if !pace.Deep() {
 		return // to define the largest, and to list it, takes long
 	}
-	must(t, l.DefineQuestion(t.Context(), "most", ledger.Question{Name: "most", Values: values[:rrchain.MaxValues], Encoding: ledger.Direct}))
+	check.Must(t, l.DefineQuestion(t.Context(), "most", ledger.Question{Name: "most", Values: values[:rrchain.MaxValues], Encoding: ledger.Direct}))
 	all, err := l.Questions(t.Context())
-	if err != nil || len(all) != 2 || len(all[1].Values) != rrchain.MaxValues {
-		t.Errorf("%d questions, %v", len(all), err)
-	}
+	check.That(t, err == nil && len(all) == 2 && len(all[1].Values) == rrchain.MaxValues,
+		"%d questions, %v", len(all), err)
 }
 
 // TestVeryManyQuestions: a question costs the same, whether it is the first or the last of a million, and they are listed
@@ -124,44 +120,35 @@ func TestVeryManyQuestions(t *testing.T) {
 	first := allocated(func() { defineMany(t, l, 0, n/2) })
 	second := allocated(func() { defineMany(t, l, n/2, n) })
 	t.Logf("%d questions are defined in %v", n, time.Since(began).Round(time.Millisecond))
-	if second > 2*first+64<<20 {
-		t.Errorf("the first half allocates %d bytes, the second %d", first, second)
-	}
+	check.That(t, second <= 2*first+64<<20, "the first half allocates %d bytes, the second %d", first, second)
 	began = time.Now()
 	var all []ledger.Question
 	used := allocated(func() {
 		var err error
 		all, err = l.Questions(t.Context())
-		must(t, err)
+		check.Must(t, err)
 	})
 	t.Logf("they are listed in %v with %d MB", time.Since(began).Round(time.Millisecond), used>>20)
-	if len(all) != n+1 || used > uint64(n+1)*2000 {
-		t.Errorf("%d questions in %d bytes", len(all), used)
-	}
+	check.That(t, len(all) == n+1 && used <= uint64(n+1)*2000, "%d questions in %d bytes", len(all), used)
 	seen := map[string]bool{}
 	for _, q := range all {
 		seen[q.Name] = true
 	}
-	if len(seen) != n+1 {
-		t.Errorf("%d different questions", len(seen))
-	}
+	check.That(t, len(seen) == n+1, "%d different questions", len(seen))
 	used = allocated(func() {
 		if _, err := l.Levels(t.Context(), questionName(n-1)); err != nil {
 			t.Error(err)
 		}
 	})
-	if used > 1<<20 {
-		t.Errorf("looking at one of them allocates %d bytes", used)
-	}
+	check.That(t, used <= 1<<20, "looking at one of them allocates %d bytes", used)
 	began = time.Now()
 	wantClean(t, l)
 	t.Logf("they are audited in %v", time.Since(began).Round(time.Millisecond))
-	must(t, l.Close())
+	check.Must(t, l.Close())
 	began = time.Now()
 	used = allocated(func() {
-		again, err := ledger.Open(path, ledger.Options{ReadOnly: true})
-		must(t, err)
-		must(t, again.Close())
+		again := check.Value(ledger.Open(path, ledger.Options{ReadOnly: true}))(t)
+		check.Must(t, again.Close())
 	})
 	t.Logf("the file opens in %v", time.Since(began).Round(time.Millisecond))
 	if used > uint64(4<<20+100*n) { // bbolt reads which of its pages are free
@@ -223,9 +210,7 @@ func chained(t *testing.T, n int) map[string]cost {
 		began := time.Now()
 		var err error
 		used := allocated(func() { err = call() })
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		check.Need(t, err == nil, "%s: %v", name, err)
 		costs[name] = cost{used, time.Since(began)}
 	}
 	odd := questionName(n/2 | 1)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -87,20 +88,11 @@ func open(path string, readOnly bool) (*ledger.Ledger, error) {
 	return ledger.Open(path, ledger.Options{ReadOnly: readOnly, Signer: signer, Now: opening, ClockAhead: opening()})
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // questions are of each encoding.
 func questions(t testing.TB) []ledger.Question {
 	t.Helper()
-	design, err := finite.SubsetSelection(4, 2)
-	must(t, err)
-	family, err := design.Family(tenths(5), tenths(10))
-	must(t, err)
+	design := check.Value(finite.SubsetSelection(4, 2))(t)
+	family := check.Value(design.Family(tenths(5), tenths(10)))(t)
 	return []ledger.Question{
 		{Name: vote, Values: valuesOf(vote)},
 		{Name: home, Values: valuesOf(home), Encoding: ledger.Unary},
@@ -113,29 +105,27 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 	t.Helper()
 	path, ctx := filepath.Join(t.TempDir(), "ledger.db"), t.Context()
 	_, _, public, err := keys()
-	must(t, err)
-	must(t, ledger.Create(path, ledger.CreateOptions{Currency: "EUR", LogKey: public}))
+	check.Must(t, err)
+	check.Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "EUR", LogKey: public}))
 	l, err := open(path, false)
-	must(t, err)
+	check.Must(t, err)
 	terms, err := policy.Sell(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(20), Amount: 200}}})
-	must(t, err)
+	check.Must(t, err)
 	for i, q := range questions(t) {
-		must(t, l.DefineQuestion(ctx, fmt.Sprint("define ", i), q))
-		_, err := l.Enroll(ctx, ledger.EnrollRequest{Key: fmt.Sprint("enroll ", i), Question: q.Name, Objects: people(0, members), Policy: terms, Cap: tenths(90)})
-		must(t, err)
+		check.Must(t, l.DefineQuestion(ctx, fmt.Sprint("define ", i), q))
+		_ = check.Value(l.Enroll(ctx, ledger.EnrollRequest{Key: fmt.Sprint("enroll ", i), Question: q.Name, Objects: people(0, members), Policy: terms, Cap: tenths(90)}))(t)
 		trade(ctx, t, l, i, q.Name)
 	}
 	leave(ctx, t, l)
-	must(t, l.Compact(ctx, nil))
+	check.Must(t, l.Compact(ctx, nil))
 	// What is written now leaves free pages behind, here and there.
 	for i := range 12 {
-		_, err := l.Release(ctx, ledger.ReleaseRequest{Key: fmt.Sprint("late ", i), Question: vote, Object: people(300, 400)[7*i], Epsilon: tenths(13), Truth: truths})
-		must(t, err)
+		_ = check.Value(l.Release(ctx, ledger.ReleaseRequest{Key: fmt.Sprint("late ", i), Question: vote, Object: people(300, 400)[7*i], Epsilon: tenths(13), Truth: truths}))(t)
 	}
 	checkpoint, err = l.Checkpoint(ctx)
-	must(t, errors.Join(err, l.Close()))
+	check.Must(t, errors.Join(err, l.Close()))
 	file, err = os.ReadFile(path)
-	must(t, err)
+	check.Must(t, err)
 	return file, checkpoint
 }
 
@@ -147,35 +137,33 @@ func trade(ctx context.Context, t testing.TB, l *ledger.Ledger, i int, question 
 		return ledger.Order{Buyer: buyer, Question: question, Epsilon: tenths(epsilon), Objects: people(from, to)}
 	}
 	for n, o := range []ledger.Order{order("acme", 5, 0, 250), order("zeta", 10, 100, 400), order("acme", 5, 200, 300)} {
-		_, err := l.Sell(ctx, ledger.SellRequest{Key: key(fmt.Sprint("sale ", n)), Order: o, Truth: truths})
-		must(t, err)
+		_ = check.Value(l.Sell(ctx, ledger.SellRequest{Key: key(fmt.Sprint("sale ", n)), Order: o, Truth: truths}))(t)
 	}
 	kept, err := l.Reserve(ctx, ledger.ReserveRequest{Key: key("kept"), Order: order("hooli", 10, 10, 20), For: time.Hour})
-	must(t, err)
+	check.Must(t, err)
 	_, err = l.Capture(ctx, ledger.CaptureRequest{Key: key("commit"), Reservation: kept.Number, Truth: truths})
-	must(t, err)
+	check.Must(t, err)
 	given, err := l.Reserve(ctx, ledger.ReserveRequest{Key: key("given up"), Order: order("hooli", 10, 20, 30), For: time.Hour})
-	must(t, err)
-	must(t, l.Cancel(ctx, key("cancel"), given.Number))
+	check.Must(t, err)
+	check.Must(t, l.Cancel(ctx, key("cancel"), given.Number))
 	_, err = l.Reserve(ctx, ledger.ReserveRequest{Key: key("held"), Order: order("hooli", 10, 30, 60), For: time.Hour})
-	must(t, err)
+	check.Must(t, err)
 	for n := range 3 {
 		_, err = l.Answer(ctx, ledger.AnswerRequest{Key: key(fmt.Sprint("answer ", n)), Question: question, Query: "majority:" + valuesOf(question)[0], Epsilon: tenths(2 + i + n), Objects: people(0, 30), AcceptLoss: true, Truth: truths})
-		must(t, err)
+		check.Must(t, err)
 	}
 	_, err = l.Raise(ctx, ledger.RaiseRequest{Key: key("raise"), Question: question, Epsilon: tenths(10), Objects: people(0, 80), Truth: truths})
-	must(t, err)
+	check.Must(t, err)
 }
 
 // leave lets some go, and some be forgotten.
 func leave(ctx context.Context, t testing.TB, l *ledger.Ledger) {
 	t.Helper()
 	for i, name := range people(80, 90) {
-		must(t, l.Withdraw(ctx, "leave "+name, name))
-		_, err := l.Statement(ctx, "state "+name, name)
-		must(t, err)
+		check.Must(t, l.Withdraw(ctx, "leave "+name, name))
+		_ = check.Value(l.Statement(ctx, "state "+name, name))(t)
 		if i%2 == 0 {
-			must(t, l.Forget(ctx, "forget "+name, name))
+			check.Must(t, l.Forget(ctx, "forget "+name, name))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -19,10 +20,7 @@ type told struct {
 // history makes told deeds one, behind an enrolment in both questions.
 func history(t *testing.T, all ...told) (operations []porcupine.Operation) {
 	t.Helper()
-	rules, err := newTerms(0, lifetime)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := check.Value(newTerms(0, lifetime))(t)
 	enrolled := []told{
 		{1, 2, deed{what: toEnroll, request: request{question: vote}, first: 1, last: 2, tally: []int{1, 0}}},
 		{3, 4, deed{what: toEnroll, request: request{question: diary}, first: 3, last: 4, tally: []int{1, 0}}},
@@ -122,12 +120,8 @@ func TestTheCheckerTellsRightFromWrong(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := checkOrder(history(t, test.all...))
-			if test.right && err != nil {
-				t.Error(err)
-			}
-			if !test.right && (err == nil || !strings.Contains(err.Error(), byOrder)) {
-				t.Errorf("found nothing: %v", err)
-			}
+			check.That(t, !test.right || err == nil, "%v", err)
+			check.That(t, test.right || err != nil && strings.Contains(err.Error(), byOrder), "found nothing: %v", err)
 		})
 	}
 }
@@ -146,7 +140,5 @@ func TestAWrongHistoryIsCutShort(t *testing.T) {
 		all = append(all, told{110 + 2*n, 111 + 2*n, show(9, 0)})
 	}
 	cut := shorten(history(t, all...))
-	if len(cut) != 4 || cut[3].Input.(*deed).epsilon != 7 {
-		t.Errorf("cut to %v", cut)
-	}
+	check.That(t, len(cut) == 4 && cut[3].Input.(*deed).epsilon == 7, "cut to %v", cut)
 }

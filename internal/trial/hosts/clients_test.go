@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -185,9 +186,7 @@ func newTrial(t testing.TB, seed uint64, calls int, mix []weight) *trial {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := x.real.Close(); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, x.real.Close())
 	})
 	x.host, x.tidy = x.real, func(ctx context.Context) error { return x.real.Compact(ctx, nil) }
 	x.define(t)
@@ -198,17 +197,11 @@ func newTrial(t testing.TB, seed uint64, calls int, mix []weight) *trial {
 func planTrial(t testing.TB, seed uint64, calls int, mix []weight) (x *trial, path string, options ledger.Options) {
 	t.Helper()
 	secret, public, err := note.GenerateKey(rand.Reader, "histories.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	signer, err := note.NewSigner(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	path = filepath.Join(pace.Scratch(t), "ledger.db")
-	if err := ledger.Create(path, ledger.CreateOptions{LogKey: public}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, ledger.Create(path, ledger.CreateOptions{LogKey: public}))
 	x = &trial{seed: seed, calls: calls, mix: mix}
 	x.clock = newClock(&x.ticks)
 	options = ledger.Options{Now: x.clock.time, ClockAhead: opening().AddDate(1, 0, 0), Signer: signer}
@@ -216,10 +209,7 @@ func planTrial(t testing.TB, seed uint64, calls int, mix []weight) (x *trial, pa
 		options.Memory = 1
 	}
 	for cohort := range (calls + generation - 1) / generation {
-		one, err := newTerms(int64(cohort*lifetime), int64((cohort+1)*lifetime))
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := check.Value(newTerms(int64(cohort*lifetime), int64((cohort+1)*lifetime)))(t)
 		x.terms = append(x.terms, one)
 	}
 	return x, path, options
@@ -233,9 +223,7 @@ func (x *trial) define(t testing.TB) {
 		wg.Go(func() {
 			for question := range questions {
 				name := questionName(cohort, question)
-				if err := x.real.DefineQuestion(t.Context(), "define "+name, ledger.Question{Name: name, Values: values()}); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, x.real.DefineQuestion(t.Context(), "define "+name, ledger.Question{Name: name, Values: values()}))
 			}
 		})
 	}

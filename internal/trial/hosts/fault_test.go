@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -38,9 +39,8 @@ func caught(t *testing.T, mix []weight, plant func(*trial) server) error {
 
 func wantCaught(t *testing.T, err error, how string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), how) {
-		t.Fatalf("the fault is not found, or not by %q: %v", how, err)
-	}
+	check.Need(t, err != nil && strings.Contains(err.Error(), how),
+		"the fault is not found, or not by %q: %v", how, err)
 	t.Logf("%.1000s", err)
 }
 
@@ -146,9 +146,7 @@ func TestCheckAndActUnderOneLockAreRight(t *testing.T) {
 	x.clock.set(int64(len(x.terms) * lifetime))
 	x.host = &split{Ledger: x.real, trial: x, whole: true}
 	x.run(t.Context())
-	if err := x.check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, x.check(t.Context()))
 }
 
 // drawn is a response drawn from the truth alone, whatever was drawn before.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -98,8 +99,6 @@ func wantOutcomes(t *testing.T, n map[string]int) {
 		"not-on-offer, less helps", "holders-full, less helps", "holders-full, waiting helps",
 		"needs-consent, consent helps", "cap-differs, terms helps", "policy-differs, terms helps",
 	} {
-		if n[one] == 0 {
-			t.Errorf("never met: %s", one)
-		}
+		check.That(t, n[one] != 0, "never met: %s", one)
 	}
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -277,19 +278,16 @@ type host struct {
 // start starts a host, by way of a command if there is one, such as "ip netns exec name".
 func start(t testing.TB, s setting, wrap ...string) *host {
 	t.Helper()
-	text, err := json.Marshal(s)
-	must(t, err)
+	text := check.Value(json.Marshal(s))(t)
 	args := append(wrap, os.Args[0])
 	h := &host{setting: s, t: t, cmd: exec.Command(args[0], args[1:]...), waiting: map[int]chan said{}}
 	h.cmd.Env = append(os.Environ(), asHost+"="+string(text))
 	h.cmd.Stderr = os.Stderr
-	h.in, err = h.cmd.StdinPipe()
-	must(t, err)
-	out, err := h.cmd.StdoutPipe()
-	must(t, err)
+	h.in = check.Value(h.cmd.StdinPipe())(t)
+	out := check.Value(h.cmd.StdoutPipe())(t)
 	ready := make(chan said, 1)
 	h.waiting[0] = ready
-	must(t, h.cmd.Start())
+	check.Must(t, h.cmd.Start())
 	t.Cleanup(h.kill)
 	go h.listen(json.NewDecoder(out))
 	if s := <-ready; s.Kind != "ready" {
@@ -339,8 +337,7 @@ func (h *host) ask(c command) <-chan said {
 		answer <- said{Kind: gone}
 		return answer
 	}
-	text, err := json.Marshal(c)
-	must(h.t, err)
+	text := check.Value(json.Marshal(c))(h.t)
 	_, _ = h.in.Write(append(text, '\n')) // if it is dead, so much is said
 	go func() {
 		s, ok := <-inside
@@ -377,13 +374,6 @@ func (h *host) kill() {
 	_ = h.cmd.Process.Signal(syscall.SIGCONT)
 	_ = h.cmd.Process.Kill()
 	_ = h.cmd.Wait() // it was killed
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // release is a command that draws something.
@@ -454,23 +444,22 @@ const hostPeople = 40
 // newFile makes a ledger with people in it.
 func newFile(t testing.TB, path string) (id uuid.UUID) {
 	t.Helper()
-	must(t, ledger.Create(path, ledger.CreateOptions{}))
+	check.Must(t, ledger.Create(path, ledger.CreateOptions{}))
 	l, err := ledger.Open(path, ledger.Options{})
-	must(t, err)
+	check.Must(t, err)
 	names := make([]string, hostPeople)
 	for n := range names {
 		names[n] = fmt.Sprint("person ", n)
 	}
 	enrollAll(t, l, names)
 	id, err = uuid.Parse(l.About().ID)
-	must(t, errors.Join(err, l.Close()))
+	check.Must(t, errors.Join(err, l.Close()))
 	return id
 }
 
 // copyFile copies the file of a host that nobody writes to.
 func copyFile(t testing.TB, from, to string) {
 	t.Helper()
-	text, err := os.ReadFile(from)
-	must(t, err)
-	must(t, os.WriteFile(to, text, 0o600))
+	text := check.Value(os.ReadFile(from))(t)
+	check.Must(t, os.WriteFile(to, text, 0o600))
 }

@@ -18,43 +18,33 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
-	"github.com/sluicedp/sluice/privacy"
 )
 
 func enrollAll(t testing.TB, l *ledger.Ledger, names []string) {
 	t.Helper()
-	must(t, l.DefineQuestion(t.Context(), "define vote", ledger.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}))
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: epsilon(t, "900")})
-	must(t, err)
+	check.Must(t, l.DefineQuestion(t.Context(), "define vote", ledger.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}))
+	_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: check.Eps(t, "900")}))(t)
 }
 
 // directoryOfKeys is an empty directory of keys.
 func directoryOfKeys(t testing.TB) *keyholder.Directory {
 	t.Helper()
-	d, err := keyholder.OpenDirectory(filepath.Join(pace.Scratch(t), "keys"))
-	must(t, err)
-	t.Cleanup(func() { must(t, d.Close()) })
+	d := check.Value(keyholder.OpenDirectory(filepath.Join(pace.Scratch(t), "keys")))(t)
+	t.Cleanup(func() { check.Must(t, d.Close()) })
 	return d
-}
-
-func epsilon(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	must(t, err)
-	return e
 }
 
 // free returns an address where nobody listens.
 func free(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := check.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -86,7 +76,7 @@ func newHosts(t *testing.T, database string, names ...string) *hostPair {
 				x.Peers[other] = "https://" + where
 			}
 		}
-		must(t, os.Mkdir(x.Dir, 0o700))
+		check.Must(t, os.Mkdir(x.Dir, 0o700))
 		authority.Files(x.Dir, name)
 		settings[name] = x
 	}
@@ -208,9 +198,8 @@ func TestHost_ConnectionsBreakAtCommits_LedgerGoesOn(t *testing.T) {
 		<-broke
 		proxy.Rule(nil)
 		for _, failed := range end() {
-			if strings.Contains(failed.Kind, "stopped") || strings.Contains(failed.Kind, "uncertain") {
-				t.Fatalf("the ledger has stopped: %+v", failed)
-			}
+			check.Need(t, !strings.Contains(failed.Kind, "stopped") && !strings.Contains(failed.Kind, "uncertain"),
+				"the ledger has stopped: %+v", failed)
 		}
 		all.note(release(n, "899"), p.a.do(release(n, "899")))
 	}
@@ -231,18 +220,17 @@ func TestAHostIsStoppedTakenOverFromAndWoken(t *testing.T) {
 		var all toldByKey
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(50+rand.IntN(100)) * time.Millisecond)
-		must(t, p.a.cmd.Process.Signal(syscall.SIGSTOP))
+		check.Must(t, p.a.cmd.Process.Signal(syscall.SIGSTOP))
 		began := time.Now()
 		p.b.do(command{Do: "take over"})
 		t.Logf("taken over after %v; %d calls were told by then", time.Since(began), len(all.all))
 		endB := all.load(p.b, 10*hostPeople)
 		time.Sleep(50 * time.Millisecond)
-		must(t, p.a.cmd.Process.Signal(syscall.SIGCONT))
+		check.Must(t, p.a.cmd.Process.Signal(syscall.SIGCONT))
 		woken := p.a.fails(release(0, "899"), "stopped")
 		end()
-		if !strings.Contains(woken.Text, "host b") {
-			t.Errorf("it does not say by whom it was taken over from: %s", woken.Text)
-		}
+		check.That(t, strings.Contains(woken.Text, "host b"),
+			"it does not say by whom it was taken over from: %s", woken.Text)
 		if failed := endB(); len(failed) > 0 {
 			t.Errorf("who has taken over: %+v", failed)
 		}
@@ -285,9 +273,7 @@ func TestTakeoversUnderLoad(t *testing.T) {
 	slices.Sort(took)
 	median := took[len(took)/2]
 	t.Logf("%d calls told; taken over after %v, as the median of %d, at most %v", len(all.all), median, len(took), took[len(took)-1])
-	if len(took) >= 20 && median > 3*time.Second {
-		t.Errorf("a takeover takes %v", median)
-	}
+	check.That(t, len(took) < 20 || median <= 3*time.Second, "a takeover takes %v", median)
 }
 
 // The disk of the host that leads is destroyed at any instant: while it answers, while it forgets, while it has the journal trimmed. Its standby
@@ -305,7 +291,7 @@ func TestTheDiskOfAHostIsDestroyed(t *testing.T) {
 		forgotten := p.a.ask(command{Do: "forget", Key: "forget", Object: "person 39"}) // has the journal trimmed, as soon as b has a base
 		time.Sleep(time.Duration(rand.IntN(1800)) * time.Millisecond)
 		p.a.kill()
-		must(t, os.RemoveAll(p.a.Dir))
+		check.Must(t, os.RemoveAll(p.a.Dir))
 		end()
 		outcome := <-forgotten
 		p.b.do(command{Do: "take over"})
@@ -336,7 +322,7 @@ func await(t testing.TB, what string, is func() bool) {
 func found(t testing.TB, b string, dirs ...string) (files []string) {
 	t.Helper()
 	for _, dir := range dirs {
-		must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		check.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || !e.Type().IsRegular() {
 				return nil // it is gone
 			}
@@ -364,14 +350,10 @@ func TestForgetWaitsForAnotherBase(t *testing.T) {
 	s.Exec(t, "journals", "CREATE TABLE clear (name text); INSERT INTO clear VALUES ('control of the search')")
 	held := p.a.fails(command{Do: "forget", Key: "forget", Object: name, Limit: 300 * time.Millisecond}, "held")
 	for _, words := range []string{"0 other hosts have a base", "up to event"} {
-		if !strings.Contains(held.Text, words) {
-			t.Errorf("it does not say %q: %s", words, held.Text)
-		}
+		check.That(t, strings.Contains(held.Text, words), "it does not say %q: %s", words, held.Text)
 	}
 	keys := p.keys(t)
-	if len(keys) == 0 {
-		t.Fatal("there are no keys")
-	}
+	check.Need(t, len(keys) != 0, "there are no keys")
 	forgotten := p.a.ask(command{Do: "forget", Key: "forget", Object: name})
 	p.a.do(release(9, "1")) // work goes on meanwhile
 	select {
@@ -389,9 +371,8 @@ func TestForgetWaitsForAnotherBase(t *testing.T) {
 	standby.Exec(t, "postgres", "CHECKPOINT")
 	for _, dir := range []string{s.Data, standby.Data} {
 		for _, part := range []string{"base", "pg_wal"} {
-			if len(found(t, "control of the search", filepath.Join(dir, part))) == 0 {
-				t.Fatalf("what is in clear is not found in %s of %s", part, dir)
-			}
+			check.Need(t, len(found(t, "control of the search", filepath.Join(dir, part))) != 0,
+				"what is in clear is not found in %s of %s", part, dir)
 		}
 	}
 	if files := found(t, "person ", s.Data, standby.Data); len(files) > 0 {
@@ -404,7 +385,7 @@ func TestForgetWaitsForAnotherBase(t *testing.T) {
 	}
 	// What came after it has a key, and is there.
 	p.a.kill()
-	must(t, os.RemoveAll(p.a.Dir))
+	check.Must(t, os.RemoveAll(p.a.Dir))
 	p.b.do(command{Do: "take over"})
 	p.b.do(release(9, "1"))
 	p.b.do(command{Do: "verify"})
@@ -423,22 +404,21 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 		return ledger.Open(path, ledger.Options{Journal: how(o)})
 	}
 	l, err := open(pgjournal.For)
-	must(t, err)
+	check.Must(t, err)
 	var all []ledger.Response
 	call := func(n int) ledger.Response {
-		response, err := l.Release(t.Context(), ledger.ReleaseRequest{
-			Key: fmt.Sprint("call ", n), Question: "vote", Object: fmt.Sprint("person ", n), Epsilon: epsilon(t, "1"),
+		response := check.Value(l.Release(t.Context(), ledger.ReleaseRequest{
+			Key: fmt.Sprint("call ", n), Question: "vote", Object: fmt.Sprint("person ", n), Epsilon: check.Eps(t, "1"),
 			Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
 				return slices.Repeat([]string{"yes"}, len(objects)), nil
 			},
-		})
-		must(t, err)
+		}))(t)
 		return response
 	}
 	all = append(all, call(0), call(1))
 	backup := s.Backup(t)
 	all = append(all, call(2), call(3))
-	must(t, l.Close()) // all is in the file
+	check.Must(t, l.Close()) // all is in the file
 	s.Stop(t)
 	backup.Begin(t)
 	o.Database = backup.Address("journals")
@@ -446,19 +426,19 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 		t.Errorf("a database that has less: %v", err)
 	}
 	l, err = open(pgjournal.Restore)
-	must(t, err)
+	check.Must(t, err)
 	all = append(all, call(4))
-	must(t, l.Close())
+	check.Must(t, l.Close())
 	l, err = open(pgjournal.For)
-	must(t, err)
+	check.Must(t, err)
 	for n, was := range all {
 		if again := call(n); again != was {
 			t.Errorf("%v was told, and now %v", was, again)
 		}
 	}
 	_, err = l.Verify(t.Context(), ledger.VerifyRequest{Report: func(p ledger.Problem) { t.Errorf("found %+v", p) }})
-	must(t, err)
-	must(t, l.Close())
+	check.Must(t, err)
+	check.Must(t, l.Close())
 }
 
 // keys returns the bytes of all keys of both hosts, by file.
@@ -466,11 +446,9 @@ func (p *hostPair) keys(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, h := range []*host{p.a, p.b} {
-		files, err := filepath.Glob(filepath.Join(h.Dir, "keys", "*", "*.key"))
-		must(t, err)
+		files := check.Value(filepath.Glob(filepath.Join(h.Dir, "keys", "*", "*.key")))(t)
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			must(t, err)
+			text := check.Value(os.ReadFile(file))(t)
 			all[file] = string(text[len(text)-36 : len(text)-4])
 		}
 	}
@@ -490,13 +468,13 @@ func TestTakeOver_LeaderOfThreeHangs_TakesTwoSecondsAtMost(t *testing.T) {
 		var all toldByKey
 		end := all.load(p.a, 0)
 		time.Sleep(time.Duration(50+rand.IntN(1500)) * time.Millisecond)
-		must(t, p.a.cmd.Process.Signal(syscall.SIGSTOP))
+		check.Must(t, p.a.cmd.Process.Signal(syscall.SIGSTOP))
 		began := time.Now()
 		p.b.do(command{Do: "take over"})
 		took = append(took, time.Since(began))
 		c := release(n, "898")
 		all.note(c, p.b.do(c))
-		must(t, p.a.cmd.Process.Signal(syscall.SIGCONT))
+		check.Must(t, p.a.cmd.Process.Signal(syscall.SIGCONT))
 		p.a.fails(release(0, "899"), "stopped")
 		end()
 		all.check(p.b)

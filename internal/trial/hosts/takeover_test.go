@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger"
@@ -65,18 +66,18 @@ func newPair(t testing.TB, s *pgtest.Server, seed uint64, calls int, mix []weigh
 	if plan != nil {
 		plan(p)
 	}
-	must(t, os.Rename(path, p.files[0]))
+	check.Must(t, os.Rename(path, p.files[0]))
 	var err error
 	p.now, err = p.open(0, false)
-	must(t, err)
+	check.Must(t, err)
 	text, err := os.ReadFile(p.files[0]) // which names its journal, and nobody writes to it
-	must(t, err)
-	must(t, os.WriteFile(p.files[1], text, 0o600))
-	must(t, p.follow())
+	check.Must(t, err)
+	check.Must(t, os.WriteFile(p.files[1], text, 0o600))
+	check.Must(t, p.follow())
 	x.real, x.host, x.tidy = p.now, p, p.compactAny
 	x.define(t)
 	t.Cleanup(func() {
-		must(t, p.now.Close())
+		check.Must(t, p.now.Close())
 		if p.standby != nil {
 			_ = p.standby.Close() // it may have stopped
 		}
@@ -345,8 +346,7 @@ func (p *pair) loses(groups int) {
 
 func mustID(t testing.TB, l *ledger.Ledger) uuid.UUID {
 	t.Helper()
-	id, err := uuid.Parse(l.About().ID)
-	must(t, err)
+	id := check.Value(uuid.Parse(l.About().ID))(t)
 	return id
 }
 

@@ -12,6 +12,8 @@ import (
 	"reflect"
 
 	"github.com/google/uuid"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // steps are all that a host does that outlives it. It can be killed before and after each.
@@ -97,7 +99,7 @@ func (b *buyers) order() []order {
 	want := func(epsilon string, maxPrice int64, card string) {
 		b.orders = append(b.orders, order{
 			ID: uuid.New(), Buyer: fmt.Sprintf("buyer %d", len(b.orders)+1),
-			Question: question, Epsilon: constEpsilon(epsilon), MaxPrice: maxPrice, Card: card,
+			Question: question, Epsilon: privacy.MustEpsilon(epsilon), MaxPrice: maxPrice, Card: card,
 		})
 	}
 	levels := []string{"0.5", "1", "0.25", "1.5", "0.75", "2"}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
@@ -58,9 +59,7 @@ func testReport(t *testing.T, report string) {
 		`nothing left out up to event \d+\.\n`, `: 0 problems\.\n`, `rolled back: the checkpoint is of \d+ events, the ledger has \d+\n`,
 		`is forgotten: no answer is left in the file\. .*\nthe audit finds 0 problems\.\n`,
 	} {
-		if !regexp.MustCompile(want).MatchString(report) {
-			t.Errorf("the report lacks %q:\n%s", want, report)
-		}
+		check.That(t, regexp.MustCompile(want).MatchString(report), "the report lacks %q:\n%s", want, report)
 	}
 }
 
@@ -87,19 +86,14 @@ func testBudgets(t *testing.T, m *market, b *books) {
 	full := 0
 	for _, person := range b.people {
 		limit := m.offerOf[person.Object].cap
-		if person.Cap != limit || limit.Less(person.Spent) {
-			t.Errorf("person %s has spent %s of %s", person.Object, person.Spent, limit)
-		}
-		if !person.Held.IsZero() {
-			t.Errorf("%s of person %s is still reserved", person.Held, person.Object)
-		}
+		check.That(t, person.Cap == limit && !limit.Less(person.Spent),
+			"person %s has spent %s of %s", person.Object, person.Spent, limit)
+		check.That(t, person.Held.IsZero(), "%s of person %s is still reserved", person.Held, person.Object)
 		if person.Spent == limit {
 			full++
 		}
 	}
-	if full == 0 {
-		t.Error("no budget is spent: none was put to the test")
-	}
+	check.That(t, full != 0, "no budget is spent: none was put to the test")
 }
 
 // A buyer who comes back has paid, in both steps together, the price of the higher level.
@@ -113,9 +107,7 @@ func testReturn(t *testing.T, m *market, b *books) {
 		}
 	}
 	held := b.held(insured, atlas)
-	if len(held) == 0 || len(held) != len(paid) {
-		t.Fatalf("%d held, %d paid for", len(held), len(paid))
-	}
+	check.Need(t, len(held) != 0 && len(held) == len(paid), "%d held, %d paid for", len(held), len(paid))
 	for person, one := range held {
 		if price := m.offerOf[person].policy.Terms().Price(one.epsilon); paid[person] != price {
 			t.Errorf("person %s (%s) at ε = %s: %d paid, the price is %d", person, m.offerOf[person].name, one.epsilon, paid[person], price)
@@ -134,13 +126,10 @@ func testReleases(t *testing.T, m *market, b *books) {
 			}
 			name := m.offerOf[person.Object].name
 			for _, level := range want[name] {
-				if !slices.Contains(levels, level) {
-					t.Errorf("person %s (%s) has levels %v of %q", person.Object, name, levels, chain.Question)
-				}
+				check.That(t, slices.Contains(levels, level),
+					"person %s (%s) has levels %v of %q", person.Object, name, levels, chain.Question)
 			}
-			if name == "donor" && len(levels) != 2 {
-				t.Errorf("donor %s has levels %v", person.Object, levels)
-			}
+			check.That(t, name != "donor" || len(levels) == 2, "donor %s has levels %v", person.Object, levels)
 		}
 	}
 }
@@ -190,24 +179,12 @@ func testSubscriber(t *testing.T, _ *market, b *books) {
 }
 
 func testPool(t *testing.T, m *market, b *books) {
-	p, err := m.newPool(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(p.both) == 0 || len(p.low) != len(p.both) || len(p.high) != len(p.both) {
-		t.Fatalf("%d, %d and %d answers", len(p.low), len(p.high), len(p.both))
-	}
-	alone, err := p.high.share()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pooled, err := p.both.share()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if alone != pooled {
-		t.Errorf("%s alone estimates %+v, the pool %+v", beacon, alone, pooled)
-	}
+	p := check.Value(m.newPool(b))(t)
+	check.Need(t, len(p.both) != 0 && len(p.low) == len(p.both) && len(p.high) == len(p.both),
+		"%d, %d and %d answers", len(p.low), len(p.high), len(p.both))
+	alone := check.Value(p.high.share())(t)
+	pooled := check.Value(p.both.share())(t)
+	check.That(t, alone == pooled, "%s alone estimates %+v, the pool %+v", beacon, alone, pooled)
 	for w := 0.0; w <= 1; w += 0.05 {
 		if p.averaged(w) < p.highVar {
 			t.Errorf("at weight %v the pool's variance is %v, below %v", w, p.averaged(w), p.highVar)
@@ -224,13 +201,9 @@ func testFalseBooks(t *testing.T, m *market, b *books) {
 		"a seller's earnings": &b.people[i].Earned, "a payment": &b.buyers[0].Paid, "the revenue": &b.stats.Revenue,
 		"an invoice": &b.sales[0].Price, "a delivery": &b.deliveries[sale][0].Price, "the subscriber": &b.subscriber.revenue,
 	} {
-		if err := b.check(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, b.check())
 		*number++
-		if b.check() == nil {
-			t.Errorf("nobody notices that %s is off by a cent", name)
-		}
+		check.That(t, b.check() != nil, "nobody notices that %s is off by a cent", name)
 		*number--
 	}
 }
@@ -239,7 +212,7 @@ func testFalseBooks(t *testing.T, m *market, b *books) {
 // prints, and no weight makes it smaller than that of the higher answer alone.
 func TestPooledVariance(t *testing.T) {
 	for _, levels := range [][2]string{{"0.7", "1"}, {"0.5", "2"}, {"0.1", "0.2"}} {
-		p := pool{lowAt: epsilon(levels[0]), highAt: epsilon(levels[1])}
+		p := pool{lowAt: privacy.MustEpsilon(levels[0]), highAt: privacy.MustEpsilon(levels[1])}
 		var err error
 		if p.lowVar, err = variance(p.lowAt, []int64{1, 0}); err != nil {
 			t.Fatal(err)
@@ -249,12 +222,10 @@ func TestPooledVariance(t *testing.T) {
 		}
 		for w := 0.0; w <= 1; w += 0.125 {
 			got, want := enumerate(t, p, w), p.averaged(w)
-			if math.Abs(got-want) > 1e-9*want {
-				t.Errorf("levels %v, weight %v: variance %v, by enumeration %v", levels, w, want, got)
-			}
-			if got < p.highVar*(1-1e-12) {
-				t.Errorf("levels %v, weight %v: variance %v, below %v", levels, w, got, p.highVar)
-			}
+			check.That(t, !(math.Abs(got-want) > 1e-9*want),
+				"levels %v, weight %v: variance %v, by enumeration %v", levels, w, want, got)
+			check.That(t, !(got < p.highVar*(1-1e-12)),
+				"levels %v, weight %v: variance %v, below %v", levels, w, got, p.highVar)
 		}
 	}
 }
@@ -262,10 +233,7 @@ func TestPooledVariance(t *testing.T) {
 // enumerate computes the variance of w·low + (1−w)·high for one person whose truth is "yes".
 func enumerate(t *testing.T, p pool, w float64) float64 {
 	t.Helper()
-	kernel, err := rrchain.NewKernel(2, p.lowAt, p.highAt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kernel := check.Value(rrchain.NewKernel(2, p.lowAt, p.highAt))(t)
 	low, high := truthful(p.lowAt), truthful(p.highAt)
 	mean, square := 0.0, 0.0
 	for _, outcome := range []struct{ first, second, probability float64 }{

@@ -97,7 +97,7 @@ func (a answers) shareAmong(people int) (share, margin float64, err error) {
 func (m *market) printEstimates(b *books) error {
 	fmt.Fprintln(m.out, "\nESTIMATES   The share of \"yes\" as buyers estimate it, with a 95 % interval for the noise in the answers and")
 	fmt.Fprintln(m.out, "the chance of who sells, beside the real share. To be unbiased, an estimate may pass 100 %.")
-	columns := []wish{{buyer: atlas, epsilon: epsilon("0.5")}, {buyer: cobalt, epsilon: epsilon("0.7")}, {buyer: atlas, epsilon: epsilon("1")}}
+	columns := []wish{{buyer: atlas, epsilon: privacy.MustEpsilon("0.5")}, {buyer: cobalt, epsilon: privacy.MustEpsilon("0.7")}, {buyer: atlas, epsilon: privacy.MustEpsilon("1")}}
 	table := m.table()
 	fmt.Fprint(table, left("region")+"\tquestion\tpeople\treal share\t")
 	for _, c := range columns {

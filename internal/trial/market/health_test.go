@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // The questions of [health]. Both are answered by [yes] or [no].
@@ -109,10 +111,7 @@ func (h health) Counts(question string, people []string) []int64 {
 
 // The numbers are those of testdata/README.md.
 func TestHealth(t *testing.T) {
-	all, err := readHealth(data, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := check.Value(readHealth(data, 1))(t)
 	for question, want := range map[string][]int64{insured: {7052, 1750}, healthy: {8173, 629}} {
 		if got := all.Counts(question, all.People); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, not %v", question, got, want)

@@ -13,8 +13,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	says "github.com/sluicedp/sluice/ledger/event"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // world is a directory of a host's files, and its buyers.
@@ -29,13 +31,6 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	return &world{TB: t, dir: pace.Scratch(t), sockets: pace.Scratch(t), buyers: buyers{answers: map[uuid.UUID]orderAnswer{}}}
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
 }
 
 // live runs the host once, to be killed at a boundary ("": not at all), with some orders.
@@ -55,10 +50,8 @@ func (w *world) run(host *exec.Cmd, orders []order) (died bool) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		died, err = true, nil // the kill came as it ended, or before it began
 	}
-	w.must(err)
-	if complaints.Len() > 0 {
-		w.Fatalf("the host complains: %s", &complaints)
-	}
+	check.Must(w, err)
+	check.Need(w, complaints.Len() <= 0, "the host complains: %s", &complaints)
 	if died {
 		w.deaths++
 	}
@@ -68,15 +61,13 @@ func (w *world) run(host *exec.Cmd, orders []order) (died bool) {
 // settle lets the host finish, and looks at everything.
 func (w *world) settle() {
 	w.Helper()
-	if w.live("", w.orders) {
-		w.Fatal("the host died by itself")
-	}
+	check.Need(w, !w.live("", w.orders), "the host died by itself")
 	if n := len(w.waiting()); n != 0 {
 		w.Fatalf("%d orders have no answer", n)
 	}
 	w.live("", w.orders) // who asks again gets the same, or note says so
-	w.must(look(w.Context(), w.dir, func(h *host) error {
-		w.must(h.reconcile(w.Context()))
+	check.Must(w, look(w.Context(), w.dir, func(h *host) error {
+		check.Must(w, h.reconcile(w.Context()))
 		w.inspect(h)
 		return nil
 	}))
@@ -86,7 +77,7 @@ func (w *world) settle() {
 func (w *world) inspect(h *host) {
 	w.Helper()
 	saleOf := w.salesByKey(h.ledger)
-	spent := constEpsilon("0")
+	spent := privacy.MustEpsilon("0")
 	for _, o := range w.orders {
 		a, key := w.answers[o.ID], o.ID.String()
 		if o.Card != "" {
@@ -98,9 +89,8 @@ func (w *world) inspect(h *host) {
 		if saleOf[key] != a.Sale {
 			w.Errorf("order %v: told sale %d, the ledger has %d", o.ID, a.Sale, saleOf[key])
 		}
-		if a.State == sold && len(a.Responses) != people-people/silent {
-			w.Errorf("order %v: %d responses", o.ID, len(a.Responses))
-		}
+		check.That(w, a.State != sold || len(a.Responses) == people-people/silent,
+			"order %v: %d responses", o.ID, len(a.Responses))
 		if a.State == sold && spent.Less(o.Epsilon) {
 			spent = o.Epsilon
 		}
@@ -116,7 +106,7 @@ func (w *world) inspect(h *host) {
 
 // fate is how an order must end.
 func (w *world) fate(o order) string {
-	if o.Card == blockedCard || o.MaxPrice < 1000 || constEpsilon("2").Less(o.Epsilon) {
+	if o.Card == blockedCard || o.MaxPrice < 1000 || privacy.MustEpsilon("2").Less(o.Epsilon) {
 		return refused
 	}
 	return sold
@@ -128,13 +118,11 @@ func (w *world) salesByKey(l shopLedger) map[string]uint64 {
 	w.Helper()
 	saleOf, drawn, current := map[string]uint64{}, map[string]bool{}, uint64(0)
 	once := func(what string) {
-		if drawn[what] {
-			w.Errorf("twice: %s", what)
-		}
+		check.That(w, !drawn[what], "twice: %s", what)
 		drawn[what] = true
 	}
 	for ev, err := range l.Events(w.Context(), 1) {
-		w.must(err)
+		check.Must(w, err)
 		switch d := ev.Says.(type) {
 		case says.SaleMade:
 			current = d.Sale
@@ -162,9 +150,7 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, boundary := range all {
 		w.order()
-		if !w.live(boundary, w.waiting()) {
-			t.Errorf("not killed %s", boundary)
-		}
+		check.That(t, w.live(boundary, w.waiting()), "not killed %s", boundary)
 	}
 	w.settle()
 }
@@ -190,9 +176,7 @@ func TestOneOrderKilledAtEachOfItsSteps(t *testing.T) {
 					if turn++; turn%stride != 0 {
 						continue
 					}
-					if !w.live(boundary, w.orders) {
-						t.Errorf("not killed %s", boundary)
-					}
+					check.That(t, w.live(boundary, w.orders), "not killed %s", boundary)
 				}
 			}
 			w.settle()
@@ -231,8 +215,6 @@ func TestTheThreeAgreeAfterAllDeaths(t *testing.T) {
 	}
 	t.Log("\n" + out.String())
 	for _, want := range []string{"\nafter sell ", "\nafter note refund ", "\n(not killed) ", "All 110 orders are answered"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the output lacks %q:\n%s", want, &out)
-		}
+		check.That(t, strings.Contains(out.String(), want), "the output lacks %q:\n%s", want, &out)
 	}
 }

@@ -100,15 +100,6 @@ func left(text string) string { return fmt.Sprintf("%-18s", text) }
 // money writes an amount in cents.
 func money(cents int64) string { return fmt.Sprintf("$%d.%02d", cents/100, cents%100) }
 
-// epsilon reads a constant of this program.
-func epsilon(text string) privacy.Epsilon {
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		panic(err)
-	}
-	return e
-}
-
 // nats makes an ε of a number of nano-nats that is one by construction.
 func nats(nano int64) privacy.Epsilon {
 	e, err := privacy.EpsilonFromNano(nano)

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // script says what happens on which day, at noon.
 func (m *market) script() map[int]func(context.Context) error {
 	return map[int]func(context.Context) error{
-		2:  m.buyAs(wish{atlas, insured, epsilon("0.5"), ""}, "buys"),
+		2:  m.buyAs(wish{atlas, insured, privacy.MustEpsilon("0.5"), ""}, "buys"),
 		3:  m.reserveWest,
 		4:  m.refuseWest,
 		5:  m.commitWest,
@@ -23,10 +24,10 @@ func (m *market) script() map[int]func(context.Context) error {
 		11: m.honourQuote,
 		12: m.backup,
 		14: m.withdraw,
-		22: m.buyAs(wish{beacon, insured, epsilon("1"), ""}, "buys"),
-		24: m.buyAs(wish{cobalt, insured, epsilon("0.7"), ""}, "buys"),
-		26: m.buyAs(wish{atlas, insured, epsilon("1"), ""}, "comes back and buys"),
-		28: m.buyAs(wish{atlas, healthy, epsilon("1"), ""}, "comes back and buys"),
+		22: m.buyAs(wish{beacon, insured, privacy.MustEpsilon("1"), ""}, "buys"),
+		24: m.buyAs(wish{cobalt, insured, privacy.MustEpsilon("0.7"), ""}, "buys"),
+		26: m.buyAs(wish{atlas, insured, privacy.MustEpsilon("1"), ""}, "comes back and buys"),
+		28: m.buyAs(wish{atlas, healthy, privacy.MustEpsilon("1"), ""}, "comes back and buys"),
 	}
 }
 
@@ -97,7 +98,7 @@ func (m *market) tellPurchase(p purchase, verb string) {
 }
 
 // west is what Beacon reserves, and Cobalt cannot have meanwhile.
-func west(buyer string) wish { return wish{buyer, healthy, epsilon("1"), "west"} }
+func west(buyer string) wish { return wish{buyer, healthy, privacy.MustEpsilon("1"), "west"} }
 
 // reserveWest is for a buyer who pays by a slow bank: budget and price are held until the money is there.
 func (m *market) reserveWest(ctx context.Context) (err error) {
@@ -152,7 +153,7 @@ func (m *market) refuseWest(ctx context.Context) error {
 
 // reserveSouth is a reservation that nobody comes back for.
 func (m *market) reserveSouth(ctx context.Context) error {
-	w := wish{cobalt, healthy, epsilon("1"), "south"}
+	w := wish{cobalt, healthy, privacy.MustEpsilon("1"), "south"}
 	var err error
 	m.reserved, err = m.ledger.Reserve(ctx, ledger.ReserveRequest{
 		Key: m.key("reservation", w, w.region), Order: m.order(w, w.region), For: 24 * time.Hour, Partial: true,
@@ -200,7 +201,7 @@ func (m *market) comeTooLateAndQuote(ctx context.Context) error {
 }
 
 // quotedWish is what Atlas gets quotes for before it buys.
-func quotedWish() wish { return wish{atlas, healthy, epsilon("0.5"), ""} }
+func quotedWish() wish { return wish{atlas, healthy, privacy.MustEpsilon("0.5"), ""} }
 
 func total(quotes []ledger.Quote) (people uint64, price int64) {
 	for _, q := range quotes {

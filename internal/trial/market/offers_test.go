@@ -52,7 +52,7 @@ func allOffers(c *calendar) ([]*offer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", text.name, err)
 		}
-		all = append(all, &offer{text.name, text.words, epsilon(text.cap), p})
+		all = append(all, &offer{text.name, text.words, privacy.MustEpsilon(text.cap), p})
 	}
 	return all, nil
 }

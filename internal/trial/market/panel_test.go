@@ -41,13 +41,13 @@ func (h *host) enrol(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	terms, err := policy.Sell(policy.Market{Max: constEpsilon("2"), Prices: []policy.Price{
-		{Epsilon: constEpsilon("1"), Amount: 100}, {Epsilon: constEpsilon("2"), Amount: 180},
+	terms, err := policy.Sell(policy.Market{Max: privacy.MustEpsilon("2"), Prices: []policy.Price{
+		{Epsilon: privacy.MustEpsilon("1"), Amount: 100}, {Epsilon: privacy.MustEpsilon("2"), Amount: 180},
 	}})
 	if err != nil {
 		return err
 	}
-	_, err = h.ledger.Enroll(ctx, ledger.EnrollRequest{Key: "setup/people", Question: question, Objects: names, Policy: terms, Cap: constEpsilon("2")})
+	_, err = h.ledger.Enroll(ctx, ledger.EnrollRequest{Key: "setup/people", Question: question, Objects: names, Policy: terms, Cap: privacy.MustEpsilon("2")})
 	return err
 }
 
@@ -68,13 +68,4 @@ func (b *orderBooks) enrol(ctx context.Context, names []string) error {
 		}
 		return nil
 	})
-}
-
-// constEpsilon is for constants.
-func constEpsilon(text string) privacy.Epsilon {
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		panic(err)
-	}
-	return e
 }

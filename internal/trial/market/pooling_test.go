@@ -21,7 +21,7 @@ type pool struct {
 
 // newPool pools what Cobalt and Beacon hold about "insured".
 func (m *market) newPool(b *books) (pool, error) {
-	p := pool{lowAt: epsilon("0.7"), highAt: epsilon("1")}
+	p := pool{lowAt: privacy.MustEpsilon("0.7"), highAt: privacy.MustEpsilon("1")}
 	low, high := b.held(insured, cobalt), b.held(insured, beacon)
 	both := b.held(insured, cobalt, beacon)
 	if !maps.Equal(both, high) {

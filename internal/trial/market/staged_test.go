@@ -15,8 +15,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // These deaths are staged within the process: a hook panics, and the files are opened again.
@@ -32,36 +34,25 @@ func stage(t *testing.T) *staged {
 	return &staged{t, pace.Scratch(t), time.Now()}
 }
 
-func (s *staged) must(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
-}
-
 // live opens the host, lets it do something until it dies at a boundary (if ever), and closes it.
 func (s *staged) live(boundary string, do func(*host)) {
 	s.Helper()
 	clock := func() time.Time { return s.now }
-	l, err := openLedger(filepath.Join(s.dir, "ledger.db"), ledger.Options{Now: clock})
-	s.must(err)
+	l := check.Value(openLedger(filepath.Join(s.dir, "ledger.db"), ledger.Options{Now: clock}))(s)
 	type death struct{}
 	defer func() {
 		if r := recover(); r != nil && r != any(death{}) {
 			panic(r)
 		}
 	}()
-	h, err := newHost(s.Context(), s.dir, l, clock, func(step string) {
+	h := check.Value(newHost(s.Context(), s.dir, l, clock, func(step string) {
 		if step == boundary {
 			panic(death{})
 		}
-	})
-	s.must(err)
+	}))(s)
 	defer h.close()
 	do(h)
-	if boundary != "" {
-		s.Errorf("did not die %s", boundary)
-	}
+	check.That(s, boundary == "", "did not die %s", boundary)
 }
 
 func (s *staged) fulfil(o order) func(*host) {
@@ -72,23 +63,21 @@ func (s *staged) fulfil(o order) func(*host) {
 func (s *staged) wants(o order, state, refusal string, paid int64) (told orderAnswer) {
 	s.Helper()
 	s.live("", func(h *host) {
-		s.must(h.resume(s.Context()))
+		check.Must(s, h.resume(s.Context()))
 		var err error
 		told, err = h.fulfil(s.Context(), o)
-		s.must(err)
-		s.must(h.reconcile(s.Context()))
+		check.Must(s, err)
+		check.Must(s, h.reconcile(s.Context()))
 		if earned, err := h.cards.earned(s.Context(), o.ID); err != nil || earned != paid {
 			s.Errorf("the card paid %d, want %d: %v", earned, paid, err)
 		}
 	})
-	if told.State != state || !strings.Contains(told.Refusal, refusal) {
-		s.Errorf("%+v, want %s", told, state)
-	}
+	check.That(s, told.State == state && strings.Contains(told.Refusal, refusal), "%+v, want %s", told, state)
 	return told
 }
 
 func anOrder(card string) order {
-	return order{ID: uuid.New(), Buyer: "Ana", Question: question, Epsilon: constEpsilon("1"), MaxPrice: 10_000, Card: card}
+	return order{ID: uuid.New(), Buyer: "Ana", Question: question, Epsilon: privacy.MustEpsilon("1"), MaxPrice: 10_000, Card: card}
 }
 
 // tooLate is for reservations of which nothing is left.
@@ -108,7 +97,7 @@ func TestReservationLapsedAfterTheCharge(t *testing.T) {
 	s.live("after charge", s.fulfil(o))
 	s.now = s.now.Add(tooLate)
 	for _, boundary := range []string{"after cancel", "after outcome", "after refund"} {
-		s.live(boundary, func(h *host) { s.must(h.resume(t.Context())) })
+		s.live(boundary, func(h *host) { check.Must(s, h.resume(t.Context())) })
 		if boundary == "after outcome" {
 			s.now = s.now.Add(-tooLate) // a clock that was wrong and is put right changes nothing any more
 		}
@@ -122,7 +111,7 @@ func TestLapseBeforeTheCancellationMayBecomeASale(t *testing.T) {
 	s, o := stage(t), anOrder("good")
 	s.live("after charge", s.fulfil(o))
 	s.now = s.now.Add(tooLate)
-	s.live("before cancel", func(h *host) { s.must(h.resume(t.Context())) })
+	s.live("before cancel", func(h *host) { check.Must(s, h.resume(t.Context())) })
 	s.now = s.now.Add(-tooLate)
 	s.wants(o, sold, "", 3600)
 }
@@ -141,9 +130,8 @@ func TestNobodyCanAnswerAnyMore(t *testing.T) {
 	s, o := stage(t), anOrder("good")
 	s.live("after charge", s.fulfil(o))
 	s.live("after outcome", func(h *host) {
-		_, err := h.books.db.Exec(`delete from people`) // the next start writes them again
-		s.must(err)
-		s.must(h.resume(t.Context()))
+		_ = check.Value(h.books.db.Exec(`delete from people`))(s) // the next start writes them again
+		check.Must(s, h.resume(t.Context()))
 	})
 	s.wants(o, refused, "no-truth", 0)
 }
@@ -152,8 +140,7 @@ func TestNobodyCanAnswerAnyMore(t *testing.T) {
 func TestRefusalBeforeTheOutcomeMayBecomeASale(t *testing.T) {
 	s, o := stage(t), anOrder("")
 	forget := func(h *host) {
-		_, err := h.books.db.Exec(`delete from people`)
-		s.must(err)
+		_ = check.Value(h.books.db.Exec(`delete from people`))(s)
 		s.fulfil(o)(h)
 	}
 	s.live("before outcome", forget)
@@ -165,8 +152,7 @@ func TestRefusalBeforeTheOutcomeMayBecomeASale(t *testing.T) {
 func TestRefusalAfterTheOutcomeStays(t *testing.T) {
 	s, o := stage(t), anOrder("")
 	s.live("after outcome", func(h *host) {
-		_, err := h.books.db.Exec(`delete from people`)
-		s.must(err)
+		_ = check.Value(h.books.db.Exec(`delete from people`))(s)
 		s.fulfil(o)(h)
 	})
 	s.wants(o, refused, "no-truth", 0)
@@ -206,7 +192,7 @@ func TestTheSameOrderManyTimesAtOnce(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			s.must(h.reconcile(t.Context()))
+			check.Must(s, h.reconcile(t.Context()))
 		})
 	}
 }
@@ -227,7 +213,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 			t.Errorf("%+v, %v", a, err)
 		}
 		var out strings.Builder
-		s.must(h.serve(t.Context(), strings.NewReader("{\n{}\n"), &out))
+		check.Must(s, h.serve(t.Context(), strings.NewReader("{\n{}\n"), &out))
 		if n := strings.Count(out.String(), "not an order"); n != 2 {
 			t.Errorf("answers %s", &out)
 		}
@@ -238,10 +224,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 func TestSQLiteSettings(t *testing.T) {
 	t.Parallel()
 	// A file name that is no good URL.
-	db, err := openSQLite(t.Context(), filepath.Join(t.TempDir(), "100 % #? ü.db"), booksSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := check.Value(openSQLite(t.Context(), filepath.Join(t.TempDir(), "100 % #? ü.db"), booksSchema))(t)
 	defer db.Close()
 	for pragma, want := range map[string]string{
 		"journal_mode": "wal", "synchronous": "2", "busy_timeout": "30000", "foreign_keys": "1",
@@ -274,9 +257,8 @@ func seesDifference(t *testing.T, db func(*host) *sql.DB, wrong string) {
 	s := stage(t)
 	s.live("", func(h *host) {
 		s.fulfil(anOrder("good"))(h)
-		s.must(h.reconcile(t.Context()))
-		_, err := db(h).Exec(wrong)
-		s.must(err)
+		check.Must(s, h.reconcile(t.Context()))
+		_ = check.Value(db(h).Exec(wrong))(s)
 		if err := h.reconcile(t.Context()); err == nil {
 			t.Error("no difference seen")
 		}
@@ -310,14 +292,11 @@ func TestAStoppedLedgerEndsTheLife(t *testing.T) {
 		if err == nil {
 			_, err = orders.Write(append(line, '\n'))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 	}
 	if err := <-ended; !errors.Is(err, ledger.ErrStopped) {
 		t.Errorf("it ended with %v", err)
 	}
-	if len(told) != 1 || told[0].Error != "not decided yet, please ask again" {
-		t.Errorf("the buyers were told %+v", told)
-	}
+	check.That(t, len(told) == 1 && told[0].Error == "not decided yet, please ask again",
+		"the buyers were told %+v", told)
 }

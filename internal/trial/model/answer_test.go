@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -24,7 +25,7 @@ func testARecordedAnswerIsTheSameForEverybodyForEver(t *T) {
 	spent := ObjectOf(t, l, "ann").Spent
 	for i := range 1000 {
 		if i%250 == 249 {
-			Must(t, l.Close())
+			check.Must(t, l.Close())
 			l = house.Open(t, ledger.Options{})
 		}
 		for epsilon, want := range recorded { // in random order
@@ -67,9 +68,7 @@ func wantSame(t *T, l Book, i int, epsilon string, want ledger.Response) {
 			}
 		}
 	}
-	if got != want {
-		t.Fatalf("at ε=%s the answer was %v and is now %v", epsilon, want, got)
-	}
+	check.Need(t, got == want, "at ε=%s the answer was %v and is now %v", epsilon, want, got)
 }
 
 // Below the current level nobody needs the truth, at whatever ε.

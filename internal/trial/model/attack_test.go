@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -137,9 +138,7 @@ func (tr *trial) run(m market, truths []int) {
 		} else {
 			words = m.crash(s.order, s.dies)
 		}
-		if len(words) != len(truths) {
-			tr.Fatalf("%+v gives %d words of %d objects", s, len(words), len(truths))
-		}
+		check.Need(tr, len(words) == len(truths), "%+v gives %d words of %d objects", s, len(words), len(truths))
 		seen = append(seen, words)
 	}
 	for c, who := range tr.pooled {
@@ -164,9 +163,7 @@ func (tr *trial) wantInnocent() {
 			continue
 		}
 		v := tr.evidence[c].judge(highest.Float64())
-		if v.guilty() {
-			tr.Errorf("%s learned too much: %v", who.name, v)
-		}
+		check.That(tr, !v.guilty(), "%s learned too much: %v", who.name, v)
 		tr.Logf("%s, from %d transcripts: %v", who.name, len(tr.evidence[c].cells), v)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
@@ -69,9 +70,7 @@ type bitWords [][2]uint64
 func (tr *unaryTree) probe(at levelPlace, n int, truth ledger.TruthFunc, coin coinWords, row bitWords) (outcome int) {
 	tr.Helper()
 	text := tr.would(at, n, truth, fedWith(coin, row))
-	if len(text) != tr.m || strings.Trim(text, "01") != "" {
-		tr.Fatalf("a probe came to %q", text)
-	}
+	check.Need(tr, len(text) == tr.m && strings.Trim(text, "01") == "", "a probe came to %q", text)
 	for v := range tr.m {
 		outcome |= int(text[v]-'0') << v
 	}
@@ -216,9 +215,7 @@ func (tr *unaryTree) measure(where levelPlace, n int, free bool, v int) []way {
 		other = look(0, coinWords{math.MaxUint64, choices[1]})
 	}
 	telling, found := tr.telling(kept.rows, other.rows, v)
-	if !found {
-		tr.Fatal("the coin makes no difference")
-	}
+	check.Need(tr, found, "the coin makes no difference")
 	at := func(choice uint64) func(word uint64) int {
 		return func(word uint64) int {
 			return tr.probe(where, n, truth, coinWords{word, choice}, slices.Repeat(bitWords{telling}, tr.m)) >> v & 1
@@ -373,9 +370,8 @@ func TestTheComparisonOfUnaryLawsNotices(t *testing.T) {
 	}
 	histories(2, 2, func(o []int) {
 		right := unaryLaw(1, levels, 0, o)
-		if near(right, unaryLaw(1, off, 0, o)) || near(right, coin(o)) || near(right, 0.25) {
-			t.Errorf("outcomes %v: another law passes", o)
-		}
+		check.That(t, !near(right, unaryLaw(1, off, 0, o)) && !near(right, coin(o)) && !near(right, 0.25),
+			"outcomes %v: another law passes", o)
 	})
 }
 

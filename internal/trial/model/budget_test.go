@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -24,9 +25,7 @@ func (g *game) budgets(o ledger.Order) {
 	}
 	for _, buyer := range []string{o.Buyer, ""} {
 		got, err := g.ledger.Budget(g.Context(), ledger.BudgetRequest{Question: o.Question, Objects: o.Objects, All: o.All, Buyer: buyer, Epsilons: levels})
-		if err != nil {
-			g.Fatalf("a budget: %v", err)
-		}
+		check.Need(g, err == nil, "a budget: %v", err)
 		for _, at := range got.Levels {
 			can, price := g.paper.able(o, buyer, at.Epsilon)
 			if at.Can != can || at.Price != price || got.Largest == at.Epsilon && can < got.Objects {

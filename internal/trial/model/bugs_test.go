@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -28,13 +29,12 @@ func TestAnAnswerToAllIsRepeatedAfterAWithdrawal(t *testing.T) {
 			r.All = true
 			before := AnswerTo(t, l, r)
 			for _, object := range leave {
-				Must(t, l.Withdraw(t.Context(), "withdraw "+object, object))
+				check.Must(t, l.Withdraw(t.Context(), "withdraw "+object, object))
 			}
 			r.Truth = Never(t)
 			after, err := l.Answer(t.Context(), r)
-			if err != nil || !reflect.DeepEqual(after, before) {
-				t.Errorf("a request came to %+v, and again to %+v, %v", before, after, err)
-			}
+			check.That(t, err == nil && reflect.DeepEqual(after, before),
+				"a request came to %+v, and again to %+v, %v", before, after, err)
 		})
 	}
 }
@@ -44,10 +44,8 @@ func TestAnAnswerToAllIsRepeatedAfterAWithdrawal(t *testing.T) {
 func TestOrdersThatCostNothingUnlockNothing(t *testing.T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
-	shares, err := policy.Unlock(Eps(t, "1"), 10)
-	Must(t, err)
-	p, err := policy.Min(Market(t, "1"), shares)
-	Must(t, err)
+	shares := check.Value(policy.Unlock(Eps(t, "1"), 10))(t)
+	p := check.Value(policy.Min(Market(t, "1"), shares))(t)
 	EnrollUnder(t, l, "vote", p, "9", "ann")
 	Sell(t, l, Purchase(t, "1", "acme", "0.1", "ann"))
 	for i := 1; i <= 9; i++ {
@@ -68,7 +66,7 @@ func TestAQuotedSaleWithoutATruthAsksForTheTruth(t *testing.T) {
 	l := Sellers(t, NewLedger(t), "1", "9", "ann", "bob")
 	r := Purchase(t, "1", "acme", "0.5")
 	quote, err := l.Quote(t.Context(), r.Order)
-	Must(t, err)
+	check.Must(t, err)
 	r.QuoteID, r.Partial = quote.ID, true
 	r.Truth = func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return append([]string{"yes"}, make([]string, len(objects)-1)...), nil // nothing but ann's
@@ -88,9 +86,9 @@ func TestNoReservationRestsOnAnother(t *testing.T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	shares, err := policy.Unlock(Eps(t, "1"), 4)
-	Must(t, err)
+	check.Must(t, err)
 	p, err := policy.Min(Market(t, "1"), shares)
-	Must(t, err)
+	check.Must(t, err)
 	EnrollUnder(t, l, "vote", p, "9", "ann")
 	Sell(t, l, Purchase(t, "1", "cryo", "0.1", "ann"))
 	hold := func(buyer, epsilon string) ledger.Reservation {
@@ -99,7 +97,7 @@ func TestNoReservationRestsOnAnother(t *testing.T) {
 	acme, bolt := hold("acme", "0.2"), hold("bolt", "0.5")
 	_, err = l.Answer(t.Context(), Inquire(t, "2", "majority:yes", "0.15", Ballots(), "ann"))
 	t.Logf("the answer, for which what bolt has reserved leaves nothing: %v", err)
-	Must(t, l.Cancel(t.Context(), "3", acme.Number))
+	check.Must(t, l.Cancel(t.Context(), "3", acme.Number))
 	Commit(t, l, "4", bolt.Number)
 }
 
@@ -110,10 +108,8 @@ func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
 	last := names[partSize]
 	l := NewLedger(t)
 	Define(t, l, Vote())
-	shares, err := policy.Unlock(Eps(t, "1"), 4)
-	Must(t, err)
-	p, err := policy.Min(Market(t, "1"), shares)
-	Must(t, err)
+	shares := check.Value(policy.Unlock(Eps(t, "1"), 4))(t)
+	p := check.Value(policy.Min(Market(t, "1"), shares))(t)
 	EnrollUnder(t, l, "vote", p, "9", names...)
 	Sell(t, l, Purchase(t, "1", "cryo", "0.1", names...))
 	Reserve(t, l, ledger.ReserveRequest{Key: "2", Order: Purchase(t, "", "acme", "0.2", last).Order, For: time.Hour})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
@@ -19,9 +20,7 @@ import (
 func wantOrderedTimes(t *T, l Book) (last time.Time) {
 	t.Helper()
 	for _, ev := range Events(t, l) {
-		if ev.Time.Before(last) {
-			t.Errorf("event %d at %v comes after one at %v", ev.Number, ev.Time, last)
-		}
+		check.That(t, !ev.Time.Before(last), "event %d at %v comes after one at %v", ev.Number, ev.Time, last)
 		if last = ev.Time; last.Location() != time.UTC {
 			t.Errorf("event %d is in the zone %v", ev.Number, last.Location())
 		}
@@ -61,7 +60,7 @@ func testTimesDoNotDecreaseAcrossOpens(t *T) {
 	future := time.Now().Add(50 * 365 * 24 * time.Hour)
 	l := house.Open(t, ledger.Options{Now: func() time.Time { return future }, ClockAhead: future})
 	Release(t, l, ReleaseOf(t, "1", "ann", "0.5"))
-	Must(t, l.Close())
+	check.Must(t, l.Close())
 	l = house.Open(t, ledger.Options{})
 	Release(t, l, ReleaseOf(t, "2", "ann", "1"))
 	if last := wantOrderedTimes(t, l); !last.Equal(future) {
@@ -116,23 +115,23 @@ func testAClockFarAheadChangesNothing(t *T) {
 	for name, call := range map[string]func() error{
 		"define": func() error { return l.DefineQuestion(ctx, "1", Smoker()) },
 		"enroll": func() error {
-			return second(l.Enroll(ctx, ledger.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"cid"}, Cap: Eps(t, "1")}))
+			return check.Err(l.Enroll(ctx, ledger.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"cid"}, Cap: Eps(t, "1")}))
 		},
-		"release": func() error { return second(l.Release(ctx, ReleaseOf(t, "3", "ann", "0.25"))) },
-		"raise":   func() error { return second(l.Raise(ctx, Order(t, "4", "0.25", "ann", "bob"))) },
-		"sell":    func() error { return second(l.Sell(ctx, Purchase(t, "5", "acme", "0.5", "ann"))) },
+		"release": func() error { return check.Err(l.Release(ctx, ReleaseOf(t, "3", "ann", "0.25"))) },
+		"raise":   func() error { return check.Err(l.Raise(ctx, Order(t, "4", "0.25", "ann", "bob"))) },
+		"sell":    func() error { return check.Err(l.Sell(ctx, Purchase(t, "5", "acme", "0.5", "ann"))) },
 		"reserve": func() error {
-			return second(l.Reserve(ctx, ledger.ReserveRequest{Key: "6", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: time.Hour}))
+			return check.Err(l.Reserve(ctx, ledger.ReserveRequest{Key: "6", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: time.Hour}))
 		},
 		"commit": func() error {
-			return second(l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}))
+			return check.Err(l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}))
 		},
 		"cancel": func() error { return l.Cancel(ctx, "8", held.Number) },
 		"advance": func() error {
-			return second(l.Advance(ctx, ledger.AdvanceRequest{Key: "9", Truth: SameTruth("yes")}))
+			return check.Err(l.Advance(ctx, ledger.AdvanceRequest{Key: "9", Truth: SameTruth("yes")}))
 		},
 		"answer": func() error {
-			return second(l.Answer(ctx, ledger.AnswerRequest{Key: "10", Question: "vote", Query: "winner", Epsilon: Eps(t, "0.1"), All: true, Truth: SameTruth("yes")}))
+			return check.Err(l.Answer(ctx, ledger.AnswerRequest{Key: "10", Question: "vote", Query: "winner", Epsilon: Eps(t, "0.1"), All: true, Truth: SameTruth("yes")}))
 		},
 		"withdraw": func() error { return l.Withdraw(ctx, "11", "ann") },
 		"forget":   func() error { return l.Forget(ctx, "12", "ann") },
@@ -145,11 +144,9 @@ func testAClockFarAheadChangesNothing(t *T) {
 	if again := Sell(t, l, Purchase(t, "sold", "bolt", "0.5", "bob")); !bytes.Equal(Text(t, again), Text(t, sold)) {
 		t.Errorf("a sale of before is told as %+v", again)
 	}
-	quoted, err := l.Quote(ctx, Purchase(t, "", "cryo", "0.5", "bob").Order)
-	Must(t, err)
-	if len(quoted.Refused) != 1 || quoted.Refused[0].Reason != ledger.SaleClosed {
-		t.Errorf("a quote shows what would be: %+v", quoted)
-	}
+	quoted := check.Value(l.Quote(ctx, Purchase(t, "", "cryo", "0.5", "bob").Order))(t)
+	check.That(t, len(quoted.Refused) == 1 && quoted.Refused[0].Reason == ledger.SaleClosed,
+		"a quote shows what would be: %+v", quoted)
 
 	clock.Set(ledgertest.Begin().Add(time.Hour)) // it was wrong, and nothing has come of it
 	if made, err := l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}); err != nil || made.Objects != 1 {
@@ -166,7 +163,7 @@ func TestALongIdleLedgerIsConfirmedOnce(t *testing.T) {
 
 func testALongIdleLedgerIsConfirmedOnce(t *T) {
 	clock, house := ledgertest.NewClock(ledgertest.Begin()), NewHouse(t)
-	Must(t, Voters(t, house.Open(t, ledger.Options{Now: clock.Now}), "9", "ann").Close())
+	check.Must(t, Voters(t, house.Open(t, ledger.Options{Now: clock.Now}), "9", "ann").Close())
 	for _, step := range []struct {
 		after time.Duration
 		ahead time.Time
@@ -185,18 +182,16 @@ func testALongIdleLedgerIsConfirmedOnce(t *T) {
 		last := Events(t, l)[Stats(t, l).Events-1].Time
 		_, err := l.Release(t.Context(), ReleaseOf(t, now.String()+step.ahead.String(), "ann", "0.5"))
 		if step.fine {
-			Must(t, err)
+			check.Must(t, err)
 		} else {
 			wantClockError(t, err, now, last)
 		}
-		Must(t, l.Close())
+		check.Must(t, l.Close())
 	}
 	_, err := house.Try(ledger.Options{ClockLeap: -1})
-	WantErr(t, err, ledger.ErrInvalid)
+	check.Is(t, err, ledger.ErrInvalid)
 	// What opening writes is refused as well.
 	clock.Set(ledgertest.Begin().AddDate(50, 0, 0))
 	_, err = house.Try(ledger.Options{Now: clock.Now, TruthKey: TruthKey()})
-	WantErr(t, err, ledger.ErrClock)
+	check.Is(t, err, ledger.ErrClock)
 }
-
-func second[T any](_ T, err error) error { return err }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -29,8 +30,7 @@ func (g *game) compareStats() {
 
 func (g *game) compareState() {
 	g.compareObjects()
-	buyers, err := g.ledger.Buyers(g.Context())
-	Must(g, err)
+	buyers := check.Value(g.ledger.Buyers(g.Context()))(g)
 	for i := range buyers {
 		if buyers[i].Event != uint64(len(g.paper.log)) {
 			g.Fatalf("a buyer as of event %d of %d", buyers[i].Event, len(g.paper.log))
@@ -103,7 +103,7 @@ func (g *game) compareResponses(question string, e int64) {
 	g.Helper()
 	var got, want []ledger.Response
 	for r, err := range g.ledger.Responses(g.Context(), question, epsilonOf(e)) {
-		Must(g, err)
+		check.Must(g, err)
 		g.see(question, r.Object, e, r.Event, r.Value)
 		got = append(got, r)
 	}
@@ -119,11 +119,11 @@ func (g *game) compareDeals(buyer string) {
 	var sales, wantSales []ledger.Sale
 	var held, wantHeld []ledger.Reservation
 	for s, err := range g.ledger.Sales(g.Context(), buyer) {
-		Must(g, err)
+		check.Must(g, err)
 		sales = append(sales, s)
 	}
 	for r, err := range g.ledger.Reservations(g.Context(), buyer) {
-		Must(g, err)
+		check.Must(g, err)
 		held = append(held, r)
 	}
 	for _, d := range g.paper.deals {
@@ -144,7 +144,7 @@ func (g *game) compareDeals(buyer string) {
 func (g *game) compareDeliveries(d *paperDeal) {
 	var got, want []ledger.Delivery
 	for one, err := range g.ledger.Deliveries(g.Context(), d.sale.Number) {
-		Must(g, err)
+		check.Must(g, err)
 		if !one.Erased {
 			g.see(one.Question, one.Object, one.Epsilon.Nano(), one.Sold, one.Value)
 		}
@@ -264,21 +264,17 @@ func (g *game) compareEvidence() {
 func (g *game) verify() {
 	g.Helper()
 	r := ledger.VerifyRequest{Report: func(p ledger.Problem) {
-		if p.Kind != "clock" || !g.paper.now().After(g.paper.clock) {
-			g.Errorf("the audit finds %+v", p)
-		}
+		check.That(g, p.Kind == "clock" && g.paper.now().After(g.paper.clock), "the audit finds %+v", p)
 	}}
 	if g.trusted != nil && g.paper.extends(g.trusted) {
 		r.Checkpoints, r.Verifiers = [][]byte{g.trusted.note}, g.verifiers
 	}
-	_, err := g.opened.Verify(g.Context(), r)
-	Must(g, err)
+	_ = check.Value(g.opened.Verify(g.Context(), r))(g)
 }
 
 func (g *game) compareReceipt(d *paperDeal) {
 	g.Helper()
-	r, err := g.ledger.Receipt(g.Context(), d.sale.Number)
-	Must(g, err)
+	r := check.Value(g.ledger.Receipt(g.Context(), d.sale.Number))(g)
 	WantSound(g, "a receipt", r, g.verifiers)
 	q, _ := g.paper.question(d.Question)
 	g.same("the question of a receipt", ledger.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}, q)
@@ -298,8 +294,7 @@ func (g *game) compareReceipt(d *paperDeal) {
 
 func (g *game) compareStatement(name string, p *person) {
 	g.Helper()
-	st, err := g.ledger.Statement(g.Context(), "statement of "+name, name)
-	Must(g, err)
+	st := check.Value(g.ledger.Statement(g.Context(), "statement of "+name, name))(g)
 	WantSound(g, "a statement", st, g.verifiers)
 	g.same("the account", []any{st.Cap.Nano(), st.Spent.Nano(), st.Earned, st.Forgotten}, []any{p.cap, p.spent, p.earned, p.forgotten})
 	got, want := map[string]string{}, map[string]string{}
@@ -396,7 +391,7 @@ func sharesOf(t testing.TB, q ledger.Question, counts []estimate.UnaryCounts) (s
 		shares, err = estimate.Frequencies(o, direct...)
 		p, failed = estimate.Disagreement(direct...)
 	}
-	Must(t, err)
-	Must(t, failed)
+	check.Must(t, err)
+	check.Must(t, failed)
 	return shares, p
 }

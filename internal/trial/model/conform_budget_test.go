@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -63,9 +64,7 @@ func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 		_, err := l.Release(t.Context(), r)
 		return err
 	})
-	if len(failed) != buyers-fit {
-		t.Errorf("%d buyers were refused, want %d", len(failed), buyers-fit)
-	}
+	check.That(t, len(failed) == buyers-fit, "%d buyers were refused, want %d", len(failed), buyers-fit)
 	wantOverCap(t, failed)
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.99") {
 		t.Errorf("spent %s of 1", o.Spent)
@@ -88,9 +87,7 @@ func testBuyersOfOneQuestionPayForTheHighestOnly(t *T) {
 		})
 		return err
 	})
-	if len(failed) != buyers-fit {
-		t.Errorf("%d buyers were refused, want %d", len(failed), buyers-fit)
-	}
+	check.That(t, len(failed) == buyers-fit, "%d buyers were refused, want %d", len(failed), buyers-fit)
 	wantOverCap(t, failed)
 	o := ObjectOf(t, l, "ann")
 	if o.Spent != Eps(t, "1") || len(o.Chains[0].Levels) != fit {
@@ -176,7 +173,7 @@ func testSpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 		r.Question = name
 		_, err := l.Release(t.Context(), r)
 		if i != 1 {
-			Must(t, err)
+			check.Must(t, err)
 			continue
 		}
 		want := ledger.Refusal{Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1000"), Spent: Eps(t, "999"), Asked: Eps(t, "2"), Cost: Eps(t, "2"), Remaining: Eps(t, "1"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "1")}
@@ -196,7 +193,7 @@ func testACeilingOfZeroAllowsNothing(t *T) {
 	l := Open(t, ledger.Options{})
 	Define(t, l, Vote())
 	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: Boundless()})
-	Must(t, err)
+	check.Must(t, err)
 	_, err = l.Release(t.Context(), ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: Nano(t, 1), Truth: Never(t)})
 	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: vocabulary.RemedyNothing}
 	if got := Refusals(t, err)[0]; got != want {
@@ -221,7 +218,7 @@ func testEnrollingAgainDoesNotMoveTheCap(t *T) {
 		})
 	}
 	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "same", Question: "smoker", Objects: []string{"ann"}}) // 0: as it is
-	Must(t, err)
+	check.Must(t, err)
 	if o := ObjectOf(t, l, "ann"); o.Cap != Eps(t, "1") || len(o.Chains) != 2 {
 		t.Errorf("%+v", o)
 	}

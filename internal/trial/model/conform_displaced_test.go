@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -33,11 +34,9 @@ func lost(t testing.TB, question, epsilon string, objects uint64, revenue int64)
 // that is empty. Nothing is answered.
 func wantDisplaced(t *T, l Book, r ledger.AnswerRequest, want ...ledger.Displaced) {
 	t.Helper()
-	quote, err := l.QuoteAnswer(t.Context(), r)
-	Must(t, err)
-	if len(quote.Displaced)+len(want) > 0 && !reflect.DeepEqual(quote.Displaced, want) {
-		t.Errorf("the quote at ε=%s displaces\n\t%+v, want\n\t%+v", r.Epsilon, quote.Displaced, want)
-	}
+	quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
+	check.That(t, len(quote.Displaced)+len(want) <= 0 || reflect.DeepEqual(quote.Displaced, want),
+		"the quote at ε=%s displaces\n\t%+v, want\n\t%+v", r.Epsilon, quote.Displaced, want)
 	if len(want) == 0 {
 		return
 	}
@@ -53,8 +52,7 @@ func wantDisplaced(t *T, l Book, r ledger.AnswerRequest, want ...ledger.Displace
 // quotable reports how many objects a new buyer could buy at a level.
 func quotable(t testing.TB, l Book, epsilon string) uint64 {
 	t.Helper()
-	q, err := l.Quote(t.Context(), ledger.Order{Buyer: "a new buyer", Question: "vote", Epsilon: Eps(t, epsilon), All: true})
-	Must(t, err)
+	q := check.Value(l.Quote(t.Context(), ledger.Order{Buyer: "a new buyer", Question: "vote", Epsilon: Eps(t, epsilon), All: true}))(t)
 	return q.Objects
 }
 
@@ -115,8 +113,7 @@ func testAnswerDisplacesOtherQuestions(t *T) {
 	wantDisplaced(t, l, ask("1", "2.5"), lost(t, "smoker", "2", 3, 600), lost(t, "smoker", "1", 3, 300))
 
 	// What is sold already stays for sale.
-	_, err := l.Sell(t.Context(), ledger.SellRequest{Key: "s", Order: ledger.Order{Buyer: "acme", Question: "smoker", Epsilon: Eps(t, "1"), Objects: []string{"bob"}}, Truth: SameTruth("yes")})
-	Must(t, err)
+	_ = check.Value(l.Sell(t.Context(), ledger.SellRequest{Key: "s", Order: ledger.Order{Buyer: "acme", Question: "smoker", Epsilon: Eps(t, "1"), Objects: []string{"bob"}}, Truth: SameTruth("yes")}))(t)
 	wantDisplaced(t, l, Inquire(t, "1", "winner", "2", nil, "bob"), lost(t, "smoker", "2", 1, 200))
 }
 
@@ -145,18 +142,16 @@ func testAnswerDisplacesLater(t *T) {
 	Define(t, l, Vote())
 	sooner, later := time.Date(2150, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2160, 1, 1, 0, 0, 0, 0, time.UTC)
 	under := func(name string, change func(m *policy.Market), more ...policy.Policy) {
-		p, err := policy.Min(append(more, Market(t, "2", func(m *policy.Market) {
+		p := check.Value(policy.Min(append(more, Market(t, "2", func(m *policy.Market) {
 			m.Levels = []privacy.Epsilon{Eps(t, "1"), Eps(t, "2")}
 			if change != nil {
 				change(m)
 			}
-		}))...)
-		Must(t, err)
+		}))...))(t)
 		EnrollUnder(t, l, "vote", p, "10", name)
 	}
 	rising := func(above string) policy.Policy {
-		p, err := policy.Steps(policy.Step{At: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), Ceiling: Eps(t, "1")}, policy.Step{At: later, Ceiling: Eps(t, above)})
-		Must(t, err)
+		p := check.Value(policy.Steps(policy.Step{At: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), Ceiling: Eps(t, "1")}, policy.Step{At: later, Ceiling: Eps(t, above)}))(t)
 		return p
 	}
 	under("not open", func(m *policy.Market) { m.From = later })
@@ -191,7 +186,7 @@ func testAnswerBesideAReservation(t *T) {
 	wantDisplaced(t, l, Inquire(t, "1", "winner", "0.2", nil, "ann"), lost(t, "smoker", "1", 1, 100))
 	wantDisplaced(t, l, Inquire(t, "1", "winner", "1", nil, "ann"), lost(t, "smoker", "1", 1, 100), lost(t, "smoker", "0.5", 1, 50))
 	// Beside a reservation of 1 both of 2 can be sold, and not after.
-	Must(t, l.Cancel(t.Context(), "c", 1))
+	check.Must(t, l.Cancel(t.Context(), "c", 1))
 	wantDisplaced(t, l, Inquire(t, "1", "winner", "1", nil, "ann"))
 	wantDisplaced(t, l, Inquire(t, "1", "winner", "1.1", nil, "ann"), lost(t, "smoker", "2", 1, 200), lost(t, "vote", "2", 1, 200))
 }
@@ -236,8 +231,7 @@ func testAnswerOfAFineStride(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, "1000", func(m *policy.Market) { m.Stride = Nano(t, 1) }), "1000", "ann")
-	quote, err := l.QuoteAnswer(t.Context(), Inquire(t, "1", "winner", "999", nil, "ann"))
-	Must(t, err)
+	quote := check.Value(l.QuoteAnswer(t.Context(), Inquire(t, "1", "winner", "999", nil, "ann")))(t)
 	if n := len(quote.Displaced); n != 100 || quote.Displaced[0].Epsilon != Eps(t, "1000") || quote.Displaced[n-1].Epsilon != Eps(t, "999.999999901") {
 		t.Errorf("%d levels are listed: %+v", n, quote.Displaced)
 	}

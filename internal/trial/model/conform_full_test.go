@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -29,9 +30,8 @@ func testReservationsAreBounded(t *T) {
 		t.Helper()
 		_, err := l.Reserve(t.Context(), request(key))
 		got := Refusals(t, err)
-		if len(got) != 1 || got[0].Reason != ledger.Full || got[0].Remedy != vocabulary.RemedyWaiting {
-			t.Errorf("refused %+v", got)
-		}
+		check.That(t, len(got) == 1 && got[0].Reason == ledger.Full && got[0].Remedy == vocabulary.RemedyWaiting,
+			"refused %+v", got)
 	}
 	refused("over")
 	Sell(t, l, Purchase(t, "sold", "another", "1", "ann"))

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -15,11 +16,8 @@ import (
 // quoteOf returns the only refusal of an order for ann.
 func quoteOf(t testing.TB, l Book, buyer, question, epsilon string) ledger.Refusal {
 	t.Helper()
-	q, err := l.Quote(t.Context(), ledger.Order{Buyer: buyer, Question: question, Epsilon: Eps(t, epsilon), Objects: []string{"ann"}})
-	Must(t, err)
-	if len(q.Refused) != 1 {
-		t.Fatalf("%s at ε=%s: %+v, want a refusal", buyer, epsilon, q)
-	}
+	q := check.Value(l.Quote(t.Context(), ledger.Order{Buyer: buyer, Question: question, Epsilon: Eps(t, epsilon), Objects: []string{"ann"}}))(t)
+	check.Need(t, len(q.Refused) == 1, "%s at ε=%s: %+v, want a refusal", buyer, epsilon, q)
 	return q.Refused[0]
 }
 
@@ -72,9 +70,8 @@ func testTheLargestOnOffer(t *T) {
 				test.before(l)
 			}
 			r := quoteOf(t, l, "buyer", test.question, test.asked)
-			if r.Reason != test.reason || r.Remedy != test.helps || r.Largest != Eps(t, test.largest) {
-				t.Errorf("%v, want %s, %s helps, %s would do", r, test.reason, test.helps, test.largest)
-			}
+			check.That(t, r.Reason == test.reason && r.Remedy == test.helps && r.Largest == Eps(t, test.largest),
+				"%v, want %s, %s helps, %s would do", r, test.reason, test.helps, test.largest)
 			if test.refused != "" {
 				quoteOf(t, l, "buyer", test.question, test.refused)
 			}
@@ -90,8 +87,7 @@ func testTheLargestOnOffer(t *T) {
 // valueOf is the first value of a question.
 func valueOf(t testing.TB, l Book, question string) string {
 	t.Helper()
-	all, err := l.Questions(t.Context())
-	Must(t, err)
+	all := check.Value(l.Questions(t.Context()))(t)
 	for _, q := range all {
 		if q.Name == question {
 			return q.Values[0]
@@ -135,11 +131,9 @@ func testTheLargestOfAnAnswer(t *T) {
 		_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: epsilon, Question: "vote", Query: "majority:yes", Epsilon: Eps(t, epsilon), Objects: []string{"ann", "bob"}, Truth: SameTruth("yes")})
 		return err
 	}
-	Must(t, ask("0.75"))
+	check.Must(t, ask("0.75"))
 	Release(t, l, ReleaseOf(t, "bob", "bob", "0.125"))
 	got := Refusals(t, ask("1.5"))
-	if len(got) != 2 || got[0].Largest != Eps(t, "1") || got[1].Largest != Eps(t, "0.875") {
-		t.Errorf("%+v", got)
-	}
-	Must(t, ask("0.875"))
+	check.That(t, len(got) == 2 && got[0].Largest == Eps(t, "1") && got[1].Largest == Eps(t, "0.875"), "%+v", got)
+	check.Must(t, ask("0.875"))
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -24,13 +25,10 @@ func TestADayOfKillsEndsAsAQuietOne(t *testing.T) {
 	path := newFile(t)
 	told, rounds := map[int]dayReply{}, 0
 	for through := false; !through; rounds++ {
-		if rounds == 20*dayCalls {
-			t.Fatal("the day does not end")
-		}
+		check.Need(t, rounds != 20*dayCalls, "the day does not end")
 		through = liveDay(t, path, rounds, told)
 	}
-	rough, err := ledger.Open(path, ledger.Options{Now: func() time.Time { return dawn().Add(dayCalls * time.Minute) }})
-	Must(t, err)
+	rough := check.Value(ledger.Open(path, ledger.Options{Now: func() time.Time { return dawn().Add(dayCalls * time.Minute) }}))(t)
 	defer rough.Close()
 	AuditAll(t, rough)
 	wantSameAsQuiet(t, rough, told)
@@ -47,16 +45,14 @@ func TestADayOfKillsEndsAsAQuietOne(t *testing.T) {
 // what was told now, and tells whether the host came to the end of its day.
 func liveDay(t *testing.T, path string, round int, told map[int]dayReply) (through bool) {
 	t.Helper()
-	before, err := json.Marshal(told)
-	Must(t, err)
+	before := check.Value(json.Marshal(told))(t)
 	file := filepath.Join(t.TempDir(), "told.json")
-	Must(t, os.WriteFile(file, before, 0o600))
+	check.Must(t, os.WriteFile(file, before, 0o600))
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDayChild$")
 	child.Env = append(os.Environ(), dayPath+"="+path, dayTold+"="+file, dayRound+"="+strconv.Itoa(round))
 	child.Stderr = os.Stderr
-	out, err := child.StdoutPipe()
-	Must(t, err)
-	Must(t, child.Start())
+	out := check.Value(child.StdoutPipe())(t)
+	check.Must(t, child.Start())
 	kill := func() { _ = child.Process.Kill() }
 	fresh, most := 0, rand.IntN(9)
 	if most == 0 { // while it opens the file, or repeats what was told before
@@ -87,9 +83,8 @@ func liveDay(t *testing.T, path string, round int, told map[int]dayReply) (throu
 			if one.Closed != 0 && json.Unmarshal(old.Result, &granted) == nil && granted.Number == one.Closed {
 				continue // the reservation is not open any more, and says so
 			}
-			if one.Err != "" || !bytes.Equal(one.Result, old.Result) {
-				t.Fatalf("call %d came to\n%s\nand after a crash to\n%s %s", one.N, old.Result, one.Result, one.Err)
-			}
+			check.Need(t, one.Err == "" && bytes.Equal(one.Result, old.Result),
+				"call %d came to\n%s\nand after a crash to\n%s %s", one.N, old.Result, one.Result, one.Err)
 			continue
 		}
 		told[one.N] = one
@@ -110,21 +105,19 @@ func TestDayChild(t *testing.T) {
 		return
 	}
 	before := map[int]dayReply{}
-	text, err := os.ReadFile(os.Getenv(dayTold))
-	Must(t, err)
-	Must(t, json.Unmarshal(text, &before))
-	d, err := newDay(path)
-	Must(t, err)
+	text := check.Value(os.ReadFile(os.Getenv(dayTold)))(t)
+	check.Must(t, json.Unmarshal(text, &before))
+	d := check.Value(newDay(path))(t)
 	d.live(before, func(one dayReply) {
 		line, _ := json.Marshal(one)
 		_, _ = os.Stdout.Write(append(line, '\n'))
 	})
-	Must(t, d.ledger.Close())
+	check.Must(t, d.ledger.Close())
 }
 
 func newFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(pace.Scratch(t), "ledger.db")
-	Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD"}))
+	check.Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD"}))
 	return path
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	says "github.com/sluicedp/sluice/ledger/event"
 )
@@ -13,8 +14,7 @@ import (
 // wantSameAsQuiet compares a ledger with that of the same day without a crash.
 func wantSameAsQuiet(t *testing.T, rough *ledger.Ledger, told map[int]dayReply) {
 	t.Helper()
-	d, err := newDay(newFile(t))
-	Must(t, err)
+	d := check.Value(newDay(newFile(t)))(t)
 	defer d.ledger.Close()
 	d.live(nil, func(quiet dayReply) {
 		if got := told[quiet.N]; withoutResponses(t, got.Result) != withoutResponses(t, quiet.Result) || got.Err != quiet.Err {
@@ -29,13 +29,9 @@ func wantSameAsQuiet(t *testing.T, rough *ledger.Ledger, told map[int]dayReply) 
 		}
 	}
 	for _, name := range Crowd(12) {
-		a, err := json.Marshal(ObjectOf(t, rough, name))
-		Must(t, err)
-		b, err := json.Marshal(ObjectOf(t, d.ledger, name))
-		Must(t, err)
-		if withoutResponses(t, a) != withoutResponses(t, b) {
-			t.Errorf("an object is\n%s\nwithout a crash\n%s", a, b)
-		}
+		a := check.Value(json.Marshal(ObjectOf(t, rough, name)))(t)
+		b := check.Value(json.Marshal(ObjectOf(t, d.ledger, name)))(t)
+		check.That(t, withoutResponses(t, a) == withoutResponses(t, b), "an object is\n%s\nwithout a crash\n%s", a, b)
 	}
 	if a, b := BuyersOf(t, rough), BuyersOf(t, d.ledger); !reflect.DeepEqual(a, b) {
 		t.Errorf("the buyers are %+v, without a crash %+v", a, b)
@@ -84,7 +80,7 @@ func withoutResponses(t *testing.T, text []byte) string {
 		return ""
 	}
 	var all any
-	Must(t, json.Unmarshal(text, &all))
+	check.Must(t, json.Unmarshal(text, &all))
 	var blank func(any)
 	blank = func(v any) {
 		switch v := v.(type) {
@@ -102,7 +98,6 @@ func withoutResponses(t *testing.T, text []byte) string {
 		}
 	}
 	blank(all)
-	out, err := json.Marshal(all)
-	Must(t, err)
+	out := check.Value(json.Marshal(all))(t)
 	return string(out)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -13,7 +14,7 @@ import (
 
 func beginEpoch(t testing.TB, l Book, key, object string) {
 	t.Helper()
-	Must(t, l.BeginEpoch(t.Context(), key, "vote", object))
+	check.Must(t, l.BeginEpoch(t.Context(), key, "vote", object))
 }
 
 // Somebody whose value has changed was stuck under a truth key for ever. In a new epoch the new value is drawn from, beside
@@ -29,9 +30,7 @@ func testWhoseTruthHasChangedBeginsAnEpoch(t *T) {
 	moved.Truth = SameTruth("no")
 	beginEpoch(t, l, "3", "ann")
 	again := Release(t, l, moved)
-	if again.Event <= old.Event {
-		t.Errorf("%+v after %+v", again, old)
-	}
+	check.That(t, again.Event > old.Event, "%+v after %+v", again, old)
 	sound := moved
 	sound.Key, sound.Epsilon = "4", Eps(t, "0.45")
 	Release(t, l, sound)
@@ -77,17 +76,17 @@ func testEpochsBeginOnce(t *T) {
 	if o := ObjectOf(t, l, "ann"); o.Chains[0].Epoch != 2 || o.Spent != Eps(t, "1") || CountKind(Events(t, l), "epoch") != 1 {
 		t.Errorf("%+v", o)
 	}
-	WantErr(t, l.BeginEpoch(t.Context(), "2", "vote", "bob"), ledger.ErrKeyConflict)
-	WantErr(t, l.BeginEpoch(t.Context(), "4", "void", "bob"), ledger.ErrUnknown)
+	check.Is(t, l.BeginEpoch(t.Context(), "2", "vote", "bob"), ledger.ErrKeyConflict)
+	check.Is(t, l.BeginEpoch(t.Context(), "4", "void", "bob"), ledger.ErrUnknown)
 	if r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "zoe")); r[0].Reason != ledger.NotEnrolled {
 		t.Errorf("%+v", r)
 	}
-	Must(t, l.Withdraw(t.Context(), "5", "bob"))
+	check.Must(t, l.Withdraw(t.Context(), "5", "bob"))
 	if r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "bob")); r[0].Reason != ledger.Withdrawn {
 		t.Errorf("%+v", r)
 	}
-	Must(t, l.Forget(t.Context(), "6", "ann"))
-	WantErr(t, l.BeginEpoch(t.Context(), "2", "vote", "ann"), ledger.ErrForgotten)
+	check.Must(t, l.Forget(t.Context(), "6", "ann"))
+	check.Is(t, l.BeginEpoch(t.Context(), "2", "vote", "ann"), ledger.ErrForgotten)
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "1") || o.Chains[0].Answered != Eps(t, "1") || o.Chains[0].Epoch != 1 || o.Chains[0].Earlier != nil {
 		t.Errorf("%+v", o)
 	}
@@ -104,9 +103,9 @@ func testEpochsAreSoldByThemselves(t *T) {
 	l := Open(t, ledger.Options{})
 	Define(t, l, Vote())
 	halves, err := policy.Unlock(Eps(t, "1"), 2)
-	Must(t, err)
+	check.Must(t, err)
 	p, err := policy.Min(Market(t, "1", func(m *policy.Market) { m.Stride, m.Holders = Eps(t, "0.5"), 1 }), halves)
-	Must(t, err)
+	check.Must(t, err)
 	EnrollUnder(t, l, "vote", p, "9", "ann")
 	first := Sell(t, l, Purchase(t, "1", "acme", "0.5", "ann"))
 	before := Delivered(t, l, first.Number)["ann"]
@@ -117,9 +116,8 @@ func testEpochsAreSoldByThemselves(t *T) {
 	}
 	beginEpoch(t, l, "3", "ann")
 	second := Sell(t, l, r)
-	if second.Price != first.Price || second.Draws != 1 || second.Upgrades != 0 {
-		t.Errorf("%+v, before %+v", second, first)
-	}
+	check.That(t, second.Price == first.Price && second.Draws == 1 && second.Upgrades == 0,
+		"%+v, before %+v", second, first)
 	third := Purchase(t, "4", "acme", "1", "ann")
 	if q, err := l.Quote(t.Context(), third.Order); err != nil || q.Upgrades != 0 || q.Draws != 1 {
 		t.Errorf("%+v, %v: what acme holds is of the old epoch", q, err)
@@ -157,11 +155,8 @@ func testAReservationEndsWithTheEpoch(t *T) {
 		}
 	})
 	capture.Partial = true
-	sale, err := l.Capture(t.Context(), capture)
-	Must(t, err)
-	if sale.Objects != 1 || sale.Refund == 0 || sale.Refused[0].Reason != ledger.EpochBegun {
-		t.Errorf("%+v", sale)
-	}
+	sale := check.Value(l.Capture(t.Context(), capture))(t)
+	check.That(t, sale.Objects == 1 && sale.Refund != 0 && sale.Refused[0].Reason == ledger.EpochBegun, "%+v", sale)
 	AuditAll(t, l)
 }
 
@@ -176,10 +171,8 @@ func testEstimatesCountTheCurrentEpoch(t *T) {
 	beginEpoch(t, l, "2", "ann")
 	for _, epsilon := range []string{"0", "1"} {
 		got, err := l.Estimate(t.Context(), ledger.EstimateRequest{Question: "vote", Epsilon: Eps(t, epsilon)})
-		Must(t, err)
-		if got.N != 1 {
-			t.Errorf("ε=%s: %+v", epsilon, got)
-		}
+		check.Must(t, err)
+		check.That(t, got.N == 1, "ε=%s: %+v", epsilon, got)
 	}
 	if got := Responses(t, l, "vote", Eps(t, "1")); len(got) != 1 || got["bob"].Event == 0 {
 		t.Errorf("%+v", got)
@@ -199,11 +192,8 @@ func testEstimatePoolAndPopulationAreUsed(t *T) {
 		pool, population bool
 		method, covers   string
 	}{{false, false, "stratified", "panel"}, {true, false, "pooled", "panel"}, {false, true, "stratified", "population"}} {
-		got, err := l.Estimate(t.Context(), ledger.EstimateRequest{Question: "vote", Pool: c.pool, Population: c.population})
-		Must(t, err)
-		if got.Method != c.method || got.Covers != c.covers {
-			t.Errorf("%+v: %s, %s", c, got.Method, got.Covers)
-		}
+		got := check.Value(l.Estimate(t.Context(), ledger.EstimateRequest{Question: "vote", Pool: c.pool, Population: c.population}))(t)
+		check.That(t, got.Method == c.method && got.Covers == c.covers, "%+v: %s, %s", c, got.Method, got.Covers)
 	}
 }
 
@@ -216,19 +206,16 @@ func testTheCalendarReleasesInTheNewEpoch(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Open(t, ledger.Options{Now: clock.Now})
 	Define(t, l, Vote())
-	timed, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.25")}, policy.Step{At: ledgertest.Begin().Add(time.Hour), Ceiling: Eps(t, "1")})
-	Must(t, err)
+	timed := check.Value(policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.25")}, policy.Step{At: ledgertest.Begin().Add(time.Hour), Ceiling: Eps(t, "1")}))(t)
 	EnrollUnder(t, l, "vote", timed, "9", "ann")
 	clock.Set(ledgertest.Begin().Add(2 * time.Hour))
 	advance := func(key string) {
-		_, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: key, Truth: SameTruth("yes")})
-		Must(t, err)
+		_ = check.Value(l.Advance(t.Context(), ledger.AdvanceRequest{Key: key, Truth: SameTruth("yes")}))(t)
 	}
 	advance("1")
 	beginEpoch(t, l, "2", "ann")
-	Must(t, l.Withdraw(t.Context(), "3", "ann"))
-	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: timed})
-	Must(t, err)
+	check.Must(t, l.Withdraw(t.Context(), "3", "ann"))
+	_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: timed}))(t)
 	advance("4")
 	o := ObjectOf(t, l, "ann")
 	if c := o.Chains[0]; o.Spent != Eps(t, "2") || c.Epoch != 2 || len(c.Levels) != 2 || len(c.Earlier[0].Levels) != 2 {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
@@ -374,9 +375,7 @@ func (g *game) see(question, object string, e int64, event uint64, response stri
 	if c != nil {
 		c = c.during(event)
 	}
-	if c == nil || c.levels[e] == nil {
-		g.Fatalf("object %q has a response to %q at ε=%d", object, question, e)
-	}
+	check.Need(g, c != nil && c.levels[e] != nil, "object %q has a response to %q at ε=%d", object, question, e)
 	q, _ := g.paper.question(question)
 	if known := &c.levels[e].response; *known == "" && isResponse(q, e, response) {
 		*known = response

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -60,9 +61,7 @@ func testRequestsAreNotModified(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob")
 	names := []string{"bob", "ann"}
 	CarryOut(t, l, Order(t, "k", "0.5", names...))
-	if names[0] != "bob" {
-		t.Errorf("the caller's list is now %q", names)
-	}
+	check.That(t, names[0] == "bob", "the caller's list is now %q", names)
 }
 
 // The same for an order over many, and with the other mutating calls among the crowd.
@@ -111,7 +110,7 @@ func testAKeyIsNotGoodForAnotherRequest(t *T) {
 			if err := call(); err == nil {
 				t.Errorf("%s: the key is good for another request", name)
 			} else {
-				WantErr(t, err, ledger.ErrKeyConflict)
+				check.Is(t, err, ledger.ErrKeyConflict)
 			}
 		})
 	}
@@ -181,7 +180,7 @@ func testARefusedKeyIsStillFree(t *T) {
 	Refusals(t, err)
 	CarryOut(t, l, Order(t, "over", "1", "ann"))
 	_, err = l.Raise(t.Context(), over)
-	WantErr(t, err, ledger.ErrKeyConflict)
+	check.Is(t, err, ledger.ErrKeyConflict)
 }
 
 // The result of a partial answer is that of its own panel, also when a later answer was about fewer.
@@ -219,11 +218,9 @@ func testOfTwoRequestsWithOneKeyOneWins(t *T) {
 		_, err := l.Release(t.Context(), ReleaseOf(t, "k", "ann", []string{"0.5", "0.75"}[i%2]))
 		return err
 	})
-	if len(failed) != 16 {
-		t.Errorf("%d callers failed, want 16", len(failed))
-	}
+	check.That(t, len(failed) == 16, "%d callers failed, want 16", len(failed))
 	for _, err := range failed {
-		WantErr(t, err, ledger.ErrKeyConflict)
+		check.Is(t, err, ledger.ErrKeyConflict)
 	}
 	if n := CountKind(Events(t, l), "released"); n != 1 {
 		t.Errorf("%d draws", n)
@@ -234,9 +231,7 @@ func testOfTwoRequestsWithOneKeyOneWins(t *T) {
 func fieldOf(t *T, err error) string {
 	t.Helper()
 	var conflict *ledger.KeyConflictError
-	if !errors.As(err, &conflict) || conflict.Key != "the key" {
-		t.Fatalf("the conflict is %v", err)
-	}
+	check.Need(t, errors.As(err, &conflict) && conflict.Key == "the key", "the conflict is %v", err)
 	if named := conflict.Field; named != "" && named != "Kind" && !strings.HasSuffix(err.Error(), "differs in "+named) {
 		t.Errorf("a difference in %s is told as %v", named, err)
 	}
@@ -286,14 +281,13 @@ func TestAConflictNamesItsKey(t *testing.T) {
 
 func testAConflictNamesItsKey(t *T) {
 	l := NewLedger(t)
-	Must(t, l.DefineQuestion(t.Context(), "the key", Vote()))
+	check.Must(t, l.DefineQuestion(t.Context(), "the key", Vote()))
 	var conflict *ledger.KeyConflictError
 	err := l.DefineQuestion(t.Context(), "the key", Smoker())
 	if !errors.As(err, &conflict) || conflict.Key != "the key" || !errors.Is(err, ledger.ErrKeyConflict) || !strings.Contains(err.Error(), `"the key"`) {
 		t.Errorf("the conflict is %v", err)
 	}
 	_, err = l.Answer(t.Context(), ledger.AnswerRequest{Key: "2", Question: "vote", Query: "winner", Epsilon: Eps(t, "1"), Objects: Crowd(ledger.MaxPanel + 1)})
-	if !errors.Is(err, ledger.ErrInvalid) || !strings.Contains(err.Error(), "divide it into several") {
-		t.Errorf("an answer about too many is refused by %v", err)
-	}
+	check.That(t, errors.Is(err, ledger.ErrInvalid) && strings.Contains(err.Error(), "divide it into several"),
+		"an answer about too many is refused by %v", err)
 }

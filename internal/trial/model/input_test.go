@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -100,7 +101,7 @@ func testQuestionsNeedTwoDifferentValues(t *T) {
 			}
 		})
 	}
-	Must(t, l.DefineQuestion(t.Context(), "k", ledger.Question{Name: "q", Values: []string{"a", "A"}, Encoding: ledger.Direct}))
+	check.Must(t, l.DefineQuestion(t.Context(), "k", ledger.Question{Name: "q", Values: []string{"a", "A"}, Encoding: ledger.Direct}))
 }
 
 // A question of 70,000 values, such as postcodes, on disk and back; and the last of its values as a
@@ -118,13 +119,10 @@ func testAQuestionOfManyValues(t *T) {
 	q := ledger.Question{Name: "home", Values: values}
 	Define(t, l, q)
 	Enroll(t, l, "home", "1000", "ann")
-	Must(t, l.Close())
+	check.Must(t, l.Close())
 	l = house.Open(t, ledger.Options{})
-	all, err := l.Questions(t.Context())
-	Must(t, err)
-	if len(all) != 1 || !slices.Equal(all[0].Values, values) {
-		t.Error("the question came back changed")
-	}
+	all := check.Value(l.Questions(t.Context()))(t)
+	check.That(t, len(all) == 1 && slices.Equal(all[0].Values, values), "the question came back changed")
 	r := ledger.ReleaseRequest{Key: "k", Question: "home", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth(values[many-1])}
 	if got := Release(t, l, r); got.Value != values[many-1] { // any other value has a probability below 1e-400
 		t.Errorf("got %q", got.Value)
@@ -142,8 +140,7 @@ func testAQuestionIsTheLedgersOwnCopy(t *T) {
 	values := []string{"yes", "no"}
 	Define(t, l, ledger.Question{Name: "q", Values: values})
 	values[0] = "maybe"
-	all, err := l.Questions(t.Context())
-	Must(t, err)
+	all := check.Value(l.Questions(t.Context()))(t)
 	all[0].Values[1] = "never"
 	Enroll(t, l, "q", "1000", "ann")
 	r := ledger.ReleaseRequest{Key: "k", Question: "q", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth("yes")}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -18,23 +19,20 @@ func testAnAnswerIsGivenOnce(t *T) {
 	house := VotersHouse(t, "2", "ann", "bob", "cy")
 	l := house.Open(t, ledger.Options{})
 	first := AnswerTo(t, l, Inquire(t, "1", "plurality", "1", Ballots("ann"), "ann", "bob", "cy"))
-	Must(t, l.Close())
+	check.Must(t, l.Close())
 	l = house.Open(t, ledger.Options{})
 	again := AnswerTo(t, l, Inquire(t, "1", "plurality", "1", Never(t), "cy", "bob", "ann")) // the order does not matter
-	if fmt.Sprint(again) != fmt.Sprint(first) {
-		t.Errorf("the same key gives %+v, then %+v", first, again)
-	}
+	check.That(t, fmt.Sprint(again) == fmt.Sprint(first), "the same key gives %+v, then %+v", first, again)
 	other := AnswerTo(t, l, Inquire(t, "2", "plurality", "1", Never(t), "ann", "bob", "cy"))
-	if other.Answer != first.Answer || other.Event != first.Event || !other.Charged.IsZero() {
-		t.Errorf("another buyer gets %+v after %+v", other, first)
-	}
+	check.That(t, other.Answer == first.Answer && other.Event == first.Event && other.Charged.IsZero(),
+		"another buyer gets %+v after %+v", other, first)
 	if o := ObjectOf(t, l, "bob"); o.Spent != Eps(t, "1") {
 		t.Errorf("bob has spent %s", o.Spent)
 	}
 	_, err := l.Answer(t.Context(), Inquire(t, "1", "plurality", "0.5", Never(t), "ann", "bob", "cy"))
-	WantErr(t, err, ledger.ErrKeyConflict)
+	check.Is(t, err, ledger.ErrKeyConflict)
 	_, err = l.Answer(t.Context(), Inquire(t, "1", "winner", "1", Never(t), "ann", "bob", "cy"))
-	WantErr(t, err, ledger.ErrKeyConflict)
+	check.Is(t, err, ledger.ErrKeyConflict)
 	WantClean(t, l, ledger.VerifyRequest{})
 }
 
@@ -78,7 +76,7 @@ func wantAskedAnew(t *T, query string) {
 	AnswerTo(t, l, Inquire(t, "1", query, "0.5", Ballots(), "ann", "bob", "cy"))
 	higher := Inquire(t, "2", query, "1", Ballots(), "ann", "bob", "cy")
 	quote, err := l.QuoteAnswer(t.Context(), higher)
-	Must(t, err)
+	check.Must(t, err)
 	if quote.Charge != Eps(t, "1") || quote.Anew != quote.Charge || quote.Held != Eps(t, "0.5") || quote.Objects != 3 || quote.Refused != nil {
 		t.Errorf("the quote is %+v", quote)
 	}
@@ -105,9 +103,8 @@ func testAnswersAndChainsShareTheirCeilings(t *T) {
 	_, err := l.Answer(t.Context(), Inquire(t, "2", "majority:yes", "0.5", Never(t), "ann", "bob", "cy"))
 	refused := Refusals(t, err)
 	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.75"), Asked: Eps(t, "0.5"), Cost: Eps(t, "0.5"), Remaining: Eps(t, "0.25"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "0.25")}
-	if len(refused) != 1 || refused[0] != want && refused[0].Reason != ledger.ObjectCap {
-		t.Errorf("refused %+v", refused)
-	}
+	check.That(t, len(refused) == 1 && (refused[0] == want || refused[0].Reason == ledger.ObjectCap),
+		"refused %+v", refused)
 	AnswerTo(t, l, Inquire(t, "2", "majority:yes", "0.25", Ballots("ann"), "ann", "bob", "cy"))
 	_, err = l.Release(t.Context(), ReleaseOf(t, "3", "ann", "0.8"))
 	if r := Refusals(t, err); r[0].Spent != Eps(t, "1") || !r[0].Remaining.IsZero() {
@@ -199,9 +196,7 @@ func testConcurrentAnswersChargeOnce(t *T) {
 			got, err := l.Answer(t.Context(), Inquire(t, fmt.Sprint("key ", i%4), "majority:yes", "1", Ballots("ann"), "ann", "bob", "cy"))
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
-				t.Error(err)
-			}
+			check.That(t, err == nil, "%v", err)
 			seen[got.Answer]++
 		})
 	}
@@ -253,22 +248,21 @@ func testAnswerRefusesWhatCannotBe(t *T) {
 			spoil(&r)
 			Unchanged(t, l, func() {
 				_, err := l.Answer(t.Context(), r)
-				WantErr(t, err, ledger.ErrInvalid)
-				if err != nil && strings.Contains(err.Error(), "secret") {
-					t.Errorf("the error tells a truth: %v", err)
-				}
+				check.Is(t, err, ledger.ErrInvalid)
+				check.That(t, err == nil || !strings.Contains(err.Error(), "secret"),
+					"the error tells a truth: %v", err)
 			})
 		})
 	}
 	r := valid()
 	r.Question = "none"
 	_, err := l.Answer(t.Context(), r)
-	WantErr(t, err, ledger.ErrUnknown)
+	check.Is(t, err, ledger.ErrUnknown)
 	failing := errors.New("offline")
 	r = valid()
 	r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, failing }
 	_, err = l.Answer(t.Context(), r)
-	WantErr(t, err, failing)
+	check.Is(t, err, failing)
 	AnswerTo(t, l, valid()) // the key is still free
 }
 
@@ -285,8 +279,7 @@ func testARecordedAnswerSaysWhomItLeavesOut(t *T) {
 	AnswerTo(t, l, r)
 	for key, epsilon := range map[string]string{"same": "0.5", "lower": "0.25"} {
 		r.Key, r.Epsilon, r.Truth = key, Eps(t, epsilon), Never(t)
-		quote, err := l.QuoteAnswer(t.Context(), r)
-		Must(t, err)
+		quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 		got := AnswerTo(t, l, r)
 		if len(got.Refused) != 1 || got.Refused[0].Object != "bob" || len(quote.Refused) != 1 || got.Objects != 2 || quote.Objects != 2 {
 			t.Errorf("%s ε: quoted %+v, answered %+v", key, quote, got)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
@@ -65,9 +66,8 @@ func AuditMarket(t testing.TB, l Book) {
 	}
 	for at, want := range b.buyers {
 		for _, c := range ObjectOf(t, l, at.object).Chains {
-			if c.Question == at.question && c.Buyers != want {
-				t.Errorf("%q has %d buyers about %q, by the log %d", at.object, c.Buyers, at.question, want)
-			}
+			check.That(t, c.Question != at.question || c.Buyers == want,
+				"%q has %d buyers about %q, by the log %d", at.object, c.Buyers, at.question, want)
 		}
 	}
 	auditMoney(t, l, b.paid)
@@ -129,9 +129,7 @@ func (b books) enterSold(number uint64, d says.Sold) {
 	if prices != nil {
 		due = prices.Upgrade(b.top[who], d.Epsilon, b.paid[who])
 	}
-	if d.Price != due {
-		b.Errorf("event %d: %q pays %d for %q, and owes %d", number, d.Buyer, d.Price, d.Object, due)
-	}
+	check.That(b, d.Price == due, "event %d: %q pays %d for %q, and owes %d", number, d.Buyer, d.Price, d.Object, due)
 	b.paid[who] += d.Price
 	if b.top[who].IsZero() {
 		b.buyers[c]++
@@ -157,7 +155,7 @@ func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
 			}
 			forgotten[who.object] = true
 		}
-		Must(t, err)
+		check.Must(t, err)
 		if objects[who.object] = o; who.object == "" {
 			gone += amount
 		}
@@ -173,9 +171,7 @@ func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
 			t.Errorf("%q has earned %d, its buyers paid %d", name, o.Earned, earned[name])
 		}
 	}
-	if gone != 0 {
-		t.Errorf("those who were forgotten have earned %d less than was paid for them", gone)
-	}
+	check.That(t, gone == 0, "those who were forgotten have earned %d less than was paid for them", gone)
 	for name, b := range BuyersOf(t, l) {
 		if b.Paid != invoices[name] {
 			t.Errorf("%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])

@@ -8,33 +8,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
-
-// Must ends a test on an error.
-func Must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// WantErr fails unless an error is another one, or wraps it.
-func WantErr(t testing.TB, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("got the error %v, want %v", err, target)
-	}
-}
 
 // Refusals returns what a call was refused for.
 func Refusals(t testing.TB, err error) []ledger.Refusal {
 	t.Helper()
 	var refused *ledger.RefusedError
-	if !errors.As(err, &refused) {
-		t.Fatalf("got the error %v, want a RefusedError", err)
-	}
+	check.Need(t, errors.As(err, &refused), "got the error %v, want a RefusedError", err)
 	return refused.Refused
 }
 
@@ -45,9 +28,8 @@ func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps
 func WantChanged(t testing.TB, err error, names ...string) {
 	t.Helper()
 	var refused *ledger.RefusedError
-	if !errors.As(err, &refused) || !slices.Equal(refused.TruthChanged, names) {
-		t.Fatalf("%v, want one for the changed truths of %q", err, names)
-	}
+	check.Need(t, errors.As(err, &refused) && slices.Equal(refused.TruthChanged, names),
+		"%v, want one for the changed truths of %q", err, names)
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
@@ -55,7 +37,5 @@ func WantChanged(t testing.TB, err error, names ...string) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}
-	if !slices.Equal(plain, names) || strings.Contains(err.Error(), "chang") {
-		t.Errorf("%v for %q", err, names)
-	}
+	check.That(t, slices.Equal(plain, names) && !strings.Contains(err.Error(), "chang"), "%v for %q", err, names)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -66,19 +67,17 @@ func NewHouse(t testing.TB) *House {
 	origin := ledgertest.Origin{Currency: "EUR"}
 	if both, ok := t.(*T); ok && both.file {
 		path := filepath.Join(pace.Scratch(t), "ledger.db")
-		Must(t, ledgertest.NewFile(path, origin))
+		check.Must(t, ledgertest.NewFile(path, origin))
 		return &House{path: path, built: time.Now()}
 	}
-	memory, err := ledgertest.NewMemory(origin)
-	Must(t, err)
+	memory := check.Value(ledgertest.NewMemory(origin))(t)
 	return &House{memory: memory, built: time.Now()}
 }
 
 // Open opens the ledger until the test ends, if it is not closed before.
 func (h *House) Open(t testing.TB, o ledger.Options) Book {
 	t.Helper()
-	l, err := h.Try(o)
-	Must(t, err)
+	l := check.Value(h.Try(o))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	if both, ok := t.(*T); ok && both.served {
 		return &served{Served(t, l), l}

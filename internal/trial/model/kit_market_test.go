@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -19,8 +20,7 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 	for _, change := range more {
 		change(&m)
 	}
-	p, err := policy.Sell(m)
-	Must(t, err)
+	p := check.Value(policy.Sell(m))(t)
 	return p
 }
 
@@ -28,8 +28,7 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 func EnrollUnder(t testing.TB, l Book, question string, p policy.Policy, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d under <%.60s>", question, objects[0], len(objects), p)
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)})
-	Must(t, err)
+	_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)}))(t)
 }
 
 // Sellers defines the vote and puts objects in it on the market.
@@ -52,24 +51,21 @@ func Purchase(t testing.TB, key, buyer, epsilon string, objects ...string) ledge
 // Sell makes a sale.
 func Sell(t testing.TB, l Book, r ledger.SellRequest) ledger.Sale {
 	t.Helper()
-	s, err := l.Sell(t.Context(), r)
-	Must(t, err)
+	s := check.Value(l.Sell(t.Context(), r))(t)
 	return s
 }
 
 // Commit makes a sale of a reservation.
 func Commit(t testing.TB, l Book, key string, reservation uint64) ledger.Sale {
 	t.Helper()
-	s, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: key, Reservation: reservation, Truth: SameTruth("yes")})
-	Must(t, err)
+	s := check.Value(l.Capture(t.Context(), ledger.CaptureRequest{Key: key, Reservation: reservation, Truth: SameTruth("yes")}))(t)
 	return s
 }
 
 // Reserve makes a reservation.
 func Reserve(t testing.TB, l Book, r ledger.ReserveRequest) ledger.Reservation {
 	t.Helper()
-	got, err := l.Reserve(t.Context(), r)
-	Must(t, err)
+	got := check.Value(l.Reserve(t.Context(), r))(t)
 	return got
 }
 
@@ -78,10 +74,8 @@ func Delivered(t testing.TB, l Book, number uint64) map[string]ledger.Delivery {
 	t.Helper()
 	all, last := map[string]ledger.Delivery{}, ""
 	for d, err := range l.Deliveries(t.Context(), number) {
-		Must(t, err)
-		if d.Object <= last {
-			t.Errorf("sale %d delivers %q after %q", number, d.Object, last)
-		}
+		check.Must(t, err)
+		check.That(t, d.Object > last, "sale %d delivers %q after %q", number, d.Object, last)
 		all[d.Object], last = d, d.Object
 	}
 	return all
@@ -90,8 +84,7 @@ func Delivered(t testing.TB, l Book, number uint64) map[string]ledger.Delivery {
 // BuyersOf returns all buyers by name.
 func BuyersOf(t testing.TB, l Book) map[string]ledger.BuyerState {
 	t.Helper()
-	list, err := l.Buyers(t.Context())
-	Must(t, err)
+	list := check.Value(l.Buyers(t.Context()))(t)
 	all := map[string]ledger.BuyerState{}
 	for _, one := range list {
 		all[one.Buyer] = one

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -16,16 +17,14 @@ import (
 // ObjectOf returns what the ledger says of an object.
 func ObjectOf(t testing.TB, l Book, name string) ledger.ObjectState {
 	t.Helper()
-	o, err := l.Object(t.Context(), name)
-	Must(t, err)
+	o := check.Value(l.Object(t.Context(), name))(t)
 	return o
 }
 
 // Stats returns the sum of all.
 func Stats(t testing.TB, l Book) ledger.Stats {
 	t.Helper()
-	s, err := l.Stats(t.Context())
-	Must(t, err)
+	s := check.Value(l.Stats(t.Context()))(t)
 	return s
 }
 
@@ -34,10 +33,8 @@ func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) m
 	t.Helper()
 	found, last := map[string]ledger.Response{}, ""
 	for r, err := range l.Responses(t.Context(), question, epsilon) {
-		Must(t, err)
-		if r.Object <= last {
-			t.Errorf("the response of %q comes after that of %q", r.Object, last)
-		}
+		check.Must(t, err)
+		check.That(t, r.Object > last, "the response of %q comes after that of %q", r.Object, last)
 		found[r.Object], last = r, r.Object
 	}
 	return found
@@ -48,7 +45,7 @@ func Events(t testing.TB, l Book) []ledger.Event {
 	t.Helper()
 	var all []ledger.Event
 	for ev, err := range l.Events(t.Context(), 1) {
-		Must(t, err)
+		check.Must(t, err)
 		all = append(all, ev)
 	}
 	return all
@@ -67,8 +64,7 @@ func CountKind(events []ledger.Event, kind string) (n int) {
 // Text is a document as its holder keeps it.
 func Text(t testing.TB, d any) []byte {
 	t.Helper()
-	data, err := json.Marshal(d)
-	Must(t, err)
+	data := check.Value(json.Marshal(d))(t)
 	return data
 }
 
@@ -102,11 +98,11 @@ func Faults(c evidence.Checked) (all []string) {
 func LogKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, string) {
 	t.Helper()
 	secret, public, err := note.GenerateKey(bytes.NewReader(bytes.Repeat([]byte{seed}, 64)), name)
-	Must(t, err)
+	check.Must(t, err)
 	signer, err := note.NewSigner(secret)
-	Must(t, err)
+	check.Must(t, err)
 	verifier, err := note.NewVerifier(public)
-	Must(t, err)
+	check.Must(t, err)
 	return signer, verifier, public
 }
 
@@ -124,8 +120,7 @@ func WantSpent(t *testing.T, l Book, epsilon string, names ...string) {
 func WantClean(t testing.TB, l Book, r ledger.VerifyRequest) {
 	t.Helper()
 	r.Report = func(p ledger.Problem) { t.Errorf("found %+v", p) }
-	_, err := l.Verify(t.Context(), r)
-	Must(t, err)
+	_ = check.Value(l.Verify(t.Context(), r))(t)
 }
 
 // AuditAll compares the fold of the log with what is stored, and the money with the prices.

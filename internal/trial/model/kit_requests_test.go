@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -15,17 +16,13 @@ import (
 // Eps is an ε that a test writes.
 func Eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	Must(t, err)
-	return e
+	return check.Eps(t, text)
 }
 
 // Nano is an ε of so many nano-nats.
 func Nano(t testing.TB, n int64) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.EpsilonFromNano(n)
-	Must(t, err)
-	return e
+	return check.Value(privacy.EpsilonFromNano(n))(t)
 }
 
 // Boundless is the cap of those whom only a policy bounds, or nothing.
@@ -42,15 +39,14 @@ func Smoker() ledger.Question { return ledger.Question{Name: "smoker", Values: [
 // Define defines a question.
 func Define(t testing.TB, l Book, q ledger.Question) {
 	t.Helper()
-	Must(t, l.DefineQuestion(t.Context(), "define "+q.Name, q))
+	check.Must(t, l.DefineQuestion(t.Context(), "define "+q.Name, q))
 }
 
 // Enroll enrols objects in a question, each with the same cap.
 func Enroll(t testing.TB, l Book, question, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d", question, objects[0], len(objects))
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: Eps(t, limit)})
-	Must(t, err)
+	_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: Eps(t, limit)}))(t)
 }
 
 // Voters defines the vote and enrols objects in it, each with the same cap.
@@ -65,7 +61,7 @@ func Voters(t testing.TB, l Book, limit string, objects ...string) Book {
 func VotersHouse(t testing.TB, limit string, objects ...string) *House {
 	t.Helper()
 	h := NewHouse(t)
-	Must(t, Voters(t, h.Open(t, ledger.Options{}), limit, objects...).Close())
+	check.Must(t, Voters(t, h.Open(t, ledger.Options{}), limit, objects...).Close())
 	return h
 }
 
@@ -94,8 +90,7 @@ func ReleaseOf(t testing.TB, key, object, epsilon string) ledger.ReleaseRequest 
 // Release carries a request out.
 func Release(t testing.TB, l Book, r ledger.ReleaseRequest) ledger.Response {
 	t.Helper()
-	response, err := l.Release(t.Context(), r)
-	Must(t, err)
+	response := check.Value(l.Release(t.Context(), r))(t)
 	return response
 }
 
@@ -108,8 +103,7 @@ func Order(t testing.TB, key, epsilon string, objects ...string) ledger.RaiseReq
 // CarryOut carries a request out.
 func CarryOut(t testing.TB, l Book, r ledger.RaiseRequest) ledger.RaiseResult {
 	t.Helper()
-	result, err := l.Raise(t.Context(), r)
-	Must(t, err)
+	result := check.Value(l.Raise(t.Context(), r))(t)
 	return result
 }
 
@@ -146,8 +140,7 @@ func Inquire(t testing.TB, key, query, epsilon string, truth ledger.TruthFunc, o
 // AnswerTo carries a request out.
 func AnswerTo(t testing.TB, l Book, r ledger.AnswerRequest) ledger.AnswerResult {
 	t.Helper()
-	result, err := l.Answer(t.Context(), r)
-	Must(t, err)
+	result := check.Value(l.Answer(t.Context(), r))(t)
 	return result
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 )
 
@@ -50,9 +51,7 @@ func TestVerdictsAreRightByTheirOwnMeasure(t *testing.T) {
 		}
 	}
 	stattest.Share(below, verdicts, 0, level).Holds(t, "verdicts with a chance below %v", level)
-	if least == 1 {
-		t.Error("no verdict has a chance below 1: nothing was tested")
-	}
+	check.That(t, least != 1, "no verdict has a chance below 1: nothing was tested")
 }
 
 // TestObjectsForAreEnough repeats an experiment of the size it calls for, with a fault that shows in one word.
@@ -81,7 +80,6 @@ func TestObjectsForAreEnough(t *testing.T) {
 
 func TestNoticeable(t *testing.T) {
 	many, few := noticeable(1_000_000, 0.6, 100), noticeable(10_000, 0.6, 100)
-	if many <= 0 || many > 0.05 || few < 8*many || few > 12*many {
-		t.Errorf("with a million objects %v is noticed, with ten thousand %v: want about a tenth of it", many, few)
-	}
+	check.That(t, !(many <= 0) && !(many > 0.05) && !(few < 8*many) && !(few > 12*many),
+		"with a million objects %v is noticed, with ten thousand %v: want about a tenth of it", many, few)
 }

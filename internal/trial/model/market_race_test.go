@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -36,12 +37,10 @@ const fairCap = "5"
 func newFair(t *T) *fair {
 	f := &fair{T: t, clock: ledgertest.NewClock(ledgertest.Begin()), objects: Crowd(40)}
 	f.ledger = Open(t, ledger.Options{Now: f.clock.Now})
-	timed, err := policy.Steps(
+	timed := check.Value(policy.Steps(
 		policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.25")}, policy.Step{At: ledgertest.Begin().Add(30 * time.Minute), Ceiling: Eps(t, "0.5")}, policy.Step{At: ledgertest.Begin().Add(time.Hour), Ceiling: Eps(t, "1")},
-		policy.Step{At: ledgertest.Begin().Add(3 * time.Hour), Ceiling: Eps(t, "1.3")}, policy.Step{At: ledgertest.Begin().Add(5 * time.Hour), Ceiling: Eps(t, "2")})
-	Must(t, err)
-	growing, err := policy.Min(timed, Market(t, "2", func(m *policy.Market) { m.Stride, m.Holders = Eps(t, "0.1"), 4 }))
-	Must(t, err)
+		policy.Step{At: ledgertest.Begin().Add(3 * time.Hour), Ceiling: Eps(t, "1.3")}, policy.Step{At: ledgertest.Begin().Add(5 * time.Hour), Ceiling: Eps(t, "2")}))(t)
+	growing := check.Value(policy.Min(timed, Market(t, "2", func(m *policy.Market) { m.Stride, m.Holders = Eps(t, "0.1"), 4 })))(t)
 	Define(t, f.ledger, Vote())
 	Define(t, f.ledger, Smoker())
 	EnrollUnder(t, f.ledger, "vote", growing, fairCap, f.objects...)
@@ -219,11 +218,9 @@ func (f *fair) wantWhatWasTold() {
 	f.sales.Range(func(_, value any) bool {
 		told := value.(ledger.Sale)
 		sum, n = sum+told.Price, n+1
-		recorded, err := f.ledger.Sale(f.Context(), told.Number)
-		Must(f, err)
-		if fmt.Sprint(recorded) != fmt.Sprint(told) {
-			f.Errorf("the buyer was told %+v, recorded is %+v", told, recorded)
-		}
+		recorded := check.Value(f.ledger.Sale(f.Context(), told.Number))(f)
+		check.That(f, fmt.Sprint(recorded) == fmt.Sprint(told),
+			"the buyer was told %+v, recorded is %+v", told, recorded)
 		return true
 	})
 	if s := Stats(f, f.ledger); s.Sales != n || s.Revenue != sum {
@@ -252,9 +249,7 @@ func (f *fair) wantCeilings() {
 	}
 	last := time.Time{}
 	for _, ev := range Events(f, f.ledger) {
-		if ev.Time.Before(last) {
-			f.Errorf("event %d goes back in time", ev.Number)
-		}
+		check.That(f, !ev.Time.Before(last), "event %d goes back in time", ev.Number)
 		last = ev.Time
 		r, _ := RecordedBy(ev)
 		chain := r.Question + "/" + r.Object
@@ -308,14 +303,10 @@ func (f *fair) wantEnoughHappened() {
 		}
 	}
 	for _, method := range []string{"raise", "degrade", "insert", "resale"} {
-		if methods[method] == 0 {
-			f.Errorf("nothing was sold by %s", method)
-		}
+		check.That(f, methods[method] != 0, "nothing was sold by %s", method)
 	}
 	for _, kind := range []string{"released", "charged", "reserved", "held", "cancelled", "sale", "withdrawn"} {
-		if kinds[kind] == 0 {
-			f.Errorf("there is no event of the kind %s", kind)
-		}
+		check.That(f, kinds[kind] != 0, "there is no event of the kind %s", kind)
 	}
 	asked := 0
 	for _, n := range f.truths.Times() {
@@ -358,9 +349,8 @@ func testBuyersOfOneObjectGetOneResponse(t *T) {
 		}
 	}
 	most := BuyersOf(t, l)["buyer 0"].Paid
-	if recorded != levels || o.Earned != buyers*most {
-		t.Errorf("%d responses were made; %d was earned from %d buyers of %d each", recorded, o.Earned, buyers, most)
-	}
+	check.That(t, recorded == levels && o.Earned == buyers*most,
+		"%d responses were made; %d was earned from %d buyers of %d each", recorded, o.Earned, buyers, most)
 	AuditAll(t, l)
 }
 
@@ -372,8 +362,7 @@ func testForgettingAtTheFair(t *T) {
 	f := newFair(t)
 	names := f.objects[:6]
 	for _, name := range names { // whatever comes first then, there is something to erase
-		_, err := f.ledger.Release(t.Context(), ledger.ReleaseRequest{Key: "before " + name, Question: "vote", Object: name, Epsilon: Eps(t, "0.1"), Truth: f.truth})
-		Must(t, err)
+		_ = check.Value(f.ledger.Release(t.Context(), ledger.ReleaseRequest{Key: "before " + name, Question: "vote", Object: name, Epsilon: Eps(t, "0.1"), Truth: f.truth}))(t)
 	}
 	for _, err := range race(t, 600, func(i int) error {
 		random := rand.New(rand.NewPCG(uint64(i), 11))
@@ -415,7 +404,7 @@ func testForgettingAtTheFair(t *T) {
 	}
 	AuditAll(t, f.ledger)
 	for _, name := range names[:3] {
-		Must(t, f.ledger.Forget(t.Context(), "at last "+name, name))
+		check.Must(t, f.ledger.Forget(t.Context(), "at last "+name, name))
 	}
 	AuditAll(t, f.ledger)
 	kinds := map[string]int{}
@@ -428,9 +417,7 @@ func testForgettingAtTheFair(t *T) {
 		}
 	}
 	for _, kind := range []string{"forgotten", "erased enrolled", "erased response", "sold", "held"} {
-		if kinds[kind] == 0 {
-			t.Errorf("there is no event that is %s", kind)
-		}
+		check.That(t, kinds[kind] != 0, "there is no event that is %s", kind)
 	}
 	for number := uint64(1); number <= Stats(t, f.ledger).Sales; number++ {
 		for _, err := range f.ledger.Deliveries(f.Context(), number) {
@@ -485,9 +472,7 @@ func testWhatIsReservedCanBePaidFor(t *T) {
 			return nil
 		})
 		wantOverCap(t, failed)
-		if len(failed) == len(granted) {
-			t.Error("nobody got anything")
-		}
+		check.That(t, len(failed) != len(granted), "nobody got anything")
 		AuditAll(t, l)
 	}
 }

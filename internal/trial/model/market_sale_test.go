@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -51,12 +52,9 @@ func TestAReservationBringsItsShare(t *testing.T) {
 }
 
 func testAReservationBringsItsShare(t *T) {
-	shares, err := policy.Unlock(Eps(t, "0.5"), 5)
-	Must(t, err)
-	both, err := policy.Sum(shares, policy.Fixed(Eps(t, "0.5")))
-	Must(t, err)
-	p, err := policy.Min(both, Market(t, "2"))
-	Must(t, err)
+	shares := check.Value(policy.Unlock(Eps(t, "0.5"), 5))(t)
+	both := check.Value(policy.Sum(shares, policy.Fixed(Eps(t, "0.5"))))(t)
+	p := check.Value(policy.Min(both, Market(t, "2")))(t)
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", p, "9", "ann")
@@ -84,10 +82,9 @@ func testAReservationEndsWithAWithdrawal(t *T) {
 	back("vote")
 	back("smoker")
 	r := Reserve(t, l, ledger.ReserveRequest{Key: "r", Order: ledger.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
-	Must(t, l.Withdraw(t.Context(), "w", "ann"))
+	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
 	enroll := func(key, question string) {
-		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: []string{"ann"}, Policy: Market(t, "2")})
-		Must(t, err)
+		_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: []string{"ann"}, Policy: Market(t, "2")}))(t)
 	}
 	enroll("back", "smoker")
 	if o := ObjectOf(t, l, "ann"); !o.Held.IsZero() {
@@ -113,7 +110,7 @@ func testLimitsAreThoseOfWhatIsSold(t *T) {
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann", "bob")
 	r := Purchase(t, "1", "acme", "0.5", "ann", "bob")
 	one, err := l.Quote(t.Context(), ledger.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "0.5"), Objects: []string{"ann"}})
-	Must(t, err)
+	check.Must(t, err)
 	less := one.Price - 1
 	r.Partial, r.MaxPrice, r.Truth = true, &less, ListOf("yes", "")
 	_, err = l.Sell(t.Context(), r)
@@ -163,7 +160,7 @@ func testComingBackRestoresNoBudget(t *T) {
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, "2"), "1", "ann")
 	Sell(t, l, Purchase(t, "1", "acme", "0.75", "ann"))
-	Must(t, l.Withdraw(t.Context(), "w", "ann"))
+	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
 	for name, call := range map[string]func() error{
 		"a resale": func() error { _, err := l.Sell(t.Context(), Purchase(t, "2", "zeta", "0.75", "ann")); return err },
 		"a draw":   func() error { _, err := l.Release(t.Context(), ReleaseOf(t, "3", "ann", "1")); return err },
@@ -177,7 +174,7 @@ func testComingBackRestoresNoBudget(t *T) {
 		}
 	}
 	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2"), Cap: Eps(t, "1")})
-	Must(t, err)
+	check.Must(t, err)
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.75") || len(o.Chains[0].Levels) != 1 {
 		t.Errorf("%+v", o)
 	}
@@ -195,15 +192,14 @@ func TestComingBackKeepsTheTerms(t *testing.T) {
 func testComingBackKeepsTheTerms(t *T) {
 	l := Sellers(t, Open(t, ledger.Options{}), "2", "2", "ann")
 	Sell(t, l, Purchase(t, "1", "acme", "1", "ann"))
-	Must(t, l.Withdraw(t.Context(), "w", "ann"))
+	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
 	for name, p := range map[string]policy.Policy{"cheaper": Market(t, "2", func(m *policy.Market) { m.Floor = 1 }), "none": {}} {
 		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: name, Question: "vote", Objects: []string{"ann"}, Policy: p})
 		if got := Refusals(t, err); got[0].Reason != ledger.PolicyDiffers {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")})
-	Must(t, err)
+	_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")}))(t)
 	if s := Sell(t, l, Purchase(t, "2", "acme", "1", "ann")); s.Price != 0 || s.Resales != 1 {
 		t.Errorf("what acme has paid for costs %+v", s)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -33,12 +34,9 @@ func newMonth(t *T, limit string) *month {
 	m := &month{T: t, clock: ledgertest.NewClock(ledgertest.Begin())}
 	m.ledger = Open(t, ledger.Options{Now: m.clock.Now})
 	l, end := m.ledger, ledgertest.Begin().Add(days*24*time.Hour)
-	slow, err := policy.Linear(Eps(t, "0"), Eps(t, "1.5"), ledgertest.Begin(), end, Eps(t, "0.05"))
-	Must(t, err)
-	halving, err := policy.Halving(Eps(t, "0.1"), Eps(t, "2"), ledgertest.Begin().Add(24*time.Hour), 5*24*time.Hour, Eps(t, "0.125"))
-	Must(t, err)
-	both, err := policy.Sum(halving, policy.Fixed(Eps(t, "0.25")))
-	Must(t, err)
+	slow := check.Value(policy.Linear(Eps(t, "0"), Eps(t, "1.5"), ledgertest.Begin(), end, Eps(t, "0.05")))(t)
+	halving := check.Value(policy.Halving(Eps(t, "0.1"), Eps(t, "2"), ledgertest.Begin().Add(24*time.Hour), 5*24*time.Hour, Eps(t, "0.125")))(t)
+	both := check.Value(policy.Sum(halving, policy.Fixed(Eps(t, "0.25"))))(t)
 	Define(t, l, Vote())
 	Define(t, l, Smoker())
 	Define(t, l, ledger.Question{Name: "still", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
@@ -65,7 +63,7 @@ func (m *month) live(sales bool, sweeps func(day int) bool) *month {
 				CarryOut(m, l, Order(m, "c", "0.725", "bob"))
 				m.sell("still", "0.7", "bob", "dot")
 			case 20:
-				Must(m, m.ledger.Withdraw(m.Context(), "gone", "cid"))
+				check.Must(m, m.ledger.Withdraw(m.Context(), "gone", "cid"))
 			case 21:
 				r := ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "ann", Epsilon: Eps(m, "0.6"), Truth: SameTruth("yes")}
 				Release(m, l, r)
@@ -90,8 +88,7 @@ func (m *month) sell(question, epsilon string, objects ...string) ledger.Sale {
 
 func (m *month) sweep(key string) ledger.AdvanceResult {
 	m.Helper()
-	result, err := m.ledger.Advance(m.Context(), ledger.AdvanceRequest{Key: key, Truth: SameTruth("yes")})
-	Must(m, err)
+	result := check.Value(m.ledger.Advance(m.Context(), ledger.AdvanceRequest{Key: key, Truth: SameTruth("yes")}))(m)
 	return result
 }
 
@@ -160,9 +157,7 @@ func testSweepsAndSalesComeToTheSameLevels(t *T) {
 			delete(got, gone)
 			delete(levels, gone)
 		}
-		if !reflect.DeepEqual(got, levels) {
-			t.Errorf("%s: %v\nwant %v", how, got, levels)
-		}
+		check.That(t, reflect.DeepEqual(got, levels), "%s: %v\nwant %v", how, got, levels)
 	}
 }
 
@@ -177,7 +172,7 @@ func testASweepBelowTheTopIsFree(t *T) {
 	CarryOut(t, m.ledger, Order(t, "top", "0.75", "ann", "bob", "cid"))
 	before := []ledger.ObjectState{ObjectOf(t, m.ledger, "ann"), ObjectOf(t, m.ledger, "cid")}
 	result, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: "free", Question: "vote", Truth: Never(t)})
-	Must(t, err)
+	check.Must(t, err)
 	if want := []ledger.Advanced{{Question: "vote", Raised: 3}}; !reflect.DeepEqual(result.Questions, want) {
 		t.Errorf("the sweep came to %+v", result)
 	}
@@ -202,12 +197,9 @@ func testAClockThatGoesBackReleasesNothing(t *T) {
 	released := CountKind(Events(t, m.ledger), "released")
 	for i, jump := range []int{0, 5, -3650, 9, 10} {
 		m.clock.Set(ledgertest.Begin().Add(time.Duration(jump) * 24 * time.Hour))
-		result, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint("jump ", i), Truth: Never(t)})
-		Must(t, err)
+		result := check.Value(m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint("jump ", i), Truth: Never(t)}))(t)
 		for _, one := range result.Questions {
-			if one.Raised != 0 || len(one.Refused) != 0 {
-				t.Errorf("day %d: %+v", jump, one)
-			}
+			check.That(t, one.Raised == 0 && len(one.Refused) == 0, "day %d: %+v", jump, one)
 		}
 		if got := m.levels(); !reflect.DeepEqual(got, want) {
 			t.Errorf("day %d: %v\nwant %v", jump, got, want)
@@ -245,15 +237,12 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 	l := m.ledger
 	hold := Reserve(t, l, ledger.ReserveRequest{Key: "h", Order: ledger.Order{Buyer: "acme", Question: "still", Epsilon: Eps(t, "0.5"), Objects: []string{"bob"}}, For: time.Hour})
 	Release(t, l, ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "bob", Epsilon: Eps(t, "0.25"), Truth: SameTruth("yes")})
-	result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: "vote", Truth: ListOf("yes", "yes", "")})
-	Must(t, err)
+	result := check.Value(l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: "vote", Truth: ListOf("yes", "yes", "")}))(t)
 	want := []ledger.Advanced{{Question: "vote", Raised: 1, Refused: []ledger.Refusal{
 		{Object: "bob", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.3"), Cost: Eps(t, "0.05"), Remaining: Eps(t, "0"), Remedy: vocabulary.RemedyWaiting, Largest: Eps(t, "0.25")},
 		{Object: "cid", Reason: ledger.NoTruth, Asked: Eps(t, "0.05"), Remedy: vocabulary.RemedyTruth},
 	}}}
-	if !reflect.DeepEqual(result.Questions, want) {
-		t.Errorf("got %+v", result.Questions)
-	}
+	check.That(t, reflect.DeepEqual(result.Questions, want), "got %+v", result.Questions)
 	if s := Commit(t, l, "c", hold.Number); s.Draws != 1 || ObjectOf(t, l, "bob").Spent != Eps(t, "1") {
 		t.Errorf("%+v", s)
 	}
@@ -286,8 +275,7 @@ func testTheProgressOfASweepEnds(t *T) {
 		m := newMonth(t, "9")
 		m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour))
 		done, total := 0, -1
-		_, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: question, Truth: SameTruth("yes"), Progress: func(d, n int) { done, total = d, n }})
-		Must(t, err)
+		_ = check.Value(m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: question, Truth: SameTruth("yes"), Progress: func(d, n int) { done, total = d, n }}))(t)
 		if want := map[string]int{"": 4, "vote": 3, "still": 2}[question]; done != want || total != want {
 			t.Errorf("question %q: the progress ends with %d of %d, want %d", question, done, total, want)
 		}
@@ -303,10 +291,8 @@ func testSweepsBesideAPolicyThatWaitsForOrders(t *T) {
 	run := func(days ...int) []string {
 		clock := ledgertest.NewClock(ledgertest.Begin())
 		l := Open(t, ledger.Options{Now: clock.Now})
-		shares, err := policy.Unlock(Eps(t, "1"), 10)
-		Must(t, err)
-		both, err := policy.Sum(shares, straight(t, "0.1"))
-		Must(t, err)
+		shares := check.Value(policy.Unlock(Eps(t, "1"), 10))(t)
+		both := check.Value(policy.Sum(shares, straight(t, "0.1")))(t)
 		Define(t, l, Vote())
 		Define(t, l, Smoker())
 		EnrollUnder(t, l, "vote", both, "1", "ann", "bob")
@@ -314,7 +300,7 @@ func testSweepsBesideAPolicyThatWaitsForOrders(t *T) {
 		for _, day := range days {
 			clock.Set(on(day))
 			_, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint(day), Truth: SameTruth("yes")})
-			Must(t, err)
+			check.Must(t, err)
 		}
 		var out []string
 		for _, name := range []string{"ann", "bob"} {
@@ -325,9 +311,7 @@ func testSweepsBesideAPolicyThatWaitsForOrders(t *T) {
 		return out
 	}
 	once, daily := run(10), run(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
-	if !reflect.DeepEqual(once, daily) || once[2] != "1" {
-		t.Errorf("once %v, daily %v", once, daily)
-	}
+	check.That(t, reflect.DeepEqual(once, daily) && once[2] == "1", "once %v, daily %v", once, daily)
 }
 
 // However many levels there are to catch up with, each truth is asked for once.
@@ -341,14 +325,12 @@ func testASweepAsksOnce(t *T) {
 	EnrollUnder(t, l, "vote", straight(t, "0.05"), "9", names...)
 	clock.Set(on(20))
 	asked := 0
-	result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Truth: func(ctx context.Context, q string, objects []string) ([]string, error) {
+	result := check.Value(l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Truth: func(ctx context.Context, q string, objects []string) ([]string, error) {
 		asked += len(objects)
 		return SameTruth("yes")(ctx, q, objects)
-	}})
-	Must(t, err)
-	if asked != len(names) || result.Questions[0].Raised != len(names) {
-		t.Errorf("%d truths asked for %d objects: %+v", asked, len(names), result)
-	}
+	}}))(t)
+	check.That(t, asked == len(names) && result.Questions[0].Raised == len(names),
+		"%d truths asked for %d objects: %+v", asked, len(names), result)
 	if n := len(Responses(t, l, "vote", Eps(t, "0.95"))); n != len(names) {
 		t.Errorf("%d of %d have the last level but one", n, len(names))
 	}
@@ -366,8 +348,7 @@ func testASweepLeavesOutWhoHasChanged(t *T) {
 	EnrollUnder(t, l, "vote", straight(t, "0.1"), "9", "ann", "bob")
 	for day, truth := range []ledger.TruthFunc{nil, ListOf("yes", "yes"), ListOf("no", "yes")} {
 		clock.Set(on(day))
-		result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint(day), Truth: truth})
-		Must(t, err)
+		result := check.Value(l.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint(day), Truth: truth}))(t)
 		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (ledger.Refusal{Object: "ann", Reason: ledger.NoTruth, Asked: Eps(t, "0.2"), Remedy: vocabulary.RemedyTruth, Largest: Eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
 			t.Errorf("%+v", one)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
@@ -15,10 +16,8 @@ func unlocking(t testing.TB) Book {
 	t.Helper()
 	l := Open(t, ledger.Options{Now: ledgertest.Begin})
 	Define(t, l, Vote())
-	halves, err := policy.Unlock(Eps(t, "1"), 2)
-	Must(t, err)
-	p, err := policy.Min(Market(t, "1"), halves)
-	Must(t, err)
+	halves := check.Value(policy.Unlock(Eps(t, "1"), 2))(t)
+	p := check.Value(policy.Min(Market(t, "1"), halves))(t)
 	EnrollUnder(t, l, "vote", p, "9", "ann")
 	return l
 }
@@ -26,8 +25,7 @@ func unlocking(t testing.TB) Book {
 // straight is a calendar of some days from 0 to 1.
 func straight(t testing.TB, stride string) policy.Policy {
 	t.Helper()
-	p, err := policy.Linear(Eps(t, "0"), Eps(t, "1"), ledgertest.Begin(), ledgertest.Begin().Add(10*24*time.Hour), Eps(t, stride))
-	Must(t, err)
+	p := check.Value(policy.Linear(Eps(t, "0"), Eps(t, "1"), ledgertest.Begin(), ledgertest.Begin().Add(10*24*time.Hour), Eps(t, stride)))(t)
 	return p
 }
 
@@ -48,14 +46,14 @@ func testUnlockCountsBuyers(t *T) {
 	}
 	Sell(t, l, Purchase(t, "zeta", "zeta", "1", "ann"))
 	Sell(t, l, Purchase(t, "all", "acme", "1", "ann"))
-	Must(t, l.Withdraw(t.Context(), "w", "ann"))
+	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
 	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: *ObjectOf(t, l, "ann").Chains[0].Policy})
-	Must(t, err)
+	check.Must(t, err)
 	if c := ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 2 || c.Ceiling != Eps(t, "1") {
 		t.Errorf("of %d buyers after a change of mind, %s is unlocked", c.Buyers, c.Ceiling)
 	}
 	// Who has bought is destroyed with the responses: the shares are unlocked anew.
-	Must(t, l.Forget(t.Context(), "f", "ann"))
+	check.Must(t, l.Forget(t.Context(), "f", "ann"))
 	if c := ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 0 || !c.Ceiling.IsZero() {
 		t.Errorf("of %d buyers of a forgotten chain, %s is unlocked", c.Buyers, c.Ceiling)
 	}
@@ -70,14 +68,12 @@ func TestAReservationOutlivesWhatOthersUnlock(t *testing.T) {
 
 func testAReservationOutlivesWhatOthersUnlock(t *T) {
 	reserved := func(l Book, key, buyer, e string) ledger.Reservation {
-		r, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: key, Order: Purchase(t, key, buyer, e, "ann").Order, For: time.Hour})
-		Must(t, err)
+		r := check.Value(l.Reserve(t.Context(), ledger.ReserveRequest{Key: key, Order: Purchase(t, key, buyer, e, "ann").Order, For: time.Hour}))(t)
 		return r
 	}
 	captured := func(l Book, r ledger.Reservation) {
 		t.Helper()
-		_, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: SameTruth("yes")})
-		Must(t, err)
+		_ = check.Value(l.Capture(t.Context(), ledger.CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: SameTruth("yes")}))(t)
 	}
 	for name, meanwhile := range map[string]func(l Book){
 		"another buyer":           func(l Book) { Sell(t, l, Purchase(t, "z", "zeta", "0.25", "ann")) },
@@ -89,7 +85,7 @@ func testAReservationOutlivesWhatOthersUnlock(t *T) {
 		"the same buyer":                  func(l Book) { Sell(t, l, Purchase(t, "a", "acme", "0.1", "ann")) },
 		"another reservation of the same": func(l Book) { captured(l, reserved(l, "again", "acme", "0.3")) },
 		"one that is cancelled": func(l Book) {
-			Must(t, l.Cancel(t.Context(), "c", reserved(l, "z", "zeta", "0.5").Number))
+			check.Must(t, l.Cancel(t.Context(), "c", reserved(l, "z", "zeta", "0.5").Number))
 		},
 	} {
 		t.Run(name, func(t *T) {
@@ -112,13 +108,13 @@ func testAnAnswerLeavesAKnownBuyersReservation(t *T) {
 	l := unlocking(t)
 	Sell(t, l, Purchase(t, "a", "acme", "0.1", "ann"))
 	r, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: "r", Order: Purchase(t, "r", "acme", "0.5", "ann").Order, For: time.Hour})
-	Must(t, err)
+	check.Must(t, err)
 	_, err = l.Answer(t.Context(), Inquire(t, "q", "majority:yes", "0.1", Ballots("ann"), "ann"))
 	if refused := Refusals(t, err)[0]; refused.Reason != ledger.ChainCeiling || !refused.Remaining.IsZero() {
 		t.Errorf("an answer takes what is reserved: %+v", refused)
 	}
 	_, err = l.Capture(t.Context(), ledger.CaptureRequest{Key: "c", Reservation: r.Number, Truth: SameTruth("yes")})
-	Must(t, err)
+	check.Must(t, err)
 }
 
 // What is for sale is released by sales: the calendar raises the ceiling and draws nothing. The host may raise it itself.
@@ -131,13 +127,11 @@ func testAdvanceDrawsNothingThatIsForSale(t *T) {
 	l := Open(t, ledger.Options{Now: clock.Now})
 	Define(t, l, Vote())
 	calendar := straight(t, "0.1")
-	sold, err := policy.Min(calendar, Market(t, "1"))
-	Must(t, err)
+	sold := check.Value(policy.Min(calendar, Market(t, "1")))(t)
 	EnrollUnder(t, l, "vote", sold, "9", "ann", "bob")
 	EnrollUnder(t, l, "vote", calendar, "9", "cid")
 	clock.Set(ledgertest.Begin().Add(5 * 24 * time.Hour))
-	done, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "a", Truth: SameTruth("yes")})
-	Must(t, err)
+	done := check.Value(l.Advance(t.Context(), ledger.AdvanceRequest{Key: "a", Truth: SameTruth("yes")}))(t)
 	if q := done.Questions[0]; q.Raised != 1 || q.Unchanged != 2 || len(q.Refused) != 0 {
 		t.Errorf("%+v", q)
 	}

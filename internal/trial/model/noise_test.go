@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -21,7 +22,7 @@ func testWhoseKeyIsLostHoldsNobodyUp(t *T) {
 		l := house.Open(t, ledger.Options{NoiseKey: NoiseKeys(year)})
 		Define(t, l, Vote())
 		EnrollUnder(t, l, "vote", Market(t, "3"), "9", "of "+year)
-		Must(t, l.Close())
+		check.Must(t, l.Close())
 	}
 	keys := NoiseKeys("2026")
 	keys.Key = func(name string) ([]byte, error) {
@@ -54,14 +55,10 @@ func testAQuoteNeedsNoKey(t *T) {
 	l := house.Open(t, ledger.Options{NoiseKey: NoiseKeys("2026")})
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, "3"), "9", "ann")
-	want, err := l.Quote(t.Context(), Purchase(t, "1", "acme", "1", "ann").Order)
-	Must(t, err)
-	Must(t, l.Close())
-	got, err := house.Open(t, ledger.Options{ReadOnly: true}).Quote(t.Context(), Purchase(t, "1", "acme", "1", "ann").Order)
-	Must(t, err)
-	if got.ID != want.ID || got.Objects != 1 {
-		t.Errorf("%+v, with the keys %+v", got, want)
-	}
+	want := check.Value(l.Quote(t.Context(), Purchase(t, "1", "acme", "1", "ann").Order))(t)
+	check.Must(t, l.Close())
+	got := check.Value(house.Open(t, ledger.Options{ReadOnly: true}).Quote(t.Context(), Purchase(t, "1", "acme", "1", "ann").Order))(t)
+	check.That(t, got.ID == want.ID && got.Objects == 1, "%+v, with the keys %+v", got, want)
 }
 
 // TestASweepGoesOnWithoutAKey is [TestWhoseKeyIsLostHoldsNobodyUp] for what comes by itself.
@@ -71,17 +68,15 @@ func TestASweepGoesOnWithoutAKey(t *testing.T) {
 
 func testASweepGoesOnWithoutAKey(t *T) {
 	house := NewHouse(t)
-	timed, err := policy.Steps(policy.Step{At: time.Unix(0, 0), Ceiling: Eps(t, "1")})
-	Must(t, err)
+	timed := check.Value(policy.Steps(policy.Step{At: time.Unix(0, 0), Ceiling: Eps(t, "1")}))(t)
 	for _, year := range []string{"2025", ""} {
 		l := house.Open(t, ledger.Options{NoiseKey: NoiseKeys(year)})
 		Define(t, l, Vote())
 		EnrollUnder(t, l, "vote", timed, "9", "of <"+year+">")
-		Must(t, l.Close())
+		check.Must(t, l.Close())
 	}
 	l := house.Open(t, ledger.Options{})
-	done, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "1", Truth: SameTruth("yes")})
-	Must(t, err)
+	done := check.Value(l.Advance(t.Context(), ledger.AdvanceRequest{Key: "1", Truth: SameTruth("yes")}))(t)
 	if one := done.Questions[0]; one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0].Object != "of <2025>" || one.Refused[0].Reason != ledger.NoNoiseKey {
 		t.Errorf("%+v", one)
 	}

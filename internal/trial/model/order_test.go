@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
@@ -71,9 +72,7 @@ func testAPartialOrderLeavesOutExactlyTheRefused(t *T) {
 		{Object: "dot", Reason: ledger.NoTruth, Asked: Eps(t, "0.75"), Remedy: vocabulary.RemedyTruth},
 		{Object: "zoe", Reason: ledger.NotEnrolled, Asked: Eps(t, "0.75"), Remedy: vocabulary.RemedyEnrolling},
 	}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v\nwant %+v", got, want)
-	}
+	check.That(t, reflect.DeepEqual(got, want), "got %+v\nwant %+v", got, want)
 	r.Truth = Never(t)
 	if again := CarryOut(t, l, r); !reflect.DeepEqual(again, want) {
 		t.Errorf("got %+v the second time", again)
@@ -151,16 +150,16 @@ func testAnEndedContextStopsEveryCall(t *T) {
 	cancel()
 	Unchanged(t, l, func() {
 		_, err := l.Release(ctx, ReleaseOf(t, "k", "ann", "0.5"))
-		WantErr(t, err, context.Canceled)
+		check.Is(t, err, context.Canceled)
 		_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: Boundless()})
-		WantErr(t, err, context.Canceled)
-		WantErr(t, l.DefineQuestion(ctx, "k", Smoker()), context.Canceled)
+		check.Is(t, err, context.Canceled)
+		check.Is(t, l.DefineQuestion(ctx, "k", Smoker()), context.Canceled)
 		_, err = l.Object(ctx, "ann")
-		WantErr(t, err, context.Canceled)
+		check.Is(t, err, context.Canceled)
 		_, err = l.Questions(ctx)
-		WantErr(t, err, context.Canceled)
-		WantErr(t, firstError(l.Events(ctx, 1)), context.Canceled)
-		WantErr(t, firstError(l.Responses(ctx, "vote", Eps(t, "1"))), context.Canceled)
+		check.Is(t, err, context.Canceled)
+		check.Is(t, firstError(l.Events(ctx, 1)), context.Canceled)
+		check.Is(t, firstError(l.Responses(ctx, "vote", Eps(t, "1"))), context.Canceled)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -49,8 +50,7 @@ func newStall(t testing.TB, f fault, truths []int) *stall {
 }
 
 func newChain(t testing.TB, levels ...rrchain.Level) *rrchain.Chain {
-	c, err := rrchain.NewChain(2, levels...)
-	must(t, err)
+	c := check.Value(rrchain.NewChain(2, levels...))(t)
 	return c
 }
 
@@ -123,7 +123,7 @@ func (s *stall) draw(c *rrchain.Chain, at privacy.Epsilon, truth int) (level rrc
 	default:
 		level, err = c.Insert(s.sampler, at)
 	}
-	must(s, err)
+	check.Must(s, err)
 	return level
 }
 
@@ -157,8 +157,7 @@ func TestPlantedFaultsAreNoticed(t *testing.T) {
 	both := func(e1, e2 float64) (p, q float64) {
 		return truthful(e1) * truthful(e2), (1 - truthful(e1)) * (1 - truthful(e2))
 	}
-	raise, err := rrchain.NewKernel(2, Eps(t, "1"), Eps(t, "1.5"))
-	must(t, err)
+	raise := check.Value(rrchain.NewKernel(2, Eps(t, "1"), Eps(t, "1.5")))(t)
 	after := func() (p, q float64) { // twice raised from 1, of half of the objects
 		p = truthful(1)*raise.PAA*raise.PAA + (1-truthful(1))*raise.PBA*raise.PBA
 		q = truthful(1)*raise.OneMinusPAA*raise.OneMinusPAA + (1-truthful(1))*raise.PBB*raise.PBB
@@ -236,8 +235,7 @@ func TestAKernelThatIsOffIsNoticed(t *testing.T) {
 	const off = 1.03
 	step := pace.Tries(3, 1, 1)
 	turn := rand.IntN(step)
-	k, err := rrchain.NewKernel(2, Eps(t, "0.1"), Eps(t, "0.2"))
-	must(t, err)
+	k := check.Value(rrchain.NewKernel(2, Eps(t, "0.1"), Eps(t, "0.2")))(t)
 	raise := attack{{order{"1", "zeta", "0.1"}, never}, {order{"2", "acme", "0.2"}, never}}
 	once := attack{{order{"1", "zeta", "1"}, never}}
 	kernel := func(paa, pba float64) func(last, truth int) float64 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 )
@@ -41,7 +42,7 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 		}
 	}
 	sale := Commit(t, l, buyer+"paid", number[ledger.ReservationCaptured])
-	Must(t, l.Cancel(t.Context(), buyer+"cancel", number[ledger.ReservationCancelled]))
+	check.Must(t, l.Cancel(t.Context(), buyer+"cancel", number[ledger.ReservationCancelled]))
 
 	end := clock.Now().Add(time.Minute)
 	clock.Set(end.Add(-1)) // the last instant at which the short one is open
@@ -61,20 +62,15 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 			want.Expires = end
 		}
 		read, err := l.Reservation(t.Context(), n)
-		if err != nil || read.State != state {
-			t.Errorf("%s: it is read as %s, %v", state, read.State, err)
-		}
+		check.That(t, err == nil && read.State == state, "%s: it is read as %s, %v", state, read.State, err)
 		again, err := l.Reserve(t.Context(), r)
 		if state == ledger.ReservationOpen {
-			if err != nil || again.State != state || again.Number != n {
-				t.Errorf("%s: reserved again as %+v, %v", state, again, err)
-			}
+			check.That(t, err == nil && again.State == state && again.Number == n,
+				"%s: reserved again as %+v, %v", state, again, err)
 			continue
 		}
 		wantClosed(t, "reserve", want, err)
-		if again.Number != 0 {
-			t.Errorf("%s: the error comes with %+v", state, again)
-		}
+		check.That(t, again.Number == 0, "%s: the error comes with %+v", state, again)
 		_, err = l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "capture" + string(state), Reservation: n, Truth: SameTruth("yes")})
 		wantClosed(t, "capture", want, err)
 		if state != ledger.ReservationExpired {
@@ -92,7 +88,7 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 			}
 		}
 		for r, err := range l.Reservations(t.Context(), buyer, states...) {
-			Must(t, err)
+			check.Must(t, err)
 			if got = append(got, r.Number); number[r.State] != r.Number {
 				t.Errorf("reservation %d is listed as %s", r.Number, r.State)
 			}
@@ -102,13 +98,11 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 		}
 	}
 	for _, err := range l.Reservations(t.Context(), "", "sold") {
-		if !errors.Is(err, ledger.ErrInvalid) {
-			t.Errorf("of a state that there is not: %v", err)
-		}
+		check.That(t, errors.Is(err, ledger.ErrInvalid), "of a state that there is not: %v", err)
 	}
 
 	// One that has expired can be cancelled, and then no clock that is put right opens it again.
-	Must(t, l.Cancel(t.Context(), buyer+"settle", number[ledger.ReservationExpired]))
+	check.Must(t, l.Cancel(t.Context(), buyer+"settle", number[ledger.ReservationExpired]))
 	_, err := l.Reserve(t.Context(), expired)
 	wantClosed(t, "after it was settled", ledger.ReservationError{Number: number[ledger.ReservationExpired], State: ledger.ReservationCancelled}, err)
 
@@ -117,9 +111,7 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 	_, read := l.Reservation(t.Context(), direct.Number)
 	_, capture := l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "direct capture", Reservation: direct.Number, Truth: SameTruth("yes")})
 	for _, err := range []error{read, capture, l.Cancel(t.Context(), buyer+"direct cancel", direct.Number)} {
-		if !errors.Is(err, ledger.ErrUnknown) {
-			t.Errorf("a sale that was never reserved: %v", err)
-		}
+		check.That(t, errors.Is(err, ledger.ErrUnknown), "a sale that was never reserved: %v", err)
 	}
 }
 
@@ -169,30 +161,25 @@ func TestReservation_RefusedObjects_AreCompleteInEveryReading(t *testing.T) {
 		r := ledger.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann", "bob", "cyd", "zoe").Order, For: time.Hour, Partial: true}
 		made := Reserve(t, l, r)
 		wantLeftOut(t, "reserved", made.Refused, "zoe")
-		Must(t, l.Withdraw(t.Context(), "w", "bob"))
+		check.Must(t, l.Withdraw(t.Context(), "w", "bob"))
 		wantLeftOut(t, "reserved again", Reserve(t, l, r).Refused, "zoe")
 		capture := ledger.CaptureRequest{Key: "c", Reservation: made.Number, Partial: true, Truth: SameTruth("yes")}
 		for range 2 {
-			sold, err := l.Capture(t.Context(), capture)
-			Must(t, err)
+			sold := check.Value(l.Capture(t.Context(), capture))(t)
 			wantLeftOut(t, "captured", sold.Refused, "bob", "zoe")
 		}
-		read, err := l.Reservation(t.Context(), made.Number)
-		Must(t, err)
+		read := check.Value(l.Reservation(t.Context(), made.Number))(t)
 		wantLeftOut(t, "the reservation", read.Refused, "bob", "zoe")
-		if read.Objects != 3 || read.First != made.First || read.Last != made.Last {
-			t.Errorf("it was granted as %+v, and is read as %+v", made, read)
-		}
-		sale, err := l.Sale(t.Context(), made.Number)
-		Must(t, err)
+		check.That(t, read.Objects == 3 && read.First == made.First && read.Last == made.Last,
+			"it was granted as %+v, and is read as %+v", made, read)
+		sale := check.Value(l.Sale(t.Context(), made.Number))(t)
 		wantLeftOut(t, "the sale", sale.Refused, "bob", "zoe")
 		for s, err := range l.Sales(t.Context(), "acme") {
-			Must(t, err)
+			check.Must(t, err)
 			wantLeftOut(t, "the list of sales", s.Refused, "bob", "zoe")
 		}
-		Must(t, l.Forget(t.Context(), "f", "bob"))
-		read, err = l.Reservation(t.Context(), made.Number)
-		Must(t, err)
+		check.Must(t, l.Forget(t.Context(), "f", "bob"))
+		read = check.Value(l.Reservation(t.Context(), made.Number))(t)
 		wantLeftOut(t, "after one was forgotten", read.Refused, "zoe")
 	})
 }
@@ -203,7 +190,5 @@ func wantLeftOut(t *T, what string, refused []ledger.Refusal, want ...string) {
 	for _, r := range refused {
 		got = append(got, r.Object)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%s: %q are left out, want %q", what, got, want)
-	}
+	check.That(t, slices.Equal(got, want), "%s: %q are left out, want %q", what, got, want)
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // A game that fails is made short and simple, and printed as a test.
@@ -207,9 +209,7 @@ func wantShrunk(t *testing.T, plant func(*game, move), told string, size int) {
 		moves = newMoves(seed, 50)
 		failure = faulty.play(t, seed, moves)
 	}
-	if failure == "" || !strings.HasPrefix(failure, told) {
-		t.Fatal("no game fails so")
-	}
+	check.Need(t, failure != "" && strings.HasPrefix(failure, told), "no game fails so")
 	short := faulty.shrink(t, seed, moves, wayOf(failure))
 	if again := faulty.play(t, seed, short); len(short) != size || wayOf(again) != wayOf(failure) {
 		t.Errorf("%d moves are shrunk to %d, want %d; before:\n\t%s\nafter:\n\t%s", len(moves), len(short), size, failure, again)
@@ -219,8 +219,7 @@ func wantShrunk(t *testing.T, plant func(*game, move), told string, size int) {
 	}
 	text := inGo(seed, short, failure)
 	t.Log(text)
-	file, err := parser.ParseFile(token.NewFileSet(), "", "package model\n\nimport \"testing\"\n\n"+text, parser.SkipObjectResolution)
-	Must(t, err)
+	file := check.Value(parser.ParseFile(token.NewFileSet(), "", "package model\n\nimport \"testing\"\n\n"+text, parser.SkipObjectResolution))(t)
 	if want := fmt.Sprint("TestTheGameOfSeed", seed); len(file.Decls) != 2 || file.Decls[1].(*ast.FuncDecl).Name.Name != want {
 		t.Errorf("what is printed is not a test of the name %s", want)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -42,9 +43,9 @@ func testMindsChangeAtTheFair(t *T) {
 		if errors.Is(err, ledger.ErrForgotten) {
 			return true
 		}
-		if Must(t, err); len(r.done.Refused)+r.done.Unlisted == 0 && !reflect.DeepEqual(again, r.done) {
-			t.Errorf("%v came to %+v, and again to %+v", key, r.done, again)
-		}
+		check.Must(t, err)
+		check.That(t, len(r.done.Refused)+r.done.Unlisted != 0 || reflect.DeepEqual(again, r.done),
+			"%v came to %+v, and again to %+v", key, r.done, again)
 		if again.Changed != r.done.Changed || again.Unchanged != r.done.Unchanged || len(again.Refused)+again.Unlisted != len(r.done.Refused)+r.done.Unlisted {
 			t.Errorf("%v came to %+v, and again to %+v", key, r.done, again)
 		}
@@ -55,9 +56,7 @@ func testMindsChangeAtTheFair(t *T) {
 		kinds[ev.Kind()]++
 	}
 	for _, kind := range []string{"terms", "held", "sold", "forgotten", "refused", "withdrawn", "released"} {
-		if kinds[kind] == 0 {
-			t.Errorf("there is no event of the kind %s", kind)
-		}
+		check.That(t, kinds[kind] != 0, "there is no event of the kind %s", kind)
 	}
 	WantClean(t, f.ledger, ledger.VerifyRequest{})
 	t.Log(kinds, f.refused.Load())

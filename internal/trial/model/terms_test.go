@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
@@ -308,7 +309,7 @@ func (one moveReconcile) play(g *game) {
 	}
 	g.same("the reconciliation", got, want)
 	again, err := g.ledger.Reconcile(g.Context(), r) // there is nothing left to do
-	Must(g, err)
+	check.Must(g, err)
 	for _, q := range again.Questions {
 		if q.New.Count+q.Changed.Count+again.Withdrawn > 0 {
 			g.Fatalf("a second time there is still to do: %s", asJSON(again))

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
@@ -117,19 +118,17 @@ func newPlace(t testing.TB, onFile bool) levelPlace {
 	origin := ledgertest.Origin{Currency: "EUR"}
 	if onFile {
 		path := filepath.Join(pace.Scratch(t), "ledger.db")
-		Must(t, ledgertest.NewFile(path, origin))
+		check.Must(t, ledgertest.NewFile(path, origin))
 		return file(path)
 	}
-	memory, err := ledgertest.NewMemory(origin)
-	Must(t, err)
+	memory := check.Value(ledgertest.NewMemory(origin))(t)
 	return inMemory{memory}
 }
 
 // opened opens the ledger at a place, with samplers of its own.
 func opened(t testing.TB, at levelPlace) *ledger.Ledger {
 	t.Helper()
-	l, err := at.open(ledgertest.Draws{})
-	Must(t, err)
+	l := check.Value(at.open(ledgertest.Draws{}))(t)
 	return l
 }
 
@@ -153,30 +152,28 @@ func (p file) open(d ledgertest.Draws) (*ledger.Ledger, error) {
 
 func (p file) copied(t testing.TB, name string) levelPlace {
 	t.Helper()
-	content, err := os.ReadFile(string(p))
-	Must(t, err)
+	content := check.Value(os.ReadFile(string(p)))(t)
 	path := filepath.Join(filepath.Dir(string(p)), "ledger"+name+".db")
-	Must(t, os.WriteFile(path, content, 0o600))
+	check.Must(t, os.WriteFile(path, content, 0o600))
 	return file(path)
 }
 
 func (p file) removed(t testing.TB) {
 	t.Helper()
-	Must(t, os.Remove(string(p)))
+	check.Must(t, os.Remove(string(p)))
 }
 
 // open opens the ledger at a place, with samplers of its own or of the test.
 func (tr *tree) open(at levelPlace, d ledgertest.Draws) *ledger.Ledger {
 	tr.Helper()
-	l, err := at.open(d)
-	Must(tr, err)
+	l := check.Value(at.open(d))(tr)
 	return l
 }
 
 // shut closes a ledger.
 func (tr *tree) shut(l *ledger.Ledger) {
 	tr.Helper()
-	Must(tr, l.Close())
+	check.Must(tr, l.Close())
 }
 
 // would sells the next level in a copy of a place, and returns the response.
@@ -187,7 +184,7 @@ func (tr *tree) would(at levelPlace, n int, truth ledger.TruthFunc, d ledgertest
 	l := tr.open(probed, d)
 	sold := Sell(tr, l, tr.order(n, truth))
 	got := Delivered(tr, l, sold.Number)["ann"]
-	Must(tr, l.Close())
+	check.Must(tr, l.Close())
 	probed.removed(tr)
 	return got.Value
 }
@@ -328,9 +325,8 @@ func (tr *tree) sell(child node, free bool, draws ledgertest.Draws) {
 	before := ObjectOf(tr, l, "ann")
 	sold := Sell(tr, l, tr.order(n, tr.truth(free, 0)))
 	after, got := ObjectOf(tr, l, "ann"), Delivered(tr, l, sold.Number)["ann"]
-	if got.Value != tr.text(child.responses[n]) || got.Epsilon != tr.levels[n] {
-		tr.Fatalf("%v was to come, the buyer got %+v", child.responses, got)
-	}
+	check.Need(tr, got.Value == tr.text(child.responses[n]) && got.Epsilon == tr.levels[n],
+		"%v was to come, the buyer got %+v", child.responses, got)
 	cost := after.Spent.Nano() - before.Spent.Nano()
 	if free && (sold.Draws != 0 || cost != 0) || !free && (sold.Draws != 1 || after.Spent != tr.levels[n]) {
 		tr.Errorf("%v: %d draws for ε=%s, which cost %d nano-nats", child.responses, sold.Draws, tr.levels[n], cost)
@@ -438,9 +434,7 @@ func (tr *tree) wantLaw() {
 	marginal := map[at]float64{}
 	histories(tr.outcomes, len(levels), func(o []int) {
 		got := tr.found[fmt.Sprint(o)]
-		if got == nil {
-			tr.Fatalf("no history came to %v", o)
-		}
+		check.Need(tr, got != nil, "no history came to %v", o)
 		for truth, p := range got {
 			if want := tr.joint(levels, truth, o); !near(p, want) {
 				tr.Errorf("truth %d, responses %v: measured %.15g, want %.15g", truth, o, p, want)
@@ -460,9 +454,7 @@ func (tr *tree) wantLaw() {
 		}
 	})
 	for truth, sum := range sums {
-		if !near(sum, 1) {
-			tr.Errorf("truth %d: the probabilities add up to %.15g", truth, sum)
-		}
+		check.That(tr, near(sum, 1), "truth %d: the probabilities add up to %.15g", truth, sum)
 	}
 	for at, p := range marginal {
 		if want := tr.alone(levels[at.level], at.truth, at.response); !near(p, want) {
