@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -224,12 +224,12 @@ func (b *bazaar) offered(buyer string, names []string, level privacy.Epsilon) bo
 }
 
 // summed sums refusals as a budget does, but for the time.
-func summed(refused []Refusal) (sums []vocabulary.RefusalSum) {
+func summed(refused []Refusal) (sums []api.RefusalSum) {
 	for _, r := range refused {
-		i := slices.IndexFunc(sums, func(one vocabulary.RefusalSum) bool { return one.Reason == r.Reason })
+		i := slices.IndexFunc(sums, func(one api.RefusalSum) bool { return one.Reason == r.Reason })
 		if i < 0 {
 			i = len(sums)
-			sums = append(sums, vocabulary.RefusalSum{Reason: r.Reason, Largest: r.Largest})
+			sums = append(sums, api.RefusalSum{Reason: r.Reason, Largest: r.Largest})
 		}
 		sums[i].Count++
 		if r.Largest.Less(sums[i].Largest) {
@@ -239,8 +239,8 @@ func summed(refused []Refusal) (sums []vocabulary.RefusalSum) {
 	return sums
 }
 
-func sameSums(a, b []vocabulary.RefusalSum) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(one vocabulary.RefusalSum) bool {
+func sameSums(a, b []api.RefusalSum) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(one api.RefusalSum) bool {
 		one.From = time.Time{}
 		return !slices.Contains(b, one)
 	})
@@ -390,11 +390,11 @@ func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
 	_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &closed})
 	must(t, err)
 	for _, lost := range []bool{false, true} {
-		want := []vocabulary.BudgetLevel{{Epsilon: half}, {Epsilon: one, Later: 1, From: until}}
+		want := []api.BudgetLevel{{Epsilon: half}, {Epsilon: one, Later: 1, From: until}}
 		if lost { // the noise key: then only what is recorded can be had
 			o.NoiseKey = NoiseKeys{}
 			l = openMemory(t, store, o)
-			want[1] = vocabulary.BudgetLevel{Epsilon: one}
+			want[1] = api.BudgetLevel{Epsilon: one}
 		}
 		for _, asked := range [][]privacy.Epsilon{{half}, {half, one}} {
 			got, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", Buyer: "zeta", Objects: []string{"ann"}, Epsilons: asked})

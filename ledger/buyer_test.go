@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -19,7 +19,7 @@ func TestQuoteBuyer_LevelNotListed_IsRefusedWhateverWasSold(t *testing.T) {
 		t.Helper()
 		q, err := l.QuoteBuyer(t.Context(), purchase(t, "", "acme", epsilon, "ann").Order)
 		must(t, err)
-		want := []Refusal{{Object: "ann", Reason: vocabulary.NotAvailable, Asked: eps(t, epsilon), Remedy: vocabulary.RemedyNothing}}
+		want := []Refusal{{Object: "ann", Reason: api.NotAvailable, Asked: eps(t, epsilon), Remedy: api.RemedyNothing}}
 		if !slices.Equal(q.Refused, want) || q.Price != 0 || q.Objects != 0 || q.Event != 0 || q.Instead != nil {
 			t.Errorf("at ε=%s: %+v", epsilon, q)
 		}

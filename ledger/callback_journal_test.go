@@ -16,7 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // hookedJournal calls a hook in each of its methods. The hooks are there before the journal is opened.
@@ -158,7 +158,7 @@ func (h *hookedHosts) blocked(method string) (called func(), goOn func()) {
 // wantPanicError checks that an error is the panic of a method of the journal.
 func wantPanicError(t *testing.T, err error, method string) {
 	t.Helper()
-	if of, is := errors.AsType[*vocabulary.PanicError](err); !is || of.Function != "Journal."+method || of.Value != "the host's own" {
+	if of, is := errors.AsType[*api.PanicError](err); !is || of.Function != "Journal."+method || of.Value != "the host's own" {
 		t.Errorf("%v; want a PanicError of Journal.%s", err, method)
 	}
 }

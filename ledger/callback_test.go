@@ -252,7 +252,7 @@ func callers(t testing.TB) map[string]caller {
 			o.Now, o.ClockAhead = func() time.Time { return time.Now().Add(time.Hour) }, time.Now().Add(2*time.Hour)
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
 			l.engine.Clock = time.Now // the events are ahead of it: a problem
-			return failed(l.Verify(t.Context(), VerifyRequest{Report: func(Problem) { h.call() }}))
+			return failed(l.Verify(t.Context(), VerifyRequest{Report: func(Finding) { h.call() }}))
 		}},
 		"VerifyRequest.Verifiers": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 			_, verifier, _ := logKey(t, "sluice-test", 1)

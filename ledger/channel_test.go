@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/fixture"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func channelFor(q Question, epsilon privacy.Epsilon) (vocabulary.Channel, error) {
-	return vocabulary.ChannelOf(q.Encoding, len(q.Values), epsilon)
+func channelFor(q Question, epsilon privacy.Epsilon) (api.Channel, error) {
+	return api.ChannelOf(q.Encoding, len(q.Values), epsilon)
 }
 
 func TestChannelOf_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
@@ -19,11 +19,11 @@ func TestChannelOf_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 	direct.Encoding, unary.Encoding, finite.Encoding = Direct, Unary, Finite
 	for _, c := range []struct {
 		question Question
-		want     vocabulary.Channel
+		want     api.Channel
 	}{
-		{direct, vocabulary.Channel{Encoding: Direct, Values: 3, P: e / (e + 2), Q: 1 / (e + 2)}},
-		{unary, vocabulary.Channel{Encoding: Unary, Values: 3, P: 0.5, Q: 1 / (e + 1)}},
-		{finite, vocabulary.Channel{Encoding: Finite, Values: len(finite.Values)}},
+		{direct, api.Channel{Encoding: Direct, Values: 3, P: e / (e + 2), Q: 1 / (e + 2)}},
+		{unary, api.Channel{Encoding: Unary, Values: 3, P: 0.5, Q: 1 / (e + 1)}},
+		{finite, api.Channel{Encoding: Finite, Values: len(finite.Values)}},
 	} {
 		got, err := channelFor(c.question, eps(t, "0.5"))
 		must(t, err)

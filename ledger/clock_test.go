@@ -106,8 +106,8 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 	first := release(t, l, releaseOf(t, "1", "ann", "0.5")).Event
 	wantProblems := func(want ...Problem) {
 		t.Helper()
-		var got []Problem
-		_, err := l.Verify(t.Context(), VerifyRequest{Report: func(p Problem) { got = append(got, p) }})
+		var got []Finding
+		_, err := l.Verify(t.Context(), VerifyRequest{Report: func(p Finding) { got = append(got, p) }})
 		must(t, err)
 		for i := range got {
 			got[i].Text, _, _ = strings.Cut(got[i].Text, "; ")
@@ -124,7 +124,7 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 	clock.set(far.Add(-5*time.Minute - 1))
 	release(t, l, releaseOf(t, "2", "ann", "0.75")) // the log stays where it is
 	n := stats(t, l).Events - first + 1
-	wantProblems(Problem{Kind: "clock", Event: first, Text: fmt.Sprintf("%d events lie in the future, from event %d of %s on", n, first, far.Format(time.RFC3339Nano))})
+	wantProblems(Finding{Kind: "clock", Event: first, Text: fmt.Sprintf("%d events lie in the future, from event %d of %s on", n, first, far.Format(time.RFC3339Nano))})
 	_, err := l.Backup(t.Context(), path+".copy", nil)
 	must(t, err)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -162,7 +162,7 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 			must(t, a.err)
 			continue
 		}
-		want := Refusal{Object: fmt.Sprintf("person-%05d", i/2), Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.6"), Asked: eps(t, "0.6"), Cost: eps(t, "0.6"), Remaining: eps(t, "0.4"), Remedy: vocabulary.RemedyLess, Largest: eps(t, "0.4")}
+		want := Refusal{Object: fmt.Sprintf("person-%05d", i/2), Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.6"), Asked: eps(t, "0.6"), Cost: eps(t, "0.6"), Remaining: eps(t, "0.4"), Remedy: api.RemedyLess, Largest: eps(t, "0.4")}
 		if got := refusals(t, a.err); len(got) != 1 || got[0] != want {
 			t.Errorf("refused for %+v, want %+v", got, want)
 		}

@@ -130,7 +130,7 @@ func wantLinearAudit(t *testing.T, fill func(l *Ledger, n int)) {
 			size += len(p.key) + len(p.value)
 		}
 		return func() {
-			_, err := l.Verify(t.Context(), VerifyRequest{Report: func(p Problem) { t.Errorf("%+v", p) }})
+			_, err := l.Verify(t.Context(), VerifyRequest{Report: func(p Finding) { t.Errorf("%+v", p) }})
 			must(t, err)
 		}, size
 	}

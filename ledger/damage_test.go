@@ -300,8 +300,8 @@ func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
 		must(t, err)
 		defer l.Close()
 		found := findings(t, l, VerifyRequest{})
-		want := Problem{Kind: "file", Text: fmt.Sprintf("meta page %d is damaged: the last transaction may be missing", page)}
-		if !slices.Equal(found, []Problem{want}) {
+		want := Finding{Kind: "file", Text: fmt.Sprintf("meta page %d is damaged: the last transaction may be missing", page)}
+		if !slices.Equal(found, []Finding{want}) {
 			t.Errorf("found %+v", found)
 		}
 	}

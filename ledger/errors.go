@@ -6,7 +6,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Errors a caller may branch on, by [errors.Is]. A missing or existing file is reported as
@@ -104,7 +104,7 @@ type QuoteError struct {
 	// since ([Ledger.ChangeTerms]), or somebody in it was enrolled.
 	TermsChanged bool
 	MaxPrice     *int64 // the most the buyer would pay, or nil
-	Remedy       Remedy // vocabulary.RemedyPaying or vocabulary.RemedyQuoting
+	Remedy       Remedy // api.RemedyPaying or api.RemedyQuoting
 }
 
 func (e *QuoteError) Error() string {
@@ -113,7 +113,7 @@ func (e *QuoteError) Error() string {
 		since = "; it was quoted under other terms"
 	}
 	q := &e.Quote
-	if e.Remedy == vocabulary.RemedyPaying && e.MaxPrice != nil {
+	if e.Remedy == api.RemedyPaying && e.MaxPrice != nil {
 		return fmt.Sprintf("question %q: %q would have to pay %d %s (minor units), above its limit of %d%s",
 			q.Question, q.Buyer, q.Price, q.Currency, *e.MaxPrice, since)
 	}

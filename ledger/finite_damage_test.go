@@ -61,9 +61,9 @@ func TestEveryAlteredOutputIsNamed(t *testing.T) {
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
 			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[i].Response.Index = is }))
-			want := Problem{Kind: "chain", Object: "ann", Question: "party",
+			want := Finding{Kind: "chain", Object: "ann", Question: "party",
 				Text: fmt.Sprintf(`chain of "ann" in "party": the response at ε=%s is %q, the events say %q`, at.Epsilon, names[is], names[at.Response.Index])}
-			wantProblems(t, findings(t, l, VerifyRequest{}), []Problem{want})
+			wantProblems(t, findings(t, l, VerifyRequest{}), []Finding{want})
 			if again, _ := verified(t, l, VerifyRequest{}, slow()); len(again) != 1 || again[0].Text != want.Text {
 				t.Errorf("step by step there is %+v, want %+v", again, want)
 			}
@@ -140,7 +140,7 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 			l := openMemory(t, s, Options{})
 			test.change(s)
 			found := findings(t, l, VerifyRequest{})
-			if !slices.ContainsFunc(found, func(p Problem) bool { return strings.Contains(p.Text, test.words) }) {
+			if !slices.ContainsFunc(found, func(p Finding) bool { return strings.Contains(p.Text, test.words) }) {
 				t.Errorf("found %.600s, want %q", fmt.Sprint(found), test.words)
 			}
 			if again, _ := verified(t, l, VerifyRequest{}, slow()); !slices.Equal(again, found) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -41,9 +41,9 @@ func (g ground) captures(t *testing.T) map[string]pairOfLogs {
 		}))...)
 	}
 	untold := func(name string) Refusal {
-		return Refusal{Object: name, Reason: NoTruth, Asked: eps(t, "0.25"), Remedy: vocabulary.RemedyTruth}
+		return Refusal{Object: name, Reason: NoTruth, Asked: eps(t, "0.25"), Remedy: api.RemedyTruth}
 	}
-	stranger := Refusal{Object: "zoe", Reason: NotEnrolled, Asked: eps(t, "0.25"), Remedy: vocabulary.RemedyEnrolling}
+	stranger := Refusal{Object: "zoe", Reason: NotEnrolled, Asked: eps(t, "0.25"), Remedy: api.RemedyEnrolling}
 	draw, degrade := event.SaleTally{Draws: 1}, event.SaleTally{Degradations: 1}
 	both, noEve := captured([]*event.Sold{cid, eve}, event.SaleTally{Draws: 1, Degradations: 1}), captured([]*event.Sold{cid}, degrade, untold("eve"))
 	return map[string]pairOfLogs{

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -196,11 +196,11 @@ func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
 		changes := append(slices.Clone(first), &event.ObjectRefused{Question: 1, Refusal: r})
 		return append(changes, g.end(func(c *event.Settled) { c.Refused, c.Counts[event.Drawn] = 1, uint64(len(first)) }))
 	}
-	consent := Refusal{Object: "bob", Reason: NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: "the cap would be higher", Ceiling: eps(t, "2"), Asked: eps(t, "3")}
-	higher := Refusal{Object: "bob", Reason: NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: "the ceiling would be higher"}
-	limit := Refusal{Object: "bob", Reason: CapDiffers, Remedy: vocabulary.RemedyTerms, Ceiling: eps(t, "2"), Spent: eps(t, "0.1"), Asked: eps(t, "3")}
-	policies := Refusal{Object: "ann", Reason: PolicyDiffers, Remedy: vocabulary.RemedyTerms, Spent: eps(t, "0.25")}
-	stranger := Refusal{Object: "zoe", Reason: NotEnrolled, Remedy: vocabulary.RemedyEnrolling}
+	consent := Refusal{Object: "bob", Reason: NeedsConsent, Remedy: api.RemedyConsent, Why: "the cap would be higher", Ceiling: eps(t, "2"), Asked: eps(t, "3")}
+	higher := Refusal{Object: "bob", Reason: NeedsConsent, Remedy: api.RemedyConsent, Why: "the ceiling would be higher"}
+	limit := Refusal{Object: "bob", Reason: CapDiffers, Remedy: api.RemedyTerms, Ceiling: eps(t, "2"), Spent: eps(t, "0.1"), Asked: eps(t, "3")}
+	policies := Refusal{Object: "ann", Reason: PolicyDiffers, Remedy: api.RemedyTerms, Spent: eps(t, "0.25")}
+	stranger := Refusal{Object: "zoe", Reason: NotEnrolled, Remedy: api.RemedyEnrolling}
 	pair := func(sound Refusal, edit func(*Refusal), why string) pairOfLogs {
 		forged := sound
 		edit(&forged)
@@ -219,7 +219,7 @@ func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
 		"consent to no cap":               pair(consent, func(r *Refusal) { r.Asked = eps(t, "0") }, "a refusal says"),
 		"consent for no reason":           pair(consent, func(r *Refusal) { r.Why = "" }, "a refusal says"),
 		"consent for reasons without end": pair(higher, func(r *Refusal) { r.Why = strings.Repeat("w", 513) }, "a refusal says"),
-		"consent, and enrolling helps":    pair(consent, func(r *Refusal) { r.Remedy = vocabulary.RemedyEnrolling }, "a refusal says"),
+		"consent, and enrolling helps":    pair(consent, func(r *Refusal) { r.Remedy = api.RemedyEnrolling }, "a refusal says"),
 		"consent, and nothing helps":      pair(higher, func(r *Refusal) { r.Remedy = "" }, "a refusal says"),
 		"consent of who is not there":     pair(higher, func(r *Refusal) { r.Object = "zoe" }, "a refusal says"),
 		"consent, and something is spent": pair(higher, func(r *Refusal) { r.Spent = eps(t, "0.1") }, "a refusal says"),

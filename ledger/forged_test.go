@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -215,7 +215,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		return append(append(changes, left...), end)
 	}
 	refusal := func(name string) event.Change {
-		return &event.ObjectRefused{Question: 1, Refusal: Refusal{Object: name, Reason: NotEnrolled, Asked: eps(t, "0.5"), Remedy: vocabulary.RemedyEnrolling}}
+		return &event.ObjectRefused{Question: 1, Refusal: Refusal{Object: name, Reason: NotEnrolled, Asked: eps(t, "0.5"), Remedy: api.RemedyEnrolling}}
 	}
 	ended := func(sale, refused uint64) *event.Settled {
 		return g.end(func(c *event.Settled) { c.Sale, c.Refused, c.Counts = sale, refused, event.Counts{event.Reused: 1} }).(*event.Settled)
@@ -459,7 +459,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	partly := func(panel event.PanelSum, refused ...string) []event.Change { // ann and bob are charged
 		changes := []event.Change{both[0], both[1], with(*bobs, func(a *event.Answered) { a.Objects, a.Panel = 2, panel })}
 		for _, name := range refused {
-			changes = append(changes, &event.ObjectRefused{Question: 1, Refusal: Refusal{Object: name, Reason: NotEnrolled, Asked: eps(t, "0.1"), Remedy: vocabulary.RemedyEnrolling}})
+			changes = append(changes, &event.ObjectRefused{Question: 1, Refusal: Refusal{Object: name, Reason: NotEnrolled, Asked: eps(t, "0.1"), Remedy: api.RemedyEnrolling}})
 		}
 		end := func(c *event.Settled) {
 			c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(g.log))+3, uint64(len(refused))
@@ -540,7 +540,7 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	left := func(names ...string) (all []event.Change) {
 		for _, name := range names {
-			all = append(all, &event.ObjectRefused{Question: 1, Refusal: Refusal{Object: name, Reason: NotEnrolled, Asked: eps(t, "0.5"), Remedy: vocabulary.RemedyEnrolling}})
+			all = append(all, &event.ObjectRefused{Question: 1, Refusal: Refusal{Object: name, Reason: NotEnrolled, Asked: eps(t, "0.5"), Remedy: api.RemedyEnrolling}})
 		}
 		return all
 	}

@@ -503,13 +503,13 @@ func eraseReleases(log []event.Event) (erased uint64) {
 }
 
 // audited returns the problems that an audit against a checkpoint finds, and the error of a first request.
-func audited(t *testing.T, s kv.Store, trusted Options) (problems []Problem, first error) {
+func audited(t *testing.T, s kv.Store, trusted Options) (problems []Finding, first error) {
 	t.Helper()
 	read := trusted
 	read.ReadOnly = true
 	l := openMemory(t, s, read)
 	_, err := l.Verify(t.Context(), VerifyRequest{
-		Checkpoints: [][]byte{trusted.Checkpoint}, Verifiers: trusted.Verifiers, Report: func(p Problem) { problems = append(problems, p) },
+		Checkpoints: [][]byte{trusted.Checkpoint}, Verifiers: trusted.Verifiers, Report: func(p Finding) { problems = append(problems, p) },
 	})
 	must(t, err)
 	_, first = openStore(s, trusted)

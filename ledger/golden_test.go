@@ -21,7 +21,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -162,7 +162,7 @@ func byHand(t *testing.T, l *Ledger) {
 	p := request.Part{Question: 1, Counts: event.Counts{1, 0, 0}}
 	p.Changes = []event.Change{&event.Released{Object: "bob", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodRaise}}}
 	for i := range 10 {
-		p.Refused = append(p.Refused, Refusal{Object: fmt.Sprint("a stranger ", i), Reason: NotEnrolled, Asked: nano(t, 1), Remedy: vocabulary.RemedyEnrolling})
+		p.Refused = append(p.Refused, Refusal{Object: fmt.Sprint("a stranger ", i), Reason: NotEnrolled, Asked: nano(t, 1), Remedy: api.RemedyEnrolling})
 	}
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		end.First, end.Through = s.Counters.Events+1, s.Counters.Events

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // leftStore is a store that counts the records that are read from it, and calls leave before the one with the number at.
@@ -251,7 +251,7 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 		"answer": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), poor); return err }), ChainCeiling, 0},
 		"quote of an answer": {func(l *Ledger) ([]Refusal, int, []RefusalSum, *Budget, error) {
 			q, err := l.QuoteAnswer(t.Context(), poor)
-			return q.Refused, q.Unlisted, q.Sums, &Budget{Levels: []vocabulary.BudgetLevel{{}}}, err
+			return q.Refused, q.Unlisted, q.Sums, &Budget{Levels: []api.BudgetLevel{{}}}, err
 		}, ChainCeiling, 0},
 		"sale, without truths": {refusedBy(func(l *Ledger) error {
 			_, err := l.Sell(t.Context(), SellRequest{Key: "k", Order: fair, Truth: untold})
@@ -262,8 +262,8 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 	} {
 		l := openMemory(t, from.Copy(), Options{})
 		listed, unlisted, sums, instead, err := call.do(l)
-		if err != nil || len(listed) != vocabulary.MaxListed || unlisted != sellersHere-vocabulary.MaxListed {
-			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(listed), unlisted, vocabulary.MaxListed, sellersHere, err)
+		if err != nil || len(listed) != api.MaxListed || unlisted != sellersHere-api.MaxListed {
+			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(listed), unlisted, api.MaxListed, sellersHere, err)
 			continue
 		}
 		for i, r := range listed {

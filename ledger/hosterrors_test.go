@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/observe"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // One value of TruthOf never becomes that of a second object, in one request or in several.
@@ -52,13 +52,13 @@ func TestTruthFunc_ContextEnds_IsToldFromTheSource(t *testing.T) {
 	}
 	_, err := l.Release(ctx, r)
 	wantErr(t, err, context.Canceled)
-	if errors.Is(err, vocabulary.ErrTruthFailed) {
+	if errors.Is(err, api.ErrTruthFailed) {
 		t.Errorf("the end of the request reads as a failure of the source: %v", err)
 	}
 	own := &deadlineError{}
 	r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, own }
 	_, err = l.Release(t.Context(), r)
-	wantErr(t, err, vocabulary.ErrTruthFailed)
+	wantErr(t, err, api.ErrTruthFailed)
 	if found := new(deadlineError); errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, own) || !errors.As(err, &found) {
 		t.Errorf("%v", err)
 	}

@@ -12,8 +12,8 @@ import (
 // deadline if [Options.TruthTimeout] sets one; if it fails or is late, what it was asked for is not
 // carried out: the whole request, or of a long one the part whose turn it is, and those behind it.
 // A value is kept no longer than the call that asked for it. A source that must know first whom it
-// will be asked about fails with [vocabulary.ErrTruthLater]. Any other error of it is passed on
-// with [vocabulary.ErrTruthFailed]. Where the context of the request has ended, the error is that
+// will be asked about fails with [api.ErrTruthLater]. Any other error of it is passed on
+// with [api.ErrTruthFailed]. Where the context of the request has ended, the error is that
 // of the context.
 //
 // One object's value must not change within an epoch of its chain; see [Options.TruthKey] and

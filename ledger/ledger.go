@@ -70,7 +70,7 @@ type Options struct {
 	// file can be made again with the same responses: read first what that costs.
 	NoiseKey NoiseKeys
 	// TruthTimeout is how long one call of a [TruthFunc] may take. Its context ends then; what it
-	// returns later is not used, and the request fails with [vocabulary.ErrTruthFailed] and without
+	// returns later is not used, and the request fails with [api.ErrTruthFailed] and without
 	// any change. 0 sets no limit. A source that does not heed its context is waited for all the
 	// same.
 	TruthTimeout time.Duration

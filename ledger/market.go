@@ -10,7 +10,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -58,13 +58,13 @@ func (l *Ledger) describeSold(s *state.State, number uint64, r state.Sale) (out 
 
 // Sales yields the sales in the order of their numbers, to one buyer, or to all if buyer is "".
 func (l *Ledger) Sales(ctx context.Context, buyer string) iter.Seq2[Sale, error] {
-	return request.EachInPages(ctx, vocabulary.Page{Buyer: buyer}, l.SalesPage)
+	return request.EachInPages(ctx, api.Page{Buyer: buyer}, l.SalesPage)
 }
 
 // SalesPage returns a part of the list of sales, and the place after which the next part begins; 0
 // at the end of the list. A call reads a bounded number of records: a part may have fewer sales
 // than its limit, or none, and not be the last.
-func (l *Ledger) SalesPage(ctx context.Context, p vocabulary.Page) (found []Sale, next uint64, err error) {
+func (l *Ledger) SalesPage(ctx context.Context, p api.Page) (found []Sale, next uint64, err error) {
 	describe := func(s *state.State, number uint64, r state.Sale) (out Sale, size int, err error) {
 		if r.Status == state.SaleSold {
 			out, err = l.describeSold(s, number, r)
@@ -95,15 +95,15 @@ func (l *Ledger) OrderOf(ctx context.Context, buyer string, ordinal uint64) (num
 func (l *Ledger) Reservations(
 	ctx context.Context, buyer string, states ...ReservationState,
 ) iter.Seq2[Reservation, error] {
-	return request.EachInPages(ctx, vocabulary.Page{Buyer: buyer, States: states}, l.ReservationsPage)
+	return request.EachInPages(ctx, api.Page{Buyer: buyer, States: states}, l.ReservationsPage)
 }
 
 // ReservationsPage returns a part of the list of reservations, as [Ledger.SalesPage] does of sales.
 // They were made when they were granted.
 func (l *Ledger) ReservationsPage(
-	ctx context.Context, p vocabulary.Page,
+	ctx context.Context, p api.Page,
 ) (found []Reservation, next uint64, err error) {
-	if err := vocabulary.CheckReservationStates(p.States); err != nil {
+	if err := api.CheckReservationStates(p.States); err != nil {
 		return nil, 0, err
 	}
 	describe := func(s *state.State, number uint64, r state.Sale) (out Reservation, size int, err error) {
@@ -130,7 +130,7 @@ type Delivery struct {
 	Method string `json:"method,omitempty"`
 	Sold   uint64 `json:"sold"` // the event that records this
 	Sale   uint64 `json:"sale"` // the number of the sale
-	vocabulary.Channel
+	api.Channel
 	// Erased: the object was forgotten since. Of its response only the price is left.
 	Erased bool `json:"erased,omitempty"`
 }
@@ -138,10 +138,10 @@ type Delivery struct {
 // Deliveries yields the responses of a sale, in the order of the objects' names. Reading is free,
 // as often as it is done. It yields [ErrUnknown] if there is no such sale.
 func (l *Ledger) Deliveries(ctx context.Context, sale uint64) iter.Seq2[Delivery, error] {
-	read := func(ctx context.Context, p vocabulary.Page) ([]Delivery, uint64, error) {
+	read := func(ctx context.Context, p api.Page) ([]Delivery, uint64, error) {
 		return l.DeliveriesPage(ctx, sale, p.After, p.Limit)
 	}
-	return request.EachInPages(ctx, vocabulary.Page{}, read)
+	return request.EachInPages(ctx, api.Page{}, read)
 }
 
 // DeliveriesPage returns a part of the responses of a sale: at most limit, of those that follow the
@@ -176,7 +176,7 @@ func (l *Ledger) someDeliveries(
 	if err != nil {
 		return nil, err
 	}
-	channel, err := vocabulary.ChannelOf(q.Encoding, len(q.Values), header.Epsilon)
+	channel, err := api.ChannelOf(q.Encoding, len(q.Values), header.Epsilon)
 	if err != nil {
 		return nil, errs.Corrupt(err, "sale %d", sale)
 	}
@@ -229,10 +229,10 @@ type BuyerState struct {
 
 // Buyers returns all buyers, in the order of their first orders.
 func (l *Ledger) Buyers(ctx context.Context) (all []BuyerState, err error) {
-	read := func(ctx context.Context, p vocabulary.Page) ([]BuyerState, uint64, error) {
+	read := func(ctx context.Context, p api.Page) ([]BuyerState, uint64, error) {
 		return l.BuyersPage(ctx, p.After, p.Limit)
 	}
-	for one, err := range request.EachInPages(ctx, vocabulary.Page{}, read) {
+	for one, err := range request.EachInPages(ctx, api.Page{}, read) {
 		if err != nil {
 			return nil, err
 		}

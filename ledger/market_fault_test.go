@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -195,7 +195,7 @@ func badSources() map[string]func(ctx context.Context, objects []string) ([]stri
 // wantBadSource checks the error that a bad source leads to.
 func wantBadSource(t *testing.T, kind string, err error) {
 	t.Helper()
-	wantErr(t, err, map[string]error{"failing": errDisk, "slow": vocabulary.ErrTruthFailed, "late": vocabulary.ErrTruthFailed, "panicking": errPanicked,
+	wantErr(t, err, map[string]error{"failing": errDisk, "slow": api.ErrTruthFailed, "late": api.ErrTruthFailed, "panicking": errPanicked,
 		"too few": ErrInvalid, "too many": ErrInvalid, "nothing": ErrInvalid}[kind])
 }
 
@@ -394,14 +394,14 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 			release(t, l, ReleaseRequest{Key: "other", Question: "smoker", Object: "bob", Epsilon: eps(t, "0.75"), Truth: sameTruth("yes")})
 		}, func(_ Sale, err error) bool {
 			r := refusals(t, err)[0]
-			return r.Reason == ObjectCap && r.Remedy == vocabulary.RemedyLess
+			return r.Reason == ObjectCap && r.Remedy == api.RemedyLess
 		}},
 		"reserves elsewhere": {func(l *Ledger) {
 			o := Order{Buyer: "zeta", Question: "smoker", Epsilon: eps(t, "0.75"), Objects: []string{"bob"}}
 			reserve(t, l, ReserveRequest{Key: "other", Order: o, For: time.Hour})
 		}, func(_ Sale, err error) bool {
 			r := refusals(t, err)[0]
-			return r.Reason == ObjectCap && r.Remedy == vocabulary.RemedyWaiting
+			return r.Reason == ObjectCap && r.Remedy == api.RemedyWaiting
 		}},
 		"uses its key": {func(l *Ledger) { sell(t, l, purchase(t, "s", "acme", "0.5", "bob")) },
 			func(s Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},
@@ -514,7 +514,7 @@ func TestTheTimeForTruthsIsAnOption(t *testing.T) {
 	r := purchase(t, "1", "acme", "0.5", "ann")
 	r.Truth = wait
 	_, err := l.Sell(t.Context(), r)
-	wantErr(t, err, vocabulary.ErrTruthFailed)
+	wantErr(t, err, api.ErrTruthFailed)
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the deadline of the source reads as the caller's: %v", err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/observe"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // notes are what an observer was told.
@@ -38,7 +38,7 @@ func (n *notes) add(one func()) {
 func (n *notes) sum() (all observe.Commit) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	all.Draws, all.LeftOut = map[string]uint64{}, map[vocabulary.Reason]uint64{}
+	all.Draws, all.LeftOut = map[string]uint64{}, map[api.Reason]uint64{}
 	for _, c := range n.commits {
 		all.Requests, all.Events, all.Bytes = all.Requests+c.Requests, all.Events+c.Events, all.Bytes+c.Bytes
 		all.Resold, all.Charged, all.Duration = all.Resold+c.Resold, all.Charged+c.Charged, max(all.Duration, c.Duration)
@@ -94,7 +94,7 @@ func TestAnObserverIsToldOfCommits(t *testing.T) {
 	partial.Partial = true
 	carryOut(t, l, partial)
 	seen.wantWork(t, "a raise that leaves somebody out", observe.Commit{
-		Requests: 1, Draws: map[string]uint64{"raise": 4}, Charged: 0.5 + 3*1.5, LeftOut: map[vocabulary.Reason]uint64{vocabulary.NotEnrolled: 1},
+		Requests: 1, Draws: map[string]uint64{"raise": 4}, Charged: 0.5 + 3*1.5, LeftOut: map[api.Reason]uint64{api.NotEnrolled: 1},
 	})
 	if len(seen.refused) != 0 || len(seen.audits) != 0 {
 		t.Errorf("of what did not happen was told %+v, %+v", seen.refused, seen.audits)
@@ -159,32 +159,32 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 	seen.sum()
 	for what, c := range map[string]struct {
 		call func() error
-		want map[vocabulary.Reason]uint64
+		want map[api.Reason]uint64
 	}{
 		"a release": {func() error {
 			_, err := l.Release(t.Context(), releaseOf(t, "r", names[0], "2"))
 			return err
-		}, map[vocabulary.Reason]uint64{vocabulary.ObjectCap: 1}},
+		}, map[api.Reason]uint64{api.ObjectCap: 1}},
 		"a raise of all": {func() error {
 			_, err := l.Raise(t.Context(), RaiseRequest{Key: "all", Question: "vote", Epsilon: eps(t, "2"), All: true, Truth: sameTruth("yes")})
 			return err
-		}, map[vocabulary.Reason]uint64{vocabulary.ObjectCap: uint64(len(names))}},
+		}, map[api.Reason]uint64{api.ObjectCap: uint64(len(names))}},
 		"a sale": {func() error {
 			_, err := l.Sell(t.Context(), purchase(t, "s", "acme", "1", names[0], "stranger"))
 			return err
-		}, map[vocabulary.Reason]uint64{vocabulary.NotEnrolled: 1}},
+		}, map[api.Reason]uint64{api.NotEnrolled: 1}},
 		"an answer": {func() error {
 			_, err := l.Answer(t.Context(), AnswerRequest{Key: "a", Question: "vote", Query: "plurality", Epsilon: eps(t, "1.5"), Objects: names[:3], AcceptLoss: true, Truth: sameTruth("yes")})
 			return err
-		}, map[vocabulary.Reason]uint64{vocabulary.ObjectCap: 3}},
+		}, map[api.Reason]uint64{api.ObjectCap: 3}},
 		"an enrolment": {func() error {
 			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: names[:2], Policy: market(t, "3"), Cap: eps(t, "2")})
 			return err
-		}, map[vocabulary.Reason]uint64{vocabulary.CapDiffers: 2}},
+		}, map[api.Reason]uint64{api.CapDiffers: 2}},
 		"an answer that takes levels on offer off the market": {func() error {
 			_, err := l.Answer(t.Context(), AnswerRequest{Key: "d", Question: "vote", Query: "plurality", Epsilon: eps(t, "0.5"), Objects: names[:3], Truth: TruthOf("yes")})
 			return err
-		}, map[vocabulary.Reason]uint64{}},
+		}, map[api.Reason]uint64{}},
 		"what cannot be right": {func() error {
 			_, err := l.Release(t.Context(), releaseOf(t, "", names[0], "1"))
 			return err

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it says
@@ -144,7 +144,7 @@ func TestALargeOrderHoldsItsBudget(t *testing.T) {
 		rival.Question = "smoker"
 		_, err := l.Release(t.Context(), rival)
 		got := refusals(t, err)[0]
-		want := Refusal{Object: lastOfCrowd, Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.4"), Remedy: vocabulary.RemedyWaiting, Largest: eps(t, "0.4")}
+		want := Refusal{Object: lastOfCrowd, Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.4"), Remedy: api.RemedyWaiting, Largest: eps(t, "0.4")}
 		if got != want {
 			t.Errorf("the rival was refused for %+v, want %+v", got, want)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Order is what a buyer asks for: the responses of objects to a question at one ε.
@@ -54,7 +54,7 @@ type Quote struct {
 	// under other terms.
 	ID string `json:"id"`
 	Offer
-	// Refused are the objects that would not answer, and why: the first [vocabulary.MaxListed] of
+	// Refused are the objects that would not answer, and why: the first [api.MaxListed] of
 	// them. With [Order.StopAtRefusal] it is the first alone, and the quote has neither ID nor
 	// price.
 	Refused  []Refusal    `json:"refused"`
@@ -82,7 +82,7 @@ func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
 // QuoteBuyer is what the buyer itself may learn of [Ledger.Quote]: its price, and yes or no for
 // each object, at levels that the terms of the object list ([policy.Terms.Lists]). At others an
 // object is refused whatever has become of it, unless the buyer holds that level. All refusals read
-// the same ([vocabulary.NotAvailable]). How responses come about, Sums, Event and Instead are left
+// the same ([api.NotAvailable]). How responses come about, Sums, Event and Instead are left
 // out.
 func (l *Ledger) QuoteBuyer(ctx context.Context, o Order) (Quote, error) {
 	found, err := l.requests.Quote(ctx, request.Order(o), true)
@@ -90,7 +90,7 @@ func (l *Ledger) QuoteBuyer(ctx context.Context, o Order) (Quote, error) {
 		return Quote{}, err
 	}
 	q := l.quote(found)
-	q.Refused, q.Sums, q.Event = vocabulary.Unexplained(q.Refused), nil, 0
+	q.Refused, q.Sums, q.Event = api.Unexplained(q.Refused), nil, 0
 	q.Draws, q.Resales, q.Degradations, q.Insertions = 0, 0, 0, 0
 	return q, nil
 }

@@ -16,7 +16,7 @@ import (
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -109,7 +109,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 		{Number: 10, Time: at, Says: says.Settled{Object: "ann", Key: "r", Counts: [3]uint64{1, 0, 0}}},
 		{Number: 11, Time: at, Says: says.Released{Object: "ann", Question: "vote", Epsilon: quarter, Response: "yes", Method: "degrade"}},
 		{Number: 12, Time: at, Says: says.ObjectRefused{Question: "vote", Refusal: Refusal{
-			Object: "zoe", Reason: NotEnrolled, Asked: quarter, Remedy: vocabulary.RemedyEnrolling,
+			Object: "zoe", Reason: NotEnrolled, Asked: quarter, Remedy: api.RemedyEnrolling,
 		}}},
 		{Number: 13, Time: at, Says: says.Settled{Key: "p", Counts: [3]uint64{0, 0, 1}, LeftOut: 1}},
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -48,16 +48,16 @@ func refusedCases(t *testing.T) map[string]refusedCase {
 		return func(l *Ledger) error { _, err := l.Enroll(t.Context(), r); return err }
 	}
 	return map[string]refusedCase{
-		"chain ceiling": {raise("limited", "2.5", "yes"), Refusal{Object: "limited", Reason: ChainCeiling, Ceiling: e("2"), Spent: e("1.5"), Asked: e("2.5"), Cost: e("1"), Remaining: e("0.5"), Remedy: vocabulary.RemedyLess, Largest: e("2")}},
-		"object cap":    {raise("capped", "2.000000001", "yes"), Refusal{Object: "capped", Reason: ObjectCap, Ceiling: e("3"), Spent: e("2.25"), Asked: e("2.000000001"), Cost: e("1.000000001"), Remaining: e("0.75"), Remedy: vocabulary.RemedyLess, Largest: e("1.75")}},
-		"first level":   {raise("fresh", "1.1", "yes"), Refusal{Object: "fresh", Reason: ObjectCap, Ceiling: e("1"), Spent: none, Asked: e("1.1"), Cost: e("1.1"), Remaining: e("1"), Remedy: vocabulary.RemedyLess, Largest: e("1")}},
-		"not enrolled":  {raise("stranger", "0.5", "yes"), Refusal{Object: "stranger", Reason: NotEnrolled, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: vocabulary.RemedyEnrolling, Largest: none}},
-		"no truth":      {raise("fresh", "0.5", ""), Refusal{Object: "fresh", Reason: NoTruth, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: vocabulary.RemedyTruth, Largest: none}},
-		"cap differs":   {enrol(EnrollRequest{Objects: []string{"capped"}, Cap: e("4")}), Refusal{Object: "capped", Reason: CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("4"), Cost: none, Remaining: none, Remedy: vocabulary.RemedyTerms, Largest: none}},
-		"policy given":  {enrol(EnrollRequest{Objects: []string{"capped"}, Policy: policy.Fixed(e("2"))}), Refusal{Object: "capped", Reason: PolicyDiffers, Ceiling: none, Spent: e("1"), Asked: none, Cost: none, Remaining: none, Remedy: vocabulary.RemedyTerms, Largest: none}},
-		"no policy":     {enrol(EnrollRequest{Objects: []string{"limited"}}), Refusal{Object: "limited", Reason: PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: vocabulary.RemedyTerms, Largest: none}},
-		"other policy":  {enrol(EnrollRequest{Objects: []string{"limited"}, Policy: policy.Fixed(e("3"))}), Refusal{Object: "limited", Reason: PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: vocabulary.RemedyTerms, Largest: none}},
-		"one of many":   {enrol(EnrollRequest{Objects: []string{"new", "capped", "newer"}, Cap: e("5")}), Refusal{Object: "capped", Reason: CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("5"), Cost: none, Remaining: none, Remedy: vocabulary.RemedyTerms, Largest: none}},
+		"chain ceiling": {raise("limited", "2.5", "yes"), Refusal{Object: "limited", Reason: ChainCeiling, Ceiling: e("2"), Spent: e("1.5"), Asked: e("2.5"), Cost: e("1"), Remaining: e("0.5"), Remedy: api.RemedyLess, Largest: e("2")}},
+		"object cap":    {raise("capped", "2.000000001", "yes"), Refusal{Object: "capped", Reason: ObjectCap, Ceiling: e("3"), Spent: e("2.25"), Asked: e("2.000000001"), Cost: e("1.000000001"), Remaining: e("0.75"), Remedy: api.RemedyLess, Largest: e("1.75")}},
+		"first level":   {raise("fresh", "1.1", "yes"), Refusal{Object: "fresh", Reason: ObjectCap, Ceiling: e("1"), Spent: none, Asked: e("1.1"), Cost: e("1.1"), Remaining: e("1"), Remedy: api.RemedyLess, Largest: e("1")}},
+		"not enrolled":  {raise("stranger", "0.5", "yes"), Refusal{Object: "stranger", Reason: NotEnrolled, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: api.RemedyEnrolling, Largest: none}},
+		"no truth":      {raise("fresh", "0.5", ""), Refusal{Object: "fresh", Reason: NoTruth, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: api.RemedyTruth, Largest: none}},
+		"cap differs":   {enrol(EnrollRequest{Objects: []string{"capped"}, Cap: e("4")}), Refusal{Object: "capped", Reason: CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("4"), Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
+		"policy given":  {enrol(EnrollRequest{Objects: []string{"capped"}, Policy: policy.Fixed(e("2"))}), Refusal{Object: "capped", Reason: PolicyDiffers, Ceiling: none, Spent: e("1"), Asked: none, Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
+		"no policy":     {enrol(EnrollRequest{Objects: []string{"limited"}}), Refusal{Object: "limited", Reason: PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
+		"other policy":  {enrol(EnrollRequest{Objects: []string{"limited"}, Policy: policy.Fixed(e("3"))}), Refusal{Object: "limited", Reason: PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
+		"one of many":   {enrol(EnrollRequest{Objects: []string{"new", "capped", "newer"}, Cap: e("5")}), Refusal{Object: "capped", Reason: CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("5"), Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
 	}
 }
 
@@ -147,8 +147,8 @@ func TestTheTextOfARefusalIsBounded(t *testing.T) {
 		strangers[i] = fmt.Sprintf("%05d", i) + strings.Repeat("\U0001F600", 62)
 	}
 	_, err := l.Raise(t.Context(), order(t, "k", "0.5", strangers...))
-	if n := len(refusals(t, err)); n != vocabulary.MaxListed {
-		t.Errorf("%d refusals listed, want %d", n, vocabulary.MaxListed)
+	if n := len(refusals(t, err)); n != api.MaxListed {
+		t.Errorf("%d refusals listed, want %d", n, api.MaxListed)
 	}
 	if n := len(err.Error()); n > 4096 {
 		t.Errorf("the text has %d bytes", n)
@@ -237,8 +237,8 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 	r := order(t, "k", "0.5", append(strangers, "ann")...)
 	_, err := l.Raise(t.Context(), r)
 	var refused *RefusedError
-	if !errors.As(err, &refused) || len(refused.Refused) != vocabulary.MaxListed || refused.Unlisted != len(strangers)-vocabulary.MaxListed {
-		t.Fatalf("%.300v; want %d refusals listed of %d", err, vocabulary.MaxListed, len(strangers))
+	if !errors.As(err, &refused) || len(refused.Refused) != api.MaxListed || refused.Unlisted != len(strangers)-api.MaxListed {
+		t.Fatalf("%.300v; want %d refusals listed of %d", err, api.MaxListed, len(strangers))
 	}
 	if want := fmt.Sprintf("refused for %d objects: object", MaxPanel+more); !strings.Contains(err.Error(), want) {
 		t.Errorf("%.300q does not say %q", err, want)
@@ -348,7 +348,7 @@ func TestWhatIsOnOfferNoMoreIsNotNamed(t *testing.T) {
 	_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &less})
 	must(t, err)
 	_, err = l.Sell(t.Context(), purchase(t, "more", "acme", "2", "ann"))
-	if r := refusals(t, err)[0]; r.Reason != vocabulary.NotOnOffer || r.Remedy != vocabulary.RemedyLess || r.Largest != eps(t, "1.4") {
+	if r := refusals(t, err)[0]; r.Reason != api.NotOnOffer || r.Remedy != api.RemedyLess || r.Largest != eps(t, "1.4") {
 		t.Errorf("it is refused with %+v", r)
 	}
 	b, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", Buyer: "acme", Objects: []string{"ann"}})
@@ -442,7 +442,7 @@ func TestFewSalesAtATimeIfTheyRefusedMany(t *testing.T) {
 		sell(t, l, purchase(t, fmt.Sprint(number), "acme", "1", "ann"))
 	}
 	var got [][]uint64
-	p := vocabulary.Page{Limit: 9}
+	p := api.Page{Limit: 9}
 	for more := true; more; more = p.After != 0 {
 		found, next, err := request.OrdersPage(t.Context(), &l.engine, p, func(_ *state.State, number uint64, _ state.Sale) (uint64, int, error) {
 			return number, int(number%2) * MaxPanel, nil // those with even numbers are not listed

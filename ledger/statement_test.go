@@ -23,7 +23,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -599,7 +599,7 @@ func last[C event.Change](object string, alter func(C)) func([]event.Event) []ev
 }
 
 func refusalOf(object string) event.Change {
-	return &event.ObjectRefused{Refusal: Refusal{Object: object, Reason: NoTruth, Remedy: vocabulary.RemedyTruth}}
+	return &event.ObjectRefused{Refusal: Refusal{Object: object, Reason: NoTruth, Remedy: api.RemedyTruth}}
 }
 
 // statementOfLog makes a statement of a changed log, up to the event of another, by nobody's rules.

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // The second half of invariant 6: a chain belongs to the truth it began with. With a truth key the
@@ -74,7 +74,7 @@ func wantChanged(t *testing.T, err error, names ...string) {
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
-		if r != (Refusal{Object: r.Object, Reason: NoTruth, Asked: r.Asked, Remedy: vocabulary.RemedyTruth, Largest: r.Largest}) {
+		if r != (Refusal{Object: r.Object, Reason: NoTruth, Asked: r.Asked, Remedy: api.RemedyTruth, Largest: r.Largest}) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}
@@ -189,7 +189,7 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for _, r := range refused.Refused {
-				if r.Reason != NoTruthKey || r.Remedy != vocabulary.RemedyKey {
+				if r.Reason != NoTruthKey || r.Remedy != api.RemedyKey {
 					t.Errorf("%s is refused for %s, %s helps", name, r.Reason, r.Remedy)
 				}
 			}

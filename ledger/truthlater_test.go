@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -25,7 +25,7 @@ func (s *later) ask(_ context.Context, question string, objects []string) (value
 		value, told := s.told[question+" "+object]
 		if !told {
 			s.asked = append(s.asked, question+" "+object)
-			err = fmt.Errorf("asked for: %w", vocabulary.ErrTruthLater)
+			err = fmt.Errorf("asked for: %w", api.ErrTruthLater)
 		}
 		values = append(values, value)
 	}
@@ -78,7 +78,7 @@ func TestASourceThatTellsLaterHearsOfEverybody(t *testing.T) {
 			enrollUnder(t, l, "vote", market(t, "2"), "9", people...)
 			before := stats(t, l)
 			s := &later{told: map[string]string{}}
-			wantErr(t, request(l, s.ask), vocabulary.ErrTruthLater)
+			wantErr(t, request(l, s.ask), api.ErrTruthLater)
 			if after := stats(t, l); after != before {
 				t.Errorf("something was carried out: %+v, before it was %+v", after, before)
 			}
@@ -108,7 +108,7 @@ func TestASweepAsksOnWhereASourceTellsLater(t *testing.T) {
 	s := &later{told: map[string]string{}}
 	r := AdvanceRequest{Key: "a", Truth: s.ask}
 	_, err = l.Advance(t.Context(), r)
-	wantErr(t, err, vocabulary.ErrTruthLater)
+	wantErr(t, err, api.ErrTruthLater)
 	slices.Sort(s.asked)
 	if got := strings.Join(s.asked, ", "); got != "other ann, other bob, vote ann, vote bob" {
 		t.Fatalf("asked about %s", got)

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -56,12 +56,12 @@ func flippedBit(t testing.TB, bits rrchain.Bits, at int) rrchain.Bits {
 // Every bit of every response of a chain, and every count of a tally, is compared with the events.
 func TestEveryAlteredBitIsNamed(t *testing.T) {
 	original := pairs(t, village(t))
-	wantOne := func(change func(s *kv.Memory), want Problem) {
+	wantOne := func(change func(s *kv.Memory), want Finding) {
 		t.Helper()
 		s := fill(t, original)
 		l := openMemory(t, s, Options{})
 		change(s)
-		wantProblems(t, findings(t, l, VerifyRequest{}), []Problem{want})
+		wantProblems(t, findings(t, l, VerifyRequest{}), []Finding{want})
 		if again, _ := verified(t, l, VerifyRequest{}, slow()); len(again) != 1 || again[0].Text != want.Text {
 			t.Errorf("step by step there is %+v, want %+v", again, want)
 		}
@@ -72,7 +72,7 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 			is := flippedBit(t, at.Response.Bits, bit)
 			wantOne(func(s *kv.Memory) {
 				alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[i].Response.Bits = is }))
-			}, Problem{Kind: "chain", Object: "ann", Question: "home",
+			}, Finding{Kind: "chain", Object: "ann", Question: "home",
 				Text: fmt.Sprintf(`chain of "ann" in "home": the response at ε=%s is %q, the events say %q`, at.Epsilon, is, at.Response.Bits)})
 		}
 	}
@@ -168,7 +168,7 @@ func TestVerifyNamesWhatIsNotUnary(t *testing.T) {
 			l := openMemory(t, s, Options{})
 			test.change(s)
 			found := findings(t, l, VerifyRequest{})
-			if len(found) == 0 || !slices.ContainsFunc(found, func(p Problem) bool { return strings.Contains(p.Text, test.words) }) {
+			if len(found) == 0 || !slices.ContainsFunc(found, func(p Finding) bool { return strings.Contains(p.Text, test.words) }) {
 				t.Errorf("found %+v, want %q", found, test.words)
 			}
 			if again, _ := verified(t, l, VerifyRequest{}, slow()); !slices.Equal(again, found) {
@@ -283,7 +283,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 	for name, one := range map[string]pairOfLogs{
 		"a bit too few":                {sound: sound, forged: draw(1, "3", row(villagers-1), event.MethodRaise), why: "a response of 10 bits"},
 		"a bit too many":               {sound: sound, forged: draw(1, "3", row(villagers+1), event.MethodRaise), why: "a response of 12 bits"},
-		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(vocabulary.MaxUnaryValues), event.MethodRaise), why: "a response of 4096 bits"},
+		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(api.MaxUnaryValues), event.MethodRaise), why: "a response of 4096 bits"},
 		"a single bit":                 {sound: sound, forged: draw(1, "3", row(1), event.MethodRaise), why: "a response of 1 bits"},
 		"a value for bits":             {sound: sound, forged: draw(1, "3", event.Value{Index: 2}, event.MethodRaise), why: "a response of value 2"},
 		"the first value for bits":     {sound: sound, forged: draw(1, "3", event.Value{}, event.MethodRaise), why: "a response of value 0"},
@@ -300,7 +300,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 		"resold with a bit more":       {sound: again, forged: sale(1, event.Value{Bits: bitsOf(t, isHere(1, "2").Bits.String()+"0")}, event.MethodResale), why: "not the recorded one"},
 		"resold as a value":            {sound: again, forged: sale(1, event.Value{}, event.MethodResale), why: "not the recorded one"},
 		"resold bits for a value":      {sound: sale(2, isHere(2, "1"), event.MethodResale), forged: sale(2, row(3), event.MethodResale), why: "not the recorded one"},
-		"too many values to be unary":  {sound: more(Question{Values: valuesOf(vocabulary.MaxUnaryValues + 1)}, Direct), forged: more(Question{Values: valuesOf(vocabulary.MaxUnaryValues + 1)}, Unary), why: "up to 4096"},
+		"too many values to be unary":  {sound: more(Question{Values: valuesOf(api.MaxUnaryValues + 1)}, Direct), forged: more(Question{Values: valuesOf(api.MaxUnaryValues + 1)}, Unary), why: "up to 4096"},
 		"a unary question of a value":  {sound: more(home(2), Unary), forged: more(home(1), Unary), why: "has one value"},
 		"a unary value twice":          {sound: more(home(2), Unary), forged: more(Question{Values: []string{"a", "a"}}, Unary), why: "twice"},
 		"a question of its name twice": {sound: more(home(2), Unary), forged: []event.Change{&event.QuestionDefined{Number: 3, Question: home(12)}}, why: "defined twice"},
@@ -374,7 +374,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 		"a bit too few":         {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", villagers-1))}},
 		"a bit too many":        {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", villagers+1))}},
 		"the bits and one more": {"home", event.Value{Bits: bitsOf(t, chainOfMemory(t, village(t), 1, "ann").Levels[2].Response.Bits.String()+"1")}},
-		"many bits":             {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", vocabulary.MaxUnaryValues))}},
+		"many bits":             {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", api.MaxUnaryValues))}},
 		"a value":               {"home", event.Value{Index: 2}},
 		"bits for a value":      {"vote", event.Value{Bits: bitsOf(t, "111")}},
 		"a value too high":      {"vote", event.Value{Index: 3}},

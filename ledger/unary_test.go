@@ -25,7 +25,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -90,10 +90,10 @@ func questionsOf(t testing.TB, l *Ledger) []Question {
 // Definitions.
 
 func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
-	all := valuesOf(vocabulary.MaxUnaryValues + 1)
+	all := valuesOf(api.MaxUnaryValues + 1)
 	l := inMemory(t, Options{})
 	var want []Question
-	for n, encoding := range map[int]Encoding{2: Direct, 3: Direct, 20: Direct, 21: Unary, 22: Unary, 500: Unary, vocabulary.MaxUnaryValues: Unary, vocabulary.MaxUnaryValues + 1: Direct} {
+	for n, encoding := range map[int]Encoding{2: Direct, 3: Direct, 20: Direct, 21: Unary, 22: Unary, 500: Unary, api.MaxUnaryValues: Unary, api.MaxUnaryValues + 1: Direct} {
 		q := Question{Name: fmt.Sprint(n), Values: all[:n]}
 		define(t, l, q)
 		q.Encoding = encoding
@@ -126,7 +126,7 @@ func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 		"a space":         {Name: "q", Values: valuesOf(30), Encoding: "unary "},
 		"a zero byte":     {Name: "q", Values: valuesOf(30), Encoding: "\x00"},
 		"a long name":     {Name: "q", Values: valuesOf(30), Encoding: Encoding(strings.Repeat("x", 300))},
-		"too many values": {Name: "q", Values: valuesOf(vocabulary.MaxUnaryValues + 1), Encoding: Unary},
+		"too many values": {Name: "q", Values: valuesOf(api.MaxUnaryValues + 1), Encoding: Unary},
 		"one value":       {Name: "q", Values: valuesOf(1), Encoding: Unary},
 		"no value":        {Name: "q", Values: nil, Encoding: Unary},
 		"no value at all": {Name: "q"},
@@ -210,7 +210,7 @@ func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
 // The largest question there may be, on disk and back.
 func TestTheLargestUnaryQuestion(t *testing.T) {
 	path := create(t)
-	l := dwellers(t, open(t, path, Options{}), vocabulary.MaxUnaryValues, "ann", "bob")
+	l := dwellers(t, open(t, path, Options{}), api.MaxUnaryValues, "ann", "bob")
 	first := release(t, l, homeOf(t, "1", "ann", "1"))
 	closed(t, l)
 	l = open(t, path, Options{})
@@ -219,15 +219,15 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 	}
 	release(t, l, homeOf(t, "2", "ann", "2"))
 	release(t, l, homeOf(t, "3", "bob", "2"))
-	if n := len(first.Value); n != vocabulary.MaxUnaryValues || strings.Trim(first.Value, "01") != "" {
+	if n := len(first.Value); n != api.MaxUnaryValues || strings.Trim(first.Value, "01") != "" {
 		t.Errorf("a response of %d bits", n)
 	}
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
 	often := 1 / (math.E + 1) // but for the bit of the truth, which is set half the time
-	stattest.Share(strings.Count(first.Value, "1"), vocabulary.MaxUnaryValues, often, often).Holds(t, "bits that are set")
+	stattest.Share(strings.Count(first.Value, "1"), api.MaxUnaryValues, often, often).Holds(t, "bits that are set")
 	e, err := l.Estimate(t.Context(), EstimateRequest{Question: "home"})
 	must(t, err)
-	if e.N != 2 || len(e.Values) != vocabulary.MaxUnaryValues {
+	if e.N != 2 || len(e.Values) != api.MaxUnaryValues {
 		t.Errorf("an estimate of %d values from %d objects", len(e.Values), e.N)
 	}
 	auditStore(t, l.engine.Store)
@@ -850,9 +850,9 @@ func (m *measured) Update(fn func(kv.Writer) error) error {
 // What one transaction draws is bounded, because others wait for it.
 func TestAnOrderOfTooManyBitsIsInvalid(t *testing.T) {
 	l := inMemory(t, Options{})
-	define(t, l, Question{Name: "home", Values: valuesOf(vocabulary.MaxUnaryValues), Encoding: Unary})
+	define(t, l, Question{Name: "home", Values: valuesOf(api.MaxUnaryValues), Encoding: Unary})
 	enroll(t, l, "home", "9", "ann")
-	const most = 1 << 28 / vocabulary.MaxUnaryValues
+	const most = 1 << 28 / api.MaxUnaryValues
 	o := purchase(t, "", "acme", "1", crowd(most+1)...).Order
 	o.Question = "home"
 	_, err := l.Quote(t.Context(), o)

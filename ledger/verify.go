@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// Problem is one difference that [Ledger.Verify] found.
-type Problem struct {
+// Finding is one difference that [Ledger.Verify] found.
+type Finding struct {
 	// Kind says what it is about:
 	//   file        how the file keeps its records: what cannot be read, or is not as it was written
 	//   checkpoint  the log is not a continuation of the checkpoint
@@ -43,7 +43,7 @@ type VerifyRequest struct {
 	Checkpoints [][]byte
 	Verifiers   note.Verifiers // the keys for Checkpoints
 	// Report is called for each problem, in the order found. It may use the ledger.
-	Report func(Problem)
+	Report func(Finding)
 	// Progress is called now and then with the number of events read and of those known to be
 	// there.
 	Progress func(done, total uint64)
@@ -93,7 +93,7 @@ func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at audit.Pace) (Ve
 		Exhausted: l.engine.Observer != nil,
 	}
 	if r.Report != nil {
-		asked.Report = func(p audit.Finding) { r.Report(Problem(p)) }
+		asked.Report = func(p audit.Finding) { r.Report(Finding(p)) }
 	}
 	began := time.Now()
 	done, err := audit.Run(ctx, auditing{l}, asked, at)
@@ -110,7 +110,7 @@ func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at audit.Pace) (Ve
 // that was wrong is to be kept all the same.
 func (l *Ledger) sound(ctx context.Context, progress func(done, total uint64)) (Verification, error) {
 	problems, first := 0, ""
-	found, err := l.Verify(ctx, VerifyRequest{Progress: progress, Report: func(p Problem) {
+	found, err := l.Verify(ctx, VerifyRequest{Progress: progress, Report: func(p Finding) {
 		if p.Kind != audit.ProblemClock {
 			if problems++; problems == 1 {
 				first = p.Text

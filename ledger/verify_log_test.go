@@ -96,7 +96,7 @@ func TestVerifyNamesAWrongLink(t *testing.T) {
 		alterEvent(t, s, n.Number, func(n *event.Entry) { n.Previous++ })
 		found := findings(t, l, VerifyRequest{})
 		want := fmt.Sprintf("%s: the event before it about the same object is %d, by the events it is %d", n.Change.Kind(), n.Previous+1, n.Previous)
-		if !slices.ContainsFunc(found, func(p Problem) bool { return p.Kind == "event" && p.Event == n.Number && p.Text == want }) {
+		if !slices.ContainsFunc(found, func(p Finding) bool { return p.Kind == "event" && p.Event == n.Number && p.Text == want }) {
 			t.Errorf("event %d: found %+v", n.Number, found)
 		}
 		if len(found) > 3 { // a statement may follow the link too
@@ -121,7 +121,7 @@ func TestVerifyFindsEveryForgedBudget(t *testing.T) {
 		l := openMemory(t, s, Options{})
 		putRecord(t, s, p.bucket, p.key, payload)
 		found := findings(t, l, VerifyRequest{})
-		if len(found) == 0 || slices.ContainsFunc(found, func(p Problem) bool { return p.Object != name }) {
+		if len(found) == 0 || slices.ContainsFunc(found, func(p Finding) bool { return p.Object != name }) {
 			t.Errorf("%s of %q: found %+v", what, name, found)
 		}
 	}
@@ -268,7 +268,7 @@ func TestVerifyFindsAnOlderCopy(t *testing.T) {
 	found := findings(t, open(t, older, Options{ReadOnly: true}), r)
 	head, err := evidence.OpenCheckpoint(after, r.Verifiers)
 	must(t, err)
-	wantProblems(t, found, []Problem{
+	wantProblems(t, found, []Finding{
 		{Kind: "checkpoint", Event: 1, Text: `rolled back: the checkpoint is of the log "elsewhere", the ledger's is "sluice-test"`},
 		{Kind: "checkpoint", Event: head.Events, Text: fmt.Sprintf("rolled back: the checkpoint is of %d events, the ledger has %d", head.Events, stats(t, open(t, older, Options{ReadOnly: true})).Events)},
 	})
@@ -283,12 +283,12 @@ func TestVerifyFindsWhatWasErasedWithoutReason(t *testing.T) {
 	number := release(t, l, releaseOf(t, "2", "ann", "1")).Event
 	alterEvent(t, l.engine.Store, number, func(n *event.Entry) { *n = n.Erase() })
 	found := findings(t, l, VerifyRequest{})
-	for _, want := range []Problem{
+	for _, want := range []Finding{
 		{Kind: "object", Object: "ann", Text: `object "ann": spent is 1, the events say 0.5`},
 		{Kind: "counters", Text: "the sums over the log: the number of erased events that belong to no forgotten object is 0, the events say 1"},
 		{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": there is something at ε=1, by the events there is nothing`},
 	} {
-		if !slices.ContainsFunc(found, func(p Problem) bool { p.Event = 0; return p == want }) {
+		if !slices.ContainsFunc(found, func(p Finding) bool { p.Event = 0; return p == want }) {
 			t.Errorf("found %+v, want %+v among it", found, want)
 		}
 	}
@@ -303,7 +303,7 @@ func TestVerifyFindsWhatWasNotErased(t *testing.T) {
 	wantClean(t, l, VerifyRequest{})
 	alterEvent(t, l.engine.Store, number, func(n *event.Entry) { *n = whole })
 	found := findings(t, l, VerifyRequest{})
-	if !slices.ContainsFunc(found, func(p Problem) bool { return p.Event == number && p.Object == "ann" }) {
+	if !slices.ContainsFunc(found, func(p Finding) bool { return p.Event == number && p.Object == "ann" }) {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -317,14 +317,14 @@ func TestVerifyFindsThatNothingWasErased(t *testing.T) {
 	for _, n := range before {
 		putRecord(t, l.engine.Store, state.BucketEvents, state.EventKey(n.Number), n.Encode())
 	}
-	var want []Problem
+	var want []Finding
 	for _, number := range []uint64{uint64(len(before)) - 1, uint64(len(before))} { // the response, and the request for it
-		want = append(want, Problem{
+		want = append(want, Finding{
 			Kind: "event", Event: number, Object: "ann", Text: fmt.Sprintf("forgotten: the object is forgotten, but not all events about it are erased: the last of them is event %d", number),
 		})
 	}
 	found := findings(t, l, VerifyRequest{})
-	wantProblems(t, slices.DeleteFunc(found, func(p Problem) bool { return p.Kind == "request" }), want)
+	wantProblems(t, slices.DeleteFunc(found, func(p Finding) bool { return p.Kind == "request" }), want)
 }
 
 // What many events rest on is reported once if it is damaged, and they are audited all the same.
@@ -354,11 +354,11 @@ func TestVerifyGoesOnBehindADamagedDefinition(t *testing.T) {
 			damage(s)
 			alter(t, s, state.BucketObjects, state.ObjectKey(names[99]), edited(t, state.DecodeObject, func(o *state.Object) { o.Spent = eps(t, "0.1") }))
 			found := findings(t, l, VerifyRequest{})
-			want := Problem{Kind: "object", Object: names[99], Text: fmt.Sprintf("object %q: spent is 0.1, the events say 1", names[99])}
-			if len(found) < 2 || len(found) > 10 || !slices.ContainsFunc(found, func(p Problem) bool { p.Event = 0; return p == want }) {
+			want := Finding{Kind: "object", Object: names[99], Text: fmt.Sprintf("object %q: spent is 0.1, the events say 1", names[99])}
+			if len(found) < 2 || len(found) > 10 || !slices.ContainsFunc(found, func(p Finding) bool { p.Event = 0; return p == want }) {
 				t.Errorf("event %d (%s) is %s: found %d problems: %.3000v", ev.Number, ev.Change.Kind(), how, len(found), found)
 			}
-			if !slices.ContainsFunc(found, func(p Problem) bool { return p.Event == ev.Number }) {
+			if !slices.ContainsFunc(found, func(p Finding) bool { return p.Event == ev.Number }) {
 				t.Errorf("event %d (%s) is %s: it is not reported: %.3000v", ev.Number, ev.Change.Kind(), how, found)
 			}
 		}
@@ -372,7 +372,7 @@ func TestMissingEventsAreReportedOnce(t *testing.T) {
 		remove(t, s, state.BucketEvents, state.EventKey(number))
 	}
 	found := findings(t, l, VerifyRequest{})
-	if want := (Problem{Kind: "event", Event: 93, Text: "the events 93 to 105 are missing"}); len(found) == 0 || found[0] != want {
+	if want := (Finding{Kind: "event", Event: 93, Text: "the events 93 to 105 are missing"}); len(found) == 0 || found[0] != want {
 		t.Errorf("found %+v", found)
 	}
 	putRaw(t, s, state.BucketEvents, []byte("now"), []byte("and then"))
@@ -478,7 +478,7 @@ func (r brokenReader) Scan(bucket string, from []byte, visit func(key, value []b
 // A store that cannot be read to the end is a problem too, and not the end of the audit.
 func TestVerifyReportsWhatCannotBeRead(t *testing.T) {
 	memory := rich(t)
-	for bucket, want := range map[string]Problem{
+	for bucket, want := range map[string]Finding{
 		state.BucketEvents:  {Kind: "file", Event: 101, Text: `the events from 101 on cannot be read: page 7, in the bucket "events"`},
 		state.BucketObjects: {Kind: "file", Text: `not all records can be read: page 7, in the bucket "objects"`},
 	} {
@@ -489,7 +489,7 @@ func TestVerifyReportsWhatCannotBeRead(t *testing.T) {
 			t.Errorf("found %+v", found)
 		}
 		again, _ := verified(t, l, VerifyRequest{}, slow())
-		again = slices.DeleteFunc(again, func(p Problem) bool { return p != want })
+		again = slices.DeleteFunc(again, func(p Finding) bool { return p != want })
 		if len(again) != 1 {
 			t.Errorf("step by step it is found %d times", len(again))
 		}

@@ -28,16 +28,16 @@ import (
 // as it was.
 
 // findings verifies a ledger and returns what was found.
-func findings(t testing.TB, l *Ledger, r VerifyRequest) []Problem {
+func findings(t testing.TB, l *Ledger, r VerifyRequest) []Finding {
 	t.Helper()
 	found, _ := verified(t, l, r, audit.Usual())
 	return found
 }
 
-func verified(t testing.TB, l *Ledger, r VerifyRequest, at audit.Pace) ([]Problem, Verification) {
+func verified(t testing.TB, l *Ledger, r VerifyRequest, at audit.Pace) ([]Finding, Verification) {
 	t.Helper()
-	var found []Problem
-	r.Report = func(p Problem) { found = append(found, p) }
+	var found []Finding
+	r.Report = func(p Finding) { found = append(found, p) }
 	done, err := l.verify(t.Context(), r, at)
 	must(t, err)
 	if done.Problems != uint64(len(found)) {
@@ -245,12 +245,12 @@ func firstKey(t testing.TB, s kv.Store, bucket string, from []byte) (key []byte)
 }
 
 // tampering changes a ledger and returns what is to be found then.
-type tampering func(t testing.TB, s kv.Store) []Problem
+type tampering func(t testing.TB, s kv.Store) []Finding
 
 // changed alters a field of a record. The problem that is wanted says what it was and what it is.
-func changed[T interface{ Encode() []byte }](bucket string, key []byte, decode func([]byte) (T, error), about func(T) Problem, name string, value func(*T) any, change func(*T)) tampering {
-	return func(t testing.TB, s kv.Store) []Problem {
-		var want Problem
+func changed[T interface{ Encode() []byte }](bucket string, key []byte, decode func([]byte) (T, error), about func(T) Finding, name string, value func(*T) any, change func(*T)) tampering {
+	return func(t testing.TB, s kv.Store) []Finding {
+		var want Finding
 		alter(t, s, bucket, key, func(payload []byte) []byte {
 			record, err := decode(payload)
 			must(t, err)
@@ -264,18 +264,18 @@ func changed[T interface{ Encode() []byte }](bucket string, key []byte, decode f
 			want.Text += fmt.Sprintf(": %s %s %v, the events say %v", name, is, value(&record), before)
 			return record.Encode()
 		})
-		return []Problem{want}
+		return []Finding{want}
 	}
 }
 
 // then is a change after which these problems are wanted.
 func then(change func(t testing.TB, s kv.Store), want ...Problem) tampering {
-	return func(t testing.TB, s kv.Store) []Problem { change(t, s); return want }
+	return func(t testing.TB, s kv.Store) []Finding { change(t, s); return want }
 }
 
 func objectTampering(name string, value func(*state.Object) any, change func(*state.Object)) tampering {
-	return changed(state.BucketObjects, state.ObjectKey("eve"), state.DecodeObject, func(o state.Object) Problem {
-		return Problem{Kind: "object", Event: o.Latest, Object: "eve", Text: `object "eve"`}
+	return changed(state.BucketObjects, state.ObjectKey("eve"), state.DecodeObject, func(o state.Object) Finding {
+		return Finding{Kind: "object", Event: o.Latest, Object: "eve", Text: `object "eve"`}
 	}, name, value, change)
 }
 
@@ -283,13 +283,13 @@ func chainTampering(name string, value func(*state.Chain) any, change func(*stat
 	return changed(state.BucketChains, state.ChainKey(1, "eve"), state.DecodeChain, aboutEve, name, value, change)
 }
 
-func aboutEve(c state.Chain) Problem {
-	return Problem{Kind: "chain", Event: c.Enrolled, Object: "eve", Question: "vote", Text: `chain of "eve" in "vote"`}
+func aboutEve(c state.Chain) Finding {
+	return Finding{Kind: "chain", Event: c.Enrolled, Object: "eve", Question: "vote", Text: `chain of "eve" in "vote"`}
 }
 
 func sumTampering(name string, value func(*state.Counters) any, change func(*state.Counters)) tampering {
-	return changed(state.BucketMeta, []byte(state.KeyCounters), state.DecodeCounters, func(state.Counters) Problem {
-		return Problem{Kind: "counters", Text: "the sums over the log"}
+	return changed(state.BucketMeta, []byte(state.KeyCounters), state.DecodeCounters, func(state.Counters) Finding {
+		return Finding{Kind: "counters", Text: "the sums over the log"}
 	}, name, value, change)
 }
 
@@ -297,8 +297,8 @@ func sumTampering(name string, value func(*state.Counters) any, change func(*sta
 const soldAfterReserving = 6
 
 func saleTampering(name string, value func(*state.Sale) any, change func(*state.Sale)) tampering {
-	return changed(state.BucketSales, state.EventKey(soldAfterReserving), state.DecodeSale, func(r state.Sale) Problem {
-		return Problem{Kind: "sale", Event: r.Event, Text: "sale 6"}
+	return changed(state.BucketSales, state.EventKey(soldAfterReserving), state.DecodeSale, func(r state.Sale) Finding {
+		return Finding{Kind: "sale", Event: r.Event, Text: "sale 6"}
 	}, name, value, change)
 }
 
@@ -367,7 +367,7 @@ func tamperings(t *testing.T) map[string]tampering {
 
 func moreTamperings(t *testing.T) map[string]tampering {
 	e := func(text string) privacy.Epsilon { return eps(t, text) }
-	eve := Problem{Kind: "chain", Object: "eve", Question: "vote"}
+	eve := Finding{Kind: "chain", Object: "eve", Question: "vote"}
 	answersKey := func(t testing.TB, s kv.Store) []byte { return firstKey(t, s, state.BucketAnswers, nil) }
 	return map[string]tampering{
 		"chain's ε": then(func(t testing.TB, s kv.Store) {
@@ -382,32 +382,32 @@ func moreTamperings(t *testing.T) map[string]tampering {
 				(&event.QuestionDefined{Number: 1, Question: Question{Name: "vote", Values: []string{"yes", "nay", "blank"}, Encoding: Direct}}).Fields(wire.Writing(e))
 				return e.Buf
 			})
-		}, Problem{Kind: "question", Question: "vote", Text: "question 1: the values are [yes nay blank], the events say [yes no blank]"}),
+		}, Finding{Kind: "question", Question: "vote", Text: "question 1: the values are [yes nay blank], the events say [yes no blank]"}),
 		"name of a question": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketQuestions, state.NameKey("vote"), func(p []byte) []byte { p[3] = 2; return p })
-		}, Problem{Kind: "question", Question: "vote", Text: `the number of the question "vote": the number is 2, the events say 1`}),
+		}, Finding{Kind: "question", Question: "vote", Text: `the number of the question "vote": the number is 2, the events say 1`}),
 		"policy": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketPolicies, state.PolicyNumberKey(1), func([]byte) []byte { return []byte(policy.Fixed(e("9")).String()) })
-		}, Problem{Kind: "policy", Text: `policy 1: it is "{\"kind\":\"fixed\",\"ceiling\":\"9\"}", the events say "{\"kind\":\"fixed\",\"ceiling\":\"0.000000001\"}"`}),
+		}, Finding{Kind: "policy", Text: `policy 1: it is "{\"kind\":\"fixed\",\"ceiling\":\"9\"}", the events say "{\"kind\":\"fixed\",\"ceiling\":\"0.000000001\"}"`}),
 		"hash of a policy": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketPolicies, state.PolicyJSONKey(wire.HashText(policy.Fixed(e("0.000000001")).String())), func(p []byte) []byte { p[3] = 3; return p })
-		}, Problem{Kind: "policy", Text: fmt.Sprintf("the number of the policy with the hash %x: the number is 3, the events say 1", wire.HashText(policy.Fixed(e("0.000000001")).String()))}),
+		}, Finding{Kind: "policy", Text: fmt.Sprintf("the number of the policy with the hash %x: the number is 3, the events say 1", wire.HashText(policy.Fixed(e("0.000000001")).String()))}),
 		"buyer": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketBuyers, state.NumberKey(2), edited(t, state.DecodeBuyer, func(b *state.Buyer) { b.Name = "beta" }))
-		}, Problem{Kind: "buyer", Text: "buyer 2: the name is beta, the events say zeta"}),
+		}, Finding{Kind: "buyer", Text: "buyer 2: the name is beta, the events say zeta"}),
 		"name of a buyer": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketBuyers, state.NameKey("zeta"), func(p []byte) []byte { p[3] = 1; return p })
-		}, Problem{Kind: "buyer", Text: `the number of the buyer "zeta": the number is 1, the events say 2`}),
+		}, Finding{Kind: "buyer", Text: `the number of the buyer "zeta": the number is 1, the events say 2`}),
 		"buyer's sales":  changed(state.BucketBuyers, state.NumberKey(2), state.DecodeBuyer, aboutBuyer, "the number of sales", func(b *state.Buyer) any { return b.Sold }, func(b *state.Buyer) { b.Sold++ }),
 		"buyer's orders": changed(state.BucketBuyers, state.NumberKey(2), state.DecodeBuyer, aboutBuyer, "the number of orders", func(b *state.Buyer) any { return b.Orders }, func(b *state.Buyer) { b.Orders++ }),
 		"buyer's bill":   changed(state.BucketBuyers, state.NumberKey(2), state.DecodeBuyer, aboutBuyer, "paid", func(b *state.Buyer) any { return b.Paid }, func(b *state.Buyer) { b.Paid-- }),
-		"answer": func(t testing.TB, s kv.Store) []Problem {
+		"answer": func(t testing.TB, s kv.Store) []Finding {
 			return answersTampering(answersKey(t, s), "the score at ε=0.25", func(a *state.Answers) any { return (*a)[0].Score }, func(a *state.Answers) { (*a)[0].Score ^= 1 })(t, s)
 		},
-		"answer's panel": func(t testing.TB, s kv.Store) []Problem {
+		"answer's panel": func(t testing.TB, s kv.Store) []Finding {
 			return answersTampering(answersKey(t, s), "the number of objects at ε=0.25", func(a *state.Answers) any { return (*a)[0].Objects }, func(a *state.Answers) { (*a)[0].Objects++ })(t, s)
 		},
-		"answer's event": func(t testing.TB, s kv.Store) []Problem {
+		"answer's event": func(t testing.TB, s kv.Store) []Finding {
 			return answersTampering(answersKey(t, s), "the event at ε=0.5", func(a *state.Answers) any { return (*a)[1].Event }, func(a *state.Answers) { (*a)[1].Event = 1 })(t, s)
 		},
 		"events of a request": requestTampering(func(r *state.Request) { r.Settled = []uint64{1} }),
@@ -422,15 +422,15 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"format": then(func(t testing.TB, s kv.Store) {
 			putRaw(t, s, state.BucketMeta, []byte(state.KeyFormat), append(formatRecord(), 0))
 		},
-			Problem{Kind: "ledger", Text: fmt.Sprintf("the format of the file: is %x00, and should be %x", formatRecord(), formatRecord())}),
+			Finding{Kind: "ledger", Text: fmt.Sprintf("the format of the file: is %x00, and should be %x", formatRecord(), formatRecord())}),
 		"membership": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketObjects, state.MemberKey("ann", 2), func(p []byte) []byte { p[3] = 1; return p })
-		}, Problem{Kind: "object", Object: "ann", Question: "Größe", Text: `object "ann" in question 2: the number is 1, the events say 2`}),
-		"truth key": func(t testing.TB, s kv.Store) (want []Problem) {
+		}, Finding{Kind: "object", Object: "ann", Question: "Größe", Text: `object "ann" in question 2: the number is 1, the events say 2`}),
+		"truth key": func(t testing.TB, s kv.Store) (want []Finding) {
 			alter(t, s, state.BucketMeta, []byte(state.KeyTruthKey), func(p []byte) []byte {
 				before := fmt.Sprintf("%q", p)
 				p[0]++
-				want = []Problem{{Kind: "ledger", Text: fmt.Sprintf("the check of the truth key: it is %q, the events say %s", p, before)}}
+				want = []Finding{{Kind: "ledger", Text: fmt.Sprintf("the check of the truth key: it is %q, the events say %s", p, before)}}
 				return p
 			})
 			return want
@@ -439,45 +439,45 @@ func moreTamperings(t *testing.T) map[string]tampering {
 }
 
 // with returns a problem with this text. Its event is not compared.
-func with(p Problem, text string) Problem { p.Text = text; return p }
+func with(p Finding, text string) Finding { p.Text = text; return p }
 
-func aboutBuyer(state.Buyer) Problem { return Problem{Kind: "buyer", Text: "buyer 2"} }
+func aboutBuyer(state.Buyer) Finding { return Finding{Kind: "buyer", Text: "buyer 2"} }
 
 func answersTampering(key []byte, name string, value func(*state.Answers) any, change func(*state.Answers)) tampering {
-	return changed(state.BucketAnswers, key, state.DecodeAnswers, func(a state.Answers) Problem {
-		return Problem{Kind: "answers", Event: max(a[0].Event, a[1].Event), Question: "vote", Text: fmt.Sprintf(`answers to "majority:yes" about the panel %x`, key[4:8])}
+	return changed(state.BucketAnswers, key, state.DecodeAnswers, func(a state.Answers) Finding {
+		return Finding{Kind: "answers", Event: max(a[0].Event, a[1].Event), Question: "vote", Text: fmt.Sprintf(`answers to "majority:yes" about the panel %x`, key[4:8])}
 	}, name, value, change)
 }
 
 func requestTampering(change func(*state.Request)) tampering {
-	return changed(state.BucketRequests, []byte("paid"), state.DecodeRequest, func(r state.Request) Problem {
-		return Problem{Kind: "request", Event: r.Settled[0], Text: `request "paid"`}
+	return changed(state.BucketRequests, []byte("paid"), state.DecodeRequest, func(r state.Request) Finding {
+		return Finding{Kind: "request", Event: r.Settled[0], Text: `request "paid"`}
 	}, "the events that settle it", func(r *state.Request) any { return r.Settled }, change)
 }
 
 func tallyTampering(name string, value func(*state.Tally) any, change func(*state.Tally)) tampering {
 	half, _ := privacy.ParseEpsilon("0.5")
-	return changed(state.BucketTallies, state.TallyKey{Question: 1, Epsilon: half, Value: 0}.Bytes(), state.DecodeTally, func(state.Tally) Problem {
-		return Problem{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=0.5`}
+	return changed(state.BucketTallies, state.TallyKey{Question: 1, Epsilon: half, Value: 0}.Bytes(), state.DecodeTally, func(state.Tally) Finding {
+		return Finding{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=0.5`}
 	}, name, value, change)
 }
 
 func strangerTampering(name string, value func(*state.Stranger) any, change func(*state.Stranger)) tampering {
-	return changed(state.BucketStrangers, []byte("a stranger 0"), state.DecodeStranger, func(x state.Stranger) Problem {
-		return Problem{Kind: "stranger", Event: x.Latest, Object: "a stranger 0", Text: `stranger "a stranger 0"`}
+	return changed(state.BucketStrangers, []byte("a stranger 0"), state.DecodeStranger, func(x state.Stranger) Finding {
+		return Finding{Kind: "stranger", Event: x.Latest, Object: "a stranger 0", Text: `stranger "a stranger 0"`}
 	}, name, value, change)
 }
 
 func aboutTampering(name string, value func(*event.About) any, change func(*event.About)) tampering {
-	return changed(state.BucketMeta, []byte(state.KeyAbout), event.DecodeAbout, func(event.About) Problem {
-		return Problem{Kind: "ledger", Text: "what the ledger was created with"}
+	return changed(state.BucketMeta, []byte(state.KeyAbout), event.DecodeAbout, func(event.About) Finding {
+		return Finding{Kind: "ledger", Text: "what the ledger was created with"}
 	}, name, value, change)
 }
 
 // brokenRecords are changes after which a record is not there, is there without reason, or cannot be read.
 func brokenRecords(t *testing.T) map[string]tampering {
 	e := func(text string) privacy.Epsilon { return eps(t, text) }
-	ann := Problem{Kind: "object", Object: "ann"}
+	ann := Finding{Kind: "object", Object: "ann"}
 	return map[string]tampering{
 		"a checksum": then(func(t testing.TB, s kv.Store) { breakSum(t, s, state.BucketObjects, state.ObjectKey("ann")) }, with(ann, `object "ann": its checksum is wrong`)),
 		"a value without its checksum": then(func(t testing.TB, s kv.Store) {
@@ -490,37 +490,37 @@ func brokenRecords(t *testing.T) map[string]tampering {
 			alter(t, s, state.BucketObjects, state.ObjectKey("ann"), func(p []byte) []byte { return append(p, 0) })
 		}, with(ann, `object "ann": it cannot be read: 1 bytes too many`)),
 		"a missing object":     then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.ObjectKey("ann")) }, with(ann, `object "ann": the record is missing`)),
-		"a missing chain":      then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketChains, state.ChainKey(1, "ann")) }, Problem{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": the record is missing`}),
-		"a missing membership": then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.MemberKey("ann", 1)) }, Problem{Kind: "object", Object: "ann", Question: "vote", Text: `object "ann" in question 1: the record is missing`}),
-		"a missing tombstone":  then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.ObjectKey("fay")) }, Problem{Kind: "object", Object: "fay", Text: `object "fay": the record is missing`}),
-		"a missing request":    then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketRequests, []byte("paid")) }, Problem{Kind: "request", Text: `request "paid": the record is missing`}),
-		"a missing last one":   then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketStrangers, []byte("zoë")) }, Problem{Kind: "stranger", Object: "zoë", Text: `stranger "zoë": the record is missing`}),
-		"a missing order":      then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketOrders, state.OrderKey(1, 1)) }, Problem{Kind: "order", Text: `order 1 of buyer 1: the record is missing`}),
+		"a missing chain":      then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketChains, state.ChainKey(1, "ann")) }, Finding{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": the record is missing`}),
+		"a missing membership": then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.MemberKey("ann", 1)) }, Finding{Kind: "object", Object: "ann", Question: "vote", Text: `object "ann" in question 1: the record is missing`}),
+		"a missing tombstone":  then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.ObjectKey("fay")) }, Finding{Kind: "object", Object: "fay", Text: `object "fay": the record is missing`}),
+		"a missing request":    then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketRequests, []byte("paid")) }, Finding{Kind: "request", Text: `request "paid": the record is missing`}),
+		"a missing last one":   then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketStrangers, []byte("zoë")) }, Finding{Kind: "stranger", Object: "zoë", Text: `stranger "zoë": the record is missing`}),
+		"a missing order":      then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketOrders, state.OrderKey(1, 1)) }, Finding{Kind: "order", Text: `order 1 of buyer 1: the record is missing`}),
 		"another order": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketOrders, state.OrderKey(1, 1), state.EventKey(2))
 		},
-			Problem{Kind: "order", Text: `order 1 of buyer 1: its number is 2, the events say 1`}),
-		"missing sums": then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketMeta, []byte(state.KeyCounters)) }, Problem{Kind: "counters", Text: "the sums over the log: the record is missing"}),
+			Finding{Kind: "order", Text: `order 1 of buyer 1: its number is 2, the events say 1`}),
+		"missing sums": then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketMeta, []byte(state.KeyCounters)) }, Finding{Kind: "counters", Text: "the sums over the log: the record is missing"}),
 		"another object": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketObjects, state.ObjectKey("zoe"), state.Object{Cap: e("9")}.Encode())
-		}, Problem{Kind: "object", Object: "zoe", Text: `object "zoe": there is such a record, and no event makes one`}),
+		}, Finding{Kind: "object", Object: "zoe", Text: `object "zoe": there is such a record, and no event makes one`}),
 		"another chain": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketChains, state.ChainKey(2, "bob"), state.Chain{}.Encode())
 		},
-			Problem{Kind: "chain", Object: "bob", Question: "Größe", Text: `chain of "bob" in "Größe": there is such a record, and no event makes one`}),
+			Finding{Kind: "chain", Object: "bob", Question: "Größe", Text: `chain of "bob" in "Größe": there is such a record, and no event makes one`}),
 		"another tally": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: e("7"), Value: 0}.Bytes(), state.Tally{Tallied: state.Tallied{Recorded: 1, Current: 1}}.Encode())
-		}, Problem{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=7: there is such a record, and no event makes one`}),
-		"another record in meta": then(func(t testing.TB, s kv.Store) { putRecord(t, s, state.BucketMeta, []byte("note"), []byte("hi")) }, Problem{Kind: "ledger", Text: `"note": there is such a record, and no event makes one`}),
+		}, Finding{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=7: there is such a record, and no event makes one`}),
+		"another record in meta": then(func(t testing.TB, s kv.Store) { putRecord(t, s, state.BucketMeta, []byte("note"), []byte("hi")) }, Finding{Kind: "ledger", Text: `"note": there is such a record, and no event makes one`}),
 		"a key that none is": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketSales, []byte("sale"), state.Sale{Status: 1, Objects: 1}.Encode())
-		}, Problem{Kind: "sale", Text: "key 73616c65: there is such a record, and no event makes one"}),
+		}, Finding{Kind: "sale", Text: "key 73616c65: there is such a record, and no event makes one"}),
 		"a record under another key": then(func(t testing.TB, s kv.Store) {
 			must(t, s.Update(func(w kv.Writer) error {
 				value, err := w.Get(state.BucketRequests, []byte("paid"))
 				return errors.Join(err, w.Put(state.BucketRequests, []byte("unpaid"), slices.Clone(value)))
 			}))
-		}, Problem{Kind: "request", Text: `request "unpaid": there is such a record, and no event makes one`}, Problem{Kind: "request", Text: `request "unpaid": its checksum is wrong`}),
+		}, Finding{Kind: "request", Text: `request "unpaid": there is such a record, and no event makes one`}, Finding{Kind: "request", Text: `request "unpaid": its checksum is wrong`}),
 	}
 }
 
@@ -539,7 +539,7 @@ func breakSum(t testing.TB, s kv.Store, bucket string, key []byte) {
 }
 
 // wantProblems compares what was found with what is wanted, and events only where they are.
-func wantProblems(t testing.TB, found, want []Problem) {
+func wantProblems(t testing.TB, found, want []Finding) {
 	t.Helper()
 	for i := range max(len(found), len(want)) {
 		switch {

@@ -35,8 +35,8 @@ func withoutJournal(t *testing.T, path string) uint64 {
 	if l.About().MissingJournal == "" {
 		t.Error("About does not say that the journal is missing")
 	}
-	var found []Problem
-	done, err := l.Verify(t.Context(), VerifyRequest{Report: func(p Problem) { found = append(found, p) }})
+	var found []Finding
+	done, err := l.Verify(t.Context(), VerifyRequest{Report: func(p Finding) { found = append(found, p) }})
 	if err != nil || done.Problems != 1 || len(found) != 1 || found[0].Kind != "journal" || found[0].Event != done.Events {
 		t.Errorf("Verify: %d problems, reported %v: %v", done.Problems, found, err)
 	}

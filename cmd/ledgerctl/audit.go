@@ -174,7 +174,7 @@ func (a *app) audit(ctx context.Context, l book, request ledger.VerifyRequest, o
 	if progress != nil {
 		request.Progress = func(done, total uint64) { progress(int(done), int(total)) }
 	}
-	request.Report = func(p ledger.Problem) { out.problems = append(out.problems, p) }
+	request.Report = func(p ledger.Finding) { out.problems = append(out.problems, p) }
 	out.Verification, err = l.Verify(ctx, request)
 	return err
 }
@@ -189,7 +189,7 @@ func (r *auditResult) failure(db string) error {
 			"it is clear what happened; a backup can be verified likewise",
 		Err: fmt.Errorf("%q does not verify: %s", db, output.Counted(len(r.problems), "problem")),
 	}
-	if slices.ContainsFunc(r.problems, func(p ledger.Problem) bool { return p.Kind == "checkpoint" }) {
+	if slices.ContainsFunc(r.problems, func(p ledger.Finding) bool { return p.Kind == "checkpoint" }) {
 		f.Kind, f.Hint = "rolled-back", output.RollbackHint(r.foreign)
 	}
 	return f
@@ -198,7 +198,7 @@ func (r *auditResult) failure(db string) error {
 // onlyIncomplete reports whether all that was read verifies, and the journal of the ledger is
 // missing.
 func (r *auditResult) onlyIncomplete() bool {
-	return !slices.ContainsFunc(r.problems, func(p ledger.Problem) bool { return p.Kind != "journal" })
+	return !slices.ContainsFunc(r.problems, func(p ledger.Finding) bool { return p.Kind != "journal" })
 }
 
 func (a *app) readCheckpoints(ctx context.Context, files []string) (all [][]byte, err error) {
@@ -236,7 +236,7 @@ func (a *app) auditKeys(about ledger.About, given note.Verifier, checkpoints int
 // auditResult is the result of verifying a ledger.
 type auditResult struct {
 	ledger.Verification
-	problems    []ledger.Problem
+	problems    []ledger.Finding
 	checkpoints int  // that the log was compared with
 	foreign     bool // one of the checkpoints is of another log
 }
@@ -272,7 +272,7 @@ func (r *auditResult) fields() (out output.Fields) {
 	return out
 }
 
-func problemRow(p ledger.Problem) []any {
+func problemRow(p ledger.Finding) []any {
 	event := ""
 	if p.Event > 0 {
 		event = strconv.FormatUint(p.Event, 10)

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -214,7 +214,7 @@ func answered(r ledger.AnswerRequest, done ledger.AnswerResult) (out output.Fiel
 	out.Add("question", "question", r.Question)
 	out.Add("query", "query", r.Query)
 	out.Inline(done)
-	out.AddNonZero("sums", "", vocabulary.SumRefusals(done.Refused))
+	out.AddNonZero("sums", "", api.SumRefusals(done.Refused))
 	out.Add("", "answer", done.Answer)
 	out.Add("", "ε", done.Epsilon)
 	out.Add("", "people in the panel", done.Objects)

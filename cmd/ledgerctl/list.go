@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -253,7 +253,7 @@ func channelColumns() []string {
 }
 
 // channelCells are the cells of these columns. In finite encoding p and q are empty.
-func channelCells(r ledger.Response, c vocabulary.Channel) []string {
+func channelCells(r ledger.Response, c api.Channel) []string {
 	p, q := "", ""
 	if c.Encoding != ledger.Finite {
 		p, q = probability(c.P), probability(c.Q)
@@ -265,15 +265,15 @@ func channelCells(r ledger.Response, c vocabulary.Channel) []string {
 func probability(p float64) string { return strconv.FormatFloat(p, 'g', 17, 64) }
 
 // channelAt returns the channel of the responses to a question at ε.
-func channelAt(ctx context.Context, l book, question string, epsilon privacy.Epsilon) (vocabulary.Channel, error) {
+func channelAt(ctx context.Context, l book, question string, epsilon privacy.Epsilon) (api.Channel, error) {
 	q, err := questionNamed(ctx, l, question)
 	if err != nil {
-		return vocabulary.Channel{}, err
+		return api.Channel{}, err
 	}
-	return vocabulary.ChannelOf(q.Encoding, len(q.Values), epsilon)
+	return api.ChannelOf(q.Encoding, len(q.Values), epsilon)
 }
 
-// channelResult is a [vocabulary.Channel] as the command prints it.
+// channelResult is a [api.Channel] as the command prints it.
 type channelResult struct {
 	Encoding ledger.Encoding `json:"encoding"`
 	Values   int             `json:"values"`
@@ -281,7 +281,7 @@ type channelResult struct {
 	Q        *float64        `json:"q,omitempty"`
 }
 
-func newChannelResult(c vocabulary.Channel) channelResult {
+func newChannelResult(c api.Channel) channelResult {
 	out := channelResult{Encoding: c.Encoding, Values: c.Values}
 	if c.Encoding != ledger.Finite {
 		out.P, out.Q = &c.P, &c.Q

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -322,7 +322,7 @@ func reserved(r ledger.Reservation, skipped int) (out output.Fields) {
 	out.Add("", "ε", r.Epsilon)
 	out.Add("", "price, at most", output.Money(r.Price, r.Currency))
 	out.Add("", "people held", r.Objects)
-	out.AddNonZero("sums", "", vocabulary.SumRefusals(r.Refused))
+	out.AddNonZero("sums", "", api.SumRefusals(r.Refused))
 	out.Add("", "refused, and left out", len(r.Refused))
 	out.Add("skipped", "skipped, without a value", skipped)
 	out.Add("", "events", span{r.First, r.Last})
@@ -448,7 +448,7 @@ func tableBudget(w io.Writer, b ledger.Budget, currency string) {
 	if currency != "" {
 		header += "\tPRICE NOW"
 	}
-	output.Rows(w, header, b.Levels, func(at vocabulary.BudgetLevel) []any {
+	output.Rows(w, header, b.Levels, func(at api.BudgetLevel) []any {
 		row := []any{at.Epsilon, at.Can, at.Later, orDash(at.From)}
 		if currency != "" {
 			row = append(row, output.Money(at.Price, currency))

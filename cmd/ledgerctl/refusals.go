@@ -6,14 +6,14 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // addRefused adds the refusals of a request that is done for the others, and the table of the first
 // of them below everything else. key is that of the request.
 func addRefused(out *output.Fields, refused []ledger.Refusal, unlisted int, key string) {
 	out.Add("refused", "", refused)
-	out.AddNonZero("sums", "", vocabulary.SumRefusals(refused))
+	out.AddNonZero("sums", "", api.SumRefusals(refused))
 	out.AddNonZero("unlisted", "", unlisted)
 	out.Add("", "refused, and left out", len(refused)+unlisted)
 	out.Below(func(w io.Writer) {
@@ -66,7 +66,7 @@ const fewRefusals = 3
 
 // tableRefusals writes the first refusals, if there are any. All are listed.
 func tableRefusals(w io.Writer, refused []ledger.Refusal) {
-	tableRefused(w, refused, 0, vocabulary.SumRefusals(refused))
+	tableRefused(w, refused, 0, api.SumRefusals(refused))
 }
 
 // tableRefused writes the first refusals, if there are any, of which some are listed; the sums are

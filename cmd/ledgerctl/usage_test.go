@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 func TestWantsJSON(t *testing.T) {
@@ -94,7 +94,7 @@ func TestCompletedValuesAreAll(t *testing.T) {
 	for _, r := range ledgerhttp.Roles() {
 		roles = append(roles, string(r))
 	}
-	for _, state := range vocabulary.ReservationStates() {
+	for _, state := range api.ReservationStates() {
 		states = append(states, string(state))
 	}
 	for command, want := range map[string][]string{

@@ -333,7 +333,7 @@ func withoutGuests(result json.RawMessage) string {
 // verify lets an auditor look at a ledger.
 func verify(ctx context.Context, l *ledger.Ledger) (faults []error) {
 	ahead := 0 // a shop that is opened again begins with an early clock
-	found, err := l.Verify(ctx, ledger.VerifyRequest{Report: func(p ledger.Problem) {
+	found, err := l.Verify(ctx, ledger.VerifyRequest{Report: func(p ledger.Finding) {
 		if p.Kind == "clock" {
 			ahead++
 			return

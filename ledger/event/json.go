@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // head is what all kinds have in common.
@@ -140,12 +140,12 @@ func erasable(d Detail) bool {
 type refused struct {
 	Object   string               `json:"object,omitempty"`
 	Question string               `json:"question,omitempty"`
-	Refused  []vocabulary.Refusal `json:"refused"`
+	Refused  []api.Refusal `json:"refused"`
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (d ObjectRefused) MarshalJSON() ([]byte, error) {
-	return write(refused{d.Refusal.Object, d.Question, []vocabulary.Refusal{d.Refusal}})
+	return write(refused{d.Refusal.Object, d.Question, []api.Refusal{d.Refusal}})
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]: it reads what MarshalJSON writes, and refuses all

@@ -3,7 +3,7 @@ package event
 import (
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -49,8 +49,8 @@ type QuestionDefined struct {
 	Number    uint32                `json:"-" fact:"1,number,omitempty"`          // from 1, in the order of the log
 	Name      string                `json:"question" fact:"2,question,omitempty"` // its name
 	Values    []string              `json:"values" fact:"3,values,omitempty"`     // the labels, at least two
-	Encoding  vocabulary.Encoding   `json:"encoding" fact:"4,encoding,omitempty"` // what a response is
-	Mechanism *vocabulary.Mechanism `json:"mechanism,omitempty" fact:"5"`         // in finite encoding; else nil
+	Encoding  api.Encoding   `json:"encoding" fact:"4,encoding,omitempty"` // what a response is
+	Mechanism *api.Mechanism `json:"mechanism,omitempty" fact:"5"`         // in finite encoding; else nil
 }
 
 // PolicyDefined records the first use of a policy.
@@ -202,7 +202,7 @@ type Sold struct {
 // the request, or of the part of it, follows.
 type ObjectRefused struct {
 	Question string             `json:"question,omitempty" fact:"1"` // by its name
-	Refusal  vocabulary.Refusal `json:"refusal" fact:"2"`            // it has the name of the object
+	Refusal  api.Refusal `json:"refusal" fact:"2"`            // it has the name of the object
 }
 
 // Settled ends a request, or one part of a large one.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -39,9 +39,9 @@ type Receipt struct {
 	Buyer    string              `json:"buyer"`    // by its name
 	Question string              `json:"question"` // by its name
 	Values   []string            `json:"values"`   // of the question
-	Encoding vocabulary.Encoding `json:"encoding"` // of the responses
+	Encoding api.Encoding `json:"encoding"` // of the responses
 	// Mechanism is how the question is answered, in finite encoding.
-	Mechanism *vocabulary.Mechanism `json:"mechanism,omitempty"`
+	Mechanism *api.Mechanism `json:"mechanism,omitempty"`
 	Epsilon   privacy.Epsilon       `json:"epsilon"`  // of the responses
 	Objects   uint64                `json:"objects"`  // that answer
 	Price     int64                 `json:"price"`    // in all, in minor units of the currency
@@ -225,8 +225,8 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 }
 
 // asked returns the question.
-func (r *Receipt) asked() vocabulary.Question {
-	return vocabulary.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
+func (r *Receipt) asked() api.Question {
+	return api.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
 }
 
 // checkHeads checks the events that the responses rest on.

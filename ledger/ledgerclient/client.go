@@ -19,7 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -191,7 +191,7 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 		if m.key == "" {
 			return nil, fmt.Errorf("%w: idempotency key: is empty", ledger.ErrInvalid)
 		}
-		request.Header.Set(api.KeyHeader, api.QuotedKey(m.key))
+		request.Header.Set(httpapi.KeyHeader, httpapi.QuotedKey(m.key))
 	}
 	if m.accept != "" {
 		request.Header.Set("Accept", m.accept)
@@ -252,7 +252,7 @@ func (c *Client) call(ctx context.Context, m message, out any) error {
 // nil.
 func ask[Out any](ctx context.Context, c *Client, m message) (out Out, err error) {
 	err = c.call(ctx, m, &out)
-	api.WithoutEmptyLists(&out)
+	httpapi.WithoutEmptyLists(&out)
 	return out, err
 }
 
@@ -293,7 +293,7 @@ func change[Out any](ctx context.Context, c *Client, path, key string, in any) (
 
 // changeOnly is change for a request without a result.
 func (c *Client) changeOnly(ctx context.Context, path, key string, in any) error {
-	_, err := change[api.Done](ctx, c, path, key, in)
+	_, err := change[httpapi.Done](ctx, c, path, key, in)
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -33,7 +33,7 @@ func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, er
 
 // Statement is [ledger.Ledger.Statement].
 func (c *Client) Statement(ctx context.Context, key, object string) (evidence.Statement, error) {
-	m := message{path: "/v1/statements", keyed: true, key: key, body: &api.Object{Object: object}}
+	m := message{path: "/v1/statements", keyed: true, key: key, body: &httpapi.Object{Object: object}}
 	m.most = evidence.MaxDocument
 	text, err := c.whole(ctx, m)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *Client) Head(ctx context.Context, events uint64) (evidence.Head, error)
 // Consistency is [ledger.Ledger.Consistency]; with a buyer's token it is
 // [ledger.Ledger.ConsistencyOf].
 func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreeProof, error) {
-	out, err := get[api.Consistency](ctx, c, "/v1/consistency", query("from", from, "to", to))
+	out, err := get[httpapi.Consistency](ctx, c, "/v1/consistency", query("from", from, "to", to))
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -28,14 +28,14 @@ func limitOf(in, out any) int64 {
 	switch out.(type) {
 	case *ledger.Budget:
 		return few
-	case *api.Questions, *api.Buyers, *api.Levels, *ledger.ObjectState, *ledger.Estimate:
+	case *httpapi.Questions, *httpapi.Buyers, *httpapi.Levels, *ledger.ObjectState, *ledger.Estimate:
 		return many
 	case *ledger.Sale, *ledger.Reservation:
 		if in == nil {
 			return many
 		}
 	}
-	named, others := api.Panel(in)
+	named, others := httpapi.Panel(in)
 	if others {
 		return many
 	}

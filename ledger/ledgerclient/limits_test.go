@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -103,15 +103,15 @@ func TestLimitOf_GrowsWithTheObjectsOfTheRequest(t *testing.T) {
 		in, out any
 		most    int64
 	}{
-		"one result":         {&api.Object{}, &api.Done{}, few},
+		"one result":         {&httpapi.Object{}, &httpapi.Done{}, few},
 		"statistics":         {nil, &ledger.Stats{}, few},
 		"a budget":           {&ledger.BudgetRequest{All: true}, &ledger.Budget{}, few},
-		"ten objects":        {&api.Raise{RaiseRequest: ledger.RaiseRequest{Objects: objects(10)}}, &api.Raised{}, few + 10*perObject},
-		"an enrolment":       {&api.Enrolment{EnrollRequest: ledger.EnrollRequest{Objects: objects(3)}}, &ledger.EnrollResult{}, few + 3*perObject},
-		"all":                {&api.Sell{SellRequest: ledger.SellRequest{Order: ledger.Order{All: true}}}, &api.Sold{}, many},
+		"ten objects":        {&httpapi.Raise{RaiseRequest: ledger.RaiseRequest{Objects: objects(10)}}, &httpapi.Raised{}, few + 10*perObject},
+		"an enrolment":       {&httpapi.Enrolment{EnrollRequest: ledger.EnrollRequest{Objects: objects(3)}}, &ledger.EnrollResult{}, few + 3*perObject},
+		"all":                {&httpapi.Sell{SellRequest: ledger.SellRequest{Order: ledger.Order{All: true}}}, &httpapi.Sold{}, many},
 		"the largest":        {&ledger.Order{Objects: objects(ledger.MaxPanel)}, &ledger.Quote{}, many},
-		"a reservation":      {&api.Capture{}, &api.Sold{}, many},
-		"questions":          {nil, &api.Questions{}, many},
+		"a reservation":      {&httpapi.Capture{}, &httpapi.Sold{}, many},
+		"questions":          {nil, &httpapi.Questions{}, many},
 		"a person's account": {nil, &ledger.ObjectState{}, many},
 	} {
 		if got := limitOf(test.in, test.out); got != test.most {

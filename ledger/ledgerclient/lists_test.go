@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -33,7 +33,7 @@ func TestPages_AreThoseOfTheLedger(t *testing.T) {
 		must(t, err)
 	}
 	c := around(t, l, plainly)
-	for _, p := range []vocabulary.Page{
+	for _, p := range []api.Page{
 		{Limit: 2}, {Limit: 2, Newest: true}, {Limit: 5000}, {Limit: 1, After: 2}, {Limit: 9, Buyer: "zeta"}, {Limit: 9, Question: "pets"}, {Limit: 9, Question: "vote"},
 		{Limit: 9, Since: time.Date(2001, 1, 1, 0, 0, 0, 5, time.UTC)}, {Limit: 9, Until: time.Date(2001, 1, 1, 0, 0, 0, 5, time.UTC)},
 	} {
@@ -63,10 +63,10 @@ func TestPages_AreThoseOfTheLedger(t *testing.T) {
 	if some, last, err := c.ResponsesPage(t.Context(), "pets", eps(t, "0.1"), "ann", 1); err != nil || len(some) != 1 || some[0].Object != "bob" || last != "bob" {
 		t.Errorf("%+v, %q, %v", some, last, err)
 	}
-	if _, _, err := c.SalesPage(t.Context(), vocabulary.Page{}); !errors.Is(err, ledger.ErrInvalid) {
+	if _, _, err := c.SalesPage(t.Context(), api.Page{}); !errors.Is(err, ledger.ErrInvalid) {
 		t.Errorf("without a limit: %v", err)
 	}
-	if _, _, err := l.ReservationsPage(t.Context(), vocabulary.Page{}); !errors.Is(err, ledger.ErrInvalid) {
+	if _, _, err := l.ReservationsPage(t.Context(), api.Page{}); !errors.Is(err, ledger.ErrInvalid) {
 		t.Errorf("without a limit: %v", err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -25,20 +25,20 @@ func (c *Client) Quote(ctx context.Context, o ledger.Order) (ledger.Quote, error
 
 // Sell is [ledger.Ledger.Sell], but for its progress.
 func (c *Client) Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error) {
-	out, err := draw[api.Sold](ctx, c, "/v1/sales", r.Key, r.Truth, func(truths api.Truths) any {
-		return &api.Sell{SellRequest: r, Truths: truths}
+	out, err := draw[httpapi.Sold](ctx, c, "/v1/sales", r.Key, r.Truth, func(truths httpapi.Truths) any {
+		return &httpapi.Sell{SellRequest: r, Truths: truths}
 	})
 	return sale(out), err
 }
 
-func sale(out api.Sold) ledger.Sale {
+func sale(out httpapi.Sold) ledger.Sale {
 	out.Sale.TruthChanged, out.Sale.TruthInvalid = out.Changed, out.Invalid
 	return out.Sale
 }
 
 // Reserve is [ledger.Ledger.Reserve].
 func (c *Client) Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error) {
-	in := api.Reserve{ReserveRequest: r, For: api.Duration(r.For)}
+	in := httpapi.Reserve{ReserveRequest: r, For: httpapi.Duration(r.For)}
 	in.Until = r.Until.UTC() // else JSON drops the seconds of a zone
 	return change[ledger.Reservation](ctx, c, "/v1/reservations", r.Key, &in)
 }
@@ -51,15 +51,15 @@ func numbered(kind string, number uint64, behind string) string {
 // Capture is [ledger.Ledger.Capture], but for its progress.
 func (c *Client) Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error) {
 	path := numbered("reservations", r.Reservation, "/capture")
-	out, err := draw[api.Sold](ctx, c, path, r.Key, r.Truth, func(truths api.Truths) any {
-		return &api.Capture{CaptureRequest: r, Truths: truths}
+	out, err := draw[httpapi.Sold](ctx, c, path, r.Key, r.Truth, func(truths httpapi.Truths) any {
+		return &httpapi.Capture{CaptureRequest: r, Truths: truths}
 	})
 	return sale(out), err
 }
 
 // Cancel is [ledger.Ledger.Cancel].
 func (c *Client) Cancel(ctx context.Context, key string, reservation uint64) error {
-	return c.changeOnly(ctx, numbered("reservations", reservation, "/cancel"), key, &api.Done{})
+	return c.changeOnly(ctx, numbered("reservations", reservation, "/cancel"), key, &httpapi.Done{})
 }
 
 // Sale is [ledger.Ledger.Sale]. With a buyer's token, numbers of sales and reservations are those
@@ -76,14 +76,14 @@ func (c *Client) Reservation(ctx context.Context, number uint64) (ledger.Reserva
 
 // Sales is [ledger.Ledger.Sales].
 func (c *Client) Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale, error] {
-	return list[ledger.Sale](ctx, c, "/v1/sales", queryOf(vocabulary.Page{Buyer: buyer}), many)
+	return list[ledger.Sale](ctx, c, "/v1/sales", queryOf(api.Page{Buyer: buyer}), many)
 }
 
 // Reservations is [ledger.Ledger.Reservations].
 func (c *Client) Reservations(
 	ctx context.Context, buyer string, states ...ledger.ReservationState,
 ) iter.Seq2[ledger.Reservation, error] {
-	page := vocabulary.Page{Buyer: buyer, States: states}
+	page := api.Page{Buyer: buyer, States: states}
 	return list[ledger.Reservation](ctx, c, "/v1/reservations", queryOf(page), many)
 }
 
@@ -96,7 +96,7 @@ func (c *Client) Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.D
 func (c *Client) Buyers(ctx context.Context) (all []ledger.BuyerState, err error) {
 	parameters := query("limit", mostItems)
 	for {
-		out, err := get[api.Buyers](ctx, c, "/v1/buyers", parameters)
+		out, err := get[httpapi.Buyers](ctx, c, "/v1/buyers", parameters)
 		if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -174,17 +174,17 @@ func TestKeysAreRead(t *testing.T) {
 	for given, want := range map[string]string{
 		"order-1": "order-1", `"order-1"`: "order-1", `"a \"b\" \\"`: `a "b" \`, `%"f%c3%bcr%25"`: "für%", `%"a b"`: "a b", "a,b;c": "a,b;c", `""`: "",
 	} {
-		if got, bad := keyOf(http.Header{api.KeyHeader: {given}}); bad != nil || got != want {
+		if got, bad := keyOf(http.Header{httpapi.KeyHeader: {given}}); bad != nil || got != want {
 			t.Errorf("%s: %q, %v", given, got, bad)
 		}
 		if want != "" {
-			if got, bad := keyOf(http.Header{api.KeyHeader: {api.QuotedKey(want)}}); bad != nil || got != want {
-				t.Errorf("%q is written %s, and read %q, %v", want, api.QuotedKey(want), got, bad)
+			if got, bad := keyOf(http.Header{httpapi.KeyHeader: {httpapi.QuotedKey(want)}}); bad != nil || got != want {
+				t.Errorf("%q is written %s, and read %q, %v", want, httpapi.QuotedKey(want), got, bad)
 			}
 		}
 	}
 	for _, given := range [][]string{nil, {""}, {"a", "b"}, {`"`}, {`"a`}, {`"a"b"`}, {`"\x"`}, {`"a\"`}, {`%"`}, {`%"%g"`}, {`%"a"b"`}, {"\"\xff\""}} {
-		if got, bad := keyOf(http.Header{api.KeyHeader: given}); bad == nil || bad.Field != api.KeyHeader {
+		if got, bad := keyOf(http.Header{httpapi.KeyHeader: given}); bad == nil || bad.Field != httpapi.KeyHeader {
 			t.Errorf("%q is read as %q, %v", given, got, bad)
 		}
 	}
@@ -204,8 +204,8 @@ func FuzzKey(f *testing.F) {
 		if key == "" {
 			return
 		}
-		if got, bad := keyOf(http.Header{api.KeyHeader: {api.QuotedKey(key)}}); bad != nil || got != key {
-			t.Fatalf("%q is written %s, and read %q, %v", key, api.QuotedKey(key), got, bad)
+		if got, bad := keyOf(http.Header{httpapi.KeyHeader: {httpapi.QuotedKey(key)}}); bad != nil || got != key {
+			t.Fatalf("%q is written %s, and read %q, %v", key, httpapi.QuotedKey(key), got, bad)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
@@ -30,8 +30,8 @@ func TestStandby_Answers_SayAsOfWhichEvent(t *testing.T) {
 		{method: "GET", target: "/v1/head?events=" + now, role: "metrics"},
 		{method: "POST", target: "/v1/budgets", body: `{"question":"vote","all":true}`, role: "desk"},
 	} {
-		if _, header, body := f.ask(ask); header.Get(api.EventHeader) != now {
-			t.Errorf("%s: as of event %q, want %s: %s", ask.target, header.Get(api.EventHeader), now, body)
+		if _, header, body := f.ask(ask); header.Get(httpapi.EventHeader) != now {
+			t.Errorf("%s: as of event %q, want %s: %s", ask.target, header.Get(httpapi.EventHeader), now, body)
 		}
 	}
 	for _, target := range []string{fmt.Sprintf("/v1/head?events=%d", stats.Events+1), fmt.Sprintf("/v1/consistency?from=1&to=%d", stats.Events+1)} {
@@ -44,14 +44,14 @@ func TestStandby_Answers_SayAsOfWhichEvent(t *testing.T) {
 	leader := servingOf(t, a, Options{})
 	status, header, body := leader.ask(asked{method: "GET", target: "/v1/head?events=1000", role: "auditor"})
 	wantProblem(t, status, header, body, problem.Invalid)
-	if event := header.Get(api.EventHeader); event != "" {
+	if event := header.Get(httpapi.EventHeader); event != "" {
 		t.Errorf("the host that has the ledger answers as of event %q", event)
 	}
 	if status, _, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil}); status != http.StatusOK {
 		t.Fatalf("%d: %s", status, body)
 	}
-	if _, header, _ := f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"}); header.Get(api.EventHeader) != "" {
-		t.Errorf("once it has taken over: as of event %q", header.Get(api.EventHeader))
+	if _, header, _ := f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"}); header.Get(httpapi.EventHeader) != "" {
+		t.Errorf("once it has taken over: as of event %q", header.Get(httpapi.EventHeader))
 	}
 }
 

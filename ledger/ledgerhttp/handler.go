@@ -17,7 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -264,7 +264,7 @@ func (c *call) asOf() {
 	if err != nil {
 		return // the call returns what is wrong, if it reads anything
 	}
-	c.out.Header().Set(api.EventHeader, strconv.FormatUint(stats.Events, 10))
+	c.out.Header().Set(httpapi.EventHeader, strconv.FormatUint(stats.Events, 10))
 }
 
 // reached refuses, on a standby, what is asked about an event that it does not have yet.

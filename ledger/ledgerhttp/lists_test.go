@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -78,9 +78,9 @@ func TestLists_InParts_AreTheWhole(t *testing.T) {
 		"/v1/events?object=17": "event", "/v1/events?kind=sold&kind=sale": "event", "/v1/events?buyer=zeta&kind=sold": "event", "/v1/events?from=5": "event",
 		"/v1/responses?question=vote&epsilon=1": "object", "/v1/sales/1/deliveries?": "sold", "/v1/sales?question=vote": "sale",
 	} {
-		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator", header: map[string]string{"Accept": "text/html, " + api.Lines}})
+		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator", header: map[string]string{"Accept": "text/html, " + httpapi.Lines}})
 		lines := strings.Split(strings.TrimSpace(body), "\n")
-		if status != http.StatusOK || header.Get("Content-Type") != api.Lines || lines[len(lines)-1] != `{"end":true}` {
+		if status != http.StatusOK || header.Get("Content-Type") != httpapi.Lines || lines[len(lines)-1] != `{"end":true}` {
 			t.Fatalf("%s: %d, %s", target, status, body)
 		}
 		var whole []string
@@ -92,7 +92,7 @@ func TestLists_InParts_AreTheWhole(t *testing.T) {
 		if len(whole) == 0 {
 			t.Errorf("%s is empty", target)
 		}
-		_, _, body = f.ask(asked{method: "GET", target: target + "&limit=1", role: "operator", header: map[string]string{"Accept": api.Lines}})
+		_, _, body = f.ask(asked{method: "GET", target: target + "&limit=1", role: "operator", header: map[string]string{"Accept": httpapi.Lines}})
 		if got := strings.Split(body, "\n"); len(got) != 3 || got[0] != lines[0] || got[1] != `{"end":true}` {
 			t.Errorf("%s, as a stream of one: %s", target, body)
 		}
@@ -248,7 +248,7 @@ func TestLists_WrongParameters_AreInvalid(t *testing.T) {
 			t.Errorf("%s: the field is %q: %s", target, p.Field, body)
 		}
 	}
-	status, header, body := f.ask(asked{method: "GET", target: "/v1/events?kind=sold", role: "operator", header: map[string]string{"Accept": api.Stream}})
+	status, header, body := f.ask(asked{method: "GET", target: "/v1/events?kind=sold", role: "operator", header: map[string]string{"Accept": httpapi.Stream}})
 	wantProblem(t, status, header, body, problem.Invalid)
 }
 
@@ -257,7 +257,7 @@ func TestBuyers_InParts(t *testing.T) {
 	f := busyMarket(t)
 	var names []string
 	for after := ""; ; {
-		var out api.Buyers
+		var out httpapi.Buyers
 		_, _, body := f.ask(asked{method: "GET", target: "/v1/buyers?limit=1&after=" + after, role: "operator"})
 		must(t, json.Unmarshal([]byte(body), &out))
 		for _, one := range out.Buyers {

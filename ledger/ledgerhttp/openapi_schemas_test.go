@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -33,8 +33,8 @@ func schemas() huma.Registry {
 			t = t.Elem()
 		}
 		name := huma.DefaultSchemaNamer(t, hint)
-		if t == reflect.TypeFor[ledger.Problem]() {
-			name = "ledger.Problem"
+		if t == reflect.TypeFor[ledger.Finding]() {
+			name = "ledger.Finding"
 		}
 		return cmp.Or(schemaNames()[name], name)
 	})
@@ -59,7 +59,7 @@ func schemas() huma.Registry {
 // schemaNames returns the names of schemas whose Go types have other names.
 func schemaNames() map[string]string {
 	return map[string]string{
-		"ledger.Problem": "Difference", "EnrollResult": "Enrolled", "ChangeTermsResult": "TermsChanged", "BudgetRequest": "BudgetOf",
+		"ledger.Finding": "Difference", "EnrollResult": "Enrolled", "ChangeTermsResult": "TermsChanged", "BudgetRequest": "BudgetOf",
 		"NameError": "Name", "ClockError": "Clock", "GoneError": "Gone", "ReservationError": "ClosedReservation",
 	}
 }
@@ -74,19 +74,19 @@ type (
 )
 
 func (reasonSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Reason", "Why an object was refused.", vocabulary.Reasons())
+	return closed(r, "Reason", "Why an object was refused.", api.Reasons())
 }
 
 func (remedySchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Remedy", "What would help.", vocabulary.Remedies())
+	return closed(r, "Remedy", "What would help.", api.Remedies())
 }
 
 func (encodingSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Encoding", "What a response is.", vocabulary.Encodings())
+	return closed(r, "Encoding", "What a response is.", api.Encodings())
 }
 
 func (stateSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "ReservationState", "The state of a reservation.", vocabulary.ReservationStates())
+	return closed(r, "ReservationState", "The state of a reservation.", api.ReservationStates())
 }
 
 func (problemKindSchema) Schema(r huma.Registry) *huma.Schema {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -106,10 +106,10 @@ func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
 	})
 	w := httptest.NewRecorder()
 	request := httptest.NewRequest("GET", "/v1/endless", nil)
-	request.Header.Set("Accept", api.Lines)
+	request.Header.Set("Accept", httpapi.Lines)
 	f.guarded(&endless).ServeHTTP(w, request)
 	lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
-	end := api.End{}
+	end := httpapi.End{}
 	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &end))
 	if len(lines) > 1000+2*recheckItems || end.Problem == nil || end.Problem.Kind != problem.Unauthorized {
 		t.Errorf("%d lines, the last is %s", len(lines), lines[len(lines)-1])

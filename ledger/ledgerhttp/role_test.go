@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Who may do what, route by route. It is what the table of docs/howto/serve.md says, too.
@@ -202,7 +202,7 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 	for role, wanted := range map[Role]bool{Operator: true, Desk: true, Buyer: false, Person: false, Auditor: false, Metrics: false} {
 		refused := &ledger.RefusedError{
 			Question: "vote", Refused: []ledger.Refusal{{Object: "17", Reason: ledger.ObjectCap, Spent: eps(t, "1.75")}},
-			Instead: &ledger.Budget{Question: "vote", Objects: 1, Largest: eps(t, "0.25"), Levels: []vocabulary.BudgetLevel{{Epsilon: eps(t, "1")}}},
+			Instead: &ledger.Budget{Question: "vote", Objects: 1, Largest: eps(t, "0.25"), Levels: []api.BudgetLevel{{Epsilon: eps(t, "1")}}},
 		}
 		w := httptest.NewRecorder()
 		f.fail(newWriter(w, f.limits), role, refused)

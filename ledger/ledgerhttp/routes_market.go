@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // What buyers ask, and those who sell to them.
@@ -21,9 +21,9 @@ func budget(c *call, in ledger.BudgetRequest) (ledger.Budget, error) {
 	return c.ledger().Budget(c.ctx(), in)
 }
 
-func sell(c *call, in api.Sell) (api.Sold, error) {
+func sell(c *call, in httpapi.Sell) (httpapi.Sold, error) {
 	if err := c.mayBring(in.Truths); err != nil {
-		return api.Sold{}, err
+		return httpapi.Sold{}, err
 	}
 	r := in.SellRequest
 	r.Key, r.Truth = c.key, c.truths(in.Truths).tell
@@ -31,8 +31,8 @@ func sell(c *call, in api.Sell) (api.Sold, error) {
 	return c.sold(s), err
 }
 
-func (c *call) sold(s ledger.Sale) api.Sold {
-	return api.Sold{Sale: c.seenSale(s), Aside: c.aside(s.TruthChanged, s.TruthInvalid)}
+func (c *call) sold(s ledger.Sale) httpapi.Sold {
+	return httpapi.Sold{Sale: c.seenSale(s), Aside: c.aside(s.TruthChanged, s.TruthInvalid)}
 }
 
 // saleOf returns the sale in the path, by the number that the holder knows it by.
@@ -58,9 +58,9 @@ func (c *call) buyerOf() (string, error) {
 }
 
 // parted returns which sales or reservations are requested.
-func (c *call) parted(p page) (vocabulary.Page, error) {
+func (c *call) parted(p page) (api.Page, error) {
 	buyer, err := c.buyerOf()
-	return vocabulary.Page{
+	return api.Page{
 		Buyer: buyer, Question: c.text("question"), Since: c.time("since"), Until: c.time("until"),
 		After: p.number(), Newest: p.newest, Limit: p.limit,
 	}, err
@@ -99,7 +99,7 @@ func deliveries(c *call, p page) ([]ledger.Delivery, string, error) {
 	return all, cursor(next), err
 }
 
-func reserve(c *call, in api.Reserve) (ledger.Reservation, error) {
+func reserve(c *call, in httpapi.Reserve) (ledger.Reservation, error) {
 	r := in.ReserveRequest
 	r.Key, r.For = c.key, time.Duration(in.For)
 	done, err := c.ledger().Reserve(c.ctx(), r)
@@ -119,13 +119,13 @@ func reservations(c *call, p page) ([]ledger.Reservation, string, error) {
 	return all, cursor(next), err
 }
 
-func buyers(c *call) (api.Buyers, error) {
+func buyers(c *call) (httpapi.Buyers, error) {
 	p, err := c.page()
 	if err != nil {
-		return api.Buyers{}, err
+		return httpapi.Buyers{}, err
 	}
 	all, next, err := c.ledger().BuyersPage(c.ctx(), p.number(), p.limit)
-	return api.Buyers{Buyers: all, Next: cursor(next)}, err
+	return httpapi.Buyers{Buyers: all, Next: cursor(next)}, err
 }
 
 func reservation(c *call) (r ledger.Reservation, err error) {
@@ -140,13 +140,13 @@ func reservation(c *call) (r ledger.Reservation, err error) {
 	return c.seenReservation(r), unknown("reservation", asked, err)
 }
 
-func capture(c *call, in api.Capture) (api.Sold, error) {
+func capture(c *call, in httpapi.Capture) (httpapi.Sold, error) {
 	if err := c.mayBring(in.Truths); err != nil {
-		return api.Sold{}, err
+		return httpapi.Sold{}, err
 	}
 	number, err := c.place("reservation")
 	if err != nil {
-		return api.Sold{}, err
+		return httpapi.Sold{}, err
 	}
 	r := in.CaptureRequest
 	r.Key, r.Reservation, r.Truth = c.key, number, c.truths(in.Truths).tell
@@ -154,10 +154,10 @@ func capture(c *call, in api.Capture) (api.Sold, error) {
 	return c.sold(s), err
 }
 
-func cancel(c *call, _ api.Done) (api.Done, error) {
+func cancel(c *call, _ httpapi.Done) (httpapi.Done, error) {
 	number, err := c.place("reservation")
 	if err != nil {
-		return api.Done{}, err
+		return httpapi.Done{}, err
 	}
-	return api.Done{}, c.ledger().Cancel(c.ctx(), c.key, number)
+	return httpapi.Done{}, c.ledger().Cancel(c.ctx(), c.key, number)
 }

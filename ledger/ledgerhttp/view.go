@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // This file decides what each role sees of what it asks for. No other file does: routes pass what
@@ -19,7 +19,7 @@ import (
 // offer. It does not learn what others bought, what a person has spent or has left, or how many
 // sales there are. So to a buyer
 //
-//   - quotes are [ledger.Ledger.QuoteBuyer], and every refusal is [vocabulary.NotAvailable];
+//   - quotes are [ledger.Ledger.QuoteBuyer], and every refusal is [api.NotAvailable];
 //   - sales and reservations have its own numbers, 1, 2, 3, …, in place of those of the ledger;
 //   - numbers of events, and how responses came about, are left out;
 //   - errors have a fixed text, but for what is wrong with the request itself;
@@ -74,7 +74,7 @@ func (c *call) seenSale(s ledger.Sale) ledger.Sale {
 	}
 	s.Number, s.First, s.Last = s.Ordinal, 0, 0
 	s.Draws, s.Resales, s.Degradations, s.Insertions = 0, 0, 0, 0
-	s.Refused = vocabulary.Unexplained(s.Refused)
+	s.Refused = api.Unexplained(s.Refused)
 	return s
 }
 
@@ -85,7 +85,7 @@ func (c *call) seenReservation(r ledger.Reservation) ledger.Reservation {
 		return r
 	}
 	r.Number, r.First, r.Last = r.Ordinal, 0, 0
-	r.Refused = vocabulary.Unexplained(r.Refused)
+	r.Refused = api.Unexplained(r.Refused)
 	return r
 }
 
@@ -118,7 +118,7 @@ func seenProblem(p problem.Problem, role Role) *problem.Problem {
 	p.TruthChanged, p.TruthInvalid = nil, nil
 	if role != Desk && p.Kind == problem.Refused {
 		// The text has what people have spent.
-		p.Detail, p.Refused = "not available at this ε", vocabulary.Unexplained(p.Refused)
+		p.Detail, p.Refused = "not available at this ε", api.Unexplained(p.Refused)
 		p.Instead, p.Sums = nil, nil
 	}
 	if p.Status >= http.StatusInternalServerError || p.Exit == exitIntegrity {

@@ -19,7 +19,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -343,7 +343,7 @@ func isYesOrNo(t *testing.T, a asked, bodies ...string) bool {
 			return false
 		}
 		for _, r := range q.Refused {
-			if r != (ledger.Refusal{Object: r.Object, Reason: vocabulary.NotAvailable, Asked: q.Epsilon, Remedy: vocabulary.RemedyNothing}) || slices.Contains(ample, r.Object) {
+			if r != (ledger.Refusal{Object: r.Object, Reason: api.NotAvailable, Asked: q.Epsilon, Remedy: api.RemedyNothing}) || slices.Contains(ample, r.Object) {
 				return false
 			}
 		}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -258,7 +258,7 @@ func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
 func TestStream_HolderInDebt_IsTooMany(t *testing.T) {
 	const people = 2000
 	f := servingOf(t, crowded(t, &kv.Memory{}, people), Options{Limits: Limits{Records: 1, RecordBurst: people / 2}})
-	list := asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": api.Lines}}
+	list := asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": httpapi.Lines}}
 	if status, _, body := f.ask(list); status != http.StatusOK || !strings.HasSuffix(body, "{\"end\":true}\n") {
 		t.Fatalf("the first: %d, %.300s", status, body)
 	}

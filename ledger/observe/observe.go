@@ -9,7 +9,7 @@ package observe
 import (
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Observer is told what a ledger does. Its methods are called by the goroutines that do it, several
@@ -41,13 +41,13 @@ type Commit struct {
 	// Charged is the sum over all people of the ε in nats that these events cost them.
 	Charged float64
 	// LeftOut counts those that the requests have left out, by reason.
-	LeftOut map[vocabulary.Reason]uint64
+	LeftOut map[api.Reason]uint64
 }
 
 // Refusal is a request that was refused as a whole.
 type Refusal struct {
 	Question string                       // by name
-	People   map[vocabulary.Reason]uint64 // who stood in its way, by reason; none if levels on offer did
+	People   map[api.Reason]uint64 // who stood in its way, by reason; none if levels on offer did
 }
 
 // Audit is a log that was folded again, and compared with what is stored.

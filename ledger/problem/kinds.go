@@ -6,7 +6,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -143,7 +143,7 @@ func classes() []class {
 		{Closed, unexpected, 503, "closed", ledger.ErrClosed, again},
 		{Stopped, unexpected, 503, "stopped after a failed commit", ledger.ErrStopped,
 			"the ledger must be opened again; then " + again},
-		{TooManyFiles, unexpected, 503, "too many open files", vocabulary.ErrTooManyFiles,
+		{TooManyFiles, unexpected, 503, "too many open files", api.ErrTooManyFiles,
 			"close files, or raise the server's limit of open files; then " + again},
 	}
 	return append(all, servedClasses()...)
@@ -155,9 +155,9 @@ const again = "repeat the request with its key"
 // servedClasses lists the kinds of errors that only a ledger behind a handler has.
 func servedClasses() []class {
 	return []class{
-		{TruthNeeded, misuse, 409, "true values are needed", vocabulary.ErrTruthLater,
+		{TruthNeeded, misuse, 409, "true values are needed", api.ErrTruthLater,
 			`repeat the request with its key, and with the values of those in needs as "truths"; "" stands for none`},
-		{TruthFailed, unexpected, 502, "the source of true values failed", vocabulary.ErrTruthFailed, again},
+		{TruthFailed, unexpected, 502, "the source of true values failed", api.ErrTruthFailed, again},
 		{SignerFailed, unexpected, 502, "the signer failed", ledger.ErrSigner,
 			"nothing was signed or handed out; repeat the request when the signer works"},
 		{Unauthorized, misuse, 401, "no valid token", nil, "send Authorization: Bearer and a token"},
@@ -208,7 +208,7 @@ func kindOf(err error) Kind {
 		return Interrupted
 	case errors.As(err, new(*ledger.RefusedError)):
 		return Refused
-	case errors.As(err, &quote) && quote.Remedy == vocabulary.RemedyPaying:
+	case errors.As(err, &quote) && quote.Remedy == api.RemedyPaying:
 		return Price
 	case quote != nil:
 		return QuoteChanged

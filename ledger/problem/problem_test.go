@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -39,7 +39,7 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 	for _, err := range []error{
 		context.Canceled, context.DeadlineExceeded, ledger.ErrJournal, ledger.ErrCorrupt, ledger.ErrVersion, ledger.ErrReplaced, ledger.ErrCheckpoint, ledger.ErrInUse,
 		ledger.ErrNotReserved, ledger.ErrForgotten, ledger.ErrClock, ledger.ErrTruthKey, ledger.ErrNoiseKey, ledger.ErrNoSigner, ledger.ErrNoResponses, ledger.ErrUnknown,
-		ledger.ErrNoCap, ledger.ErrNotNew, ledger.ErrInvalid, ledger.ErrTruthSource, ledger.ErrReadOnly, ledger.ErrClosed, ledger.ErrStopped, vocabulary.ErrTruthLater, vocabulary.ErrTruthFailed, vocabulary.ErrTooManyFiles, ledger.ErrSigner, journal.ErrHeld,
+		ledger.ErrNoCap, ledger.ErrNotNew, ledger.ErrInvalid, ledger.ErrTruthSource, ledger.ErrReadOnly, ledger.ErrClosed, ledger.ErrStopped, api.ErrTruthLater, api.ErrTruthFailed, api.ErrTooManyFiles, ledger.ErrSigner, journal.ErrHeld,
 		journal.ErrTrimmed,
 	} {
 		got := sent(t, fmt.Errorf("the request: %w", err))
@@ -81,13 +81,13 @@ func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
 func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 	most := int64(7)
 	at := time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC)
-	refused := &ledger.RefusedError{Question: "q", Refused: []ledger.Refusal{{Object: "ann", Reason: ledger.ObjectCap, Remedy: vocabulary.RemedyLess}}, Unlisted: 3, TruthChanged: []string{"ann"},
-		Instead: &ledger.Budget{Question: "q", Objects: 1, At: at, Levels: []vocabulary.BudgetLevel{{Can: 1}}, Refused: []ledger.RefusalSum{{Reason: ledger.ObjectCap, Count: 1}}}}
+	refused := &ledger.RefusedError{Question: "q", Refused: []ledger.Refusal{{Object: "ann", Reason: ledger.ObjectCap, Remedy: api.RemedyLess}}, Unlisted: 3, TruthChanged: []string{"ann"},
+		Instead: &ledger.Budget{Question: "q", Objects: 1, At: at, Levels: []api.BudgetLevel{{Can: 1}}, Refused: []ledger.RefusalSum{{Reason: ledger.ObjectCap, Count: 1}}}}
 	none := []ledger.Refusal{}
 	for _, err := range []error{
 		refused,
-		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Offer: ledger.Offer{Buyer: "b", Price: 9}, Refused: none}, Expected: "x", MaxPrice: &most, Remedy: vocabulary.RemedyPaying},
-		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Refused: none}, Expected: "x", Remedy: vocabulary.RemedyQuoting, TermsChanged: true},
+		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Offer: ledger.Offer{Buyer: "b", Price: 9}, Refused: none}, Expected: "x", MaxPrice: &most, Remedy: api.RemedyPaying},
+		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Refused: none}, Expected: "x", Remedy: api.RemedyQuoting, TermsChanged: true},
 		&ledger.GoneError{Gone: 3, Of: 7, Expected: 0},
 		&ledger.DisplacedError{Question: "q", Displaced: []ledger.Displaced{{Question: "r", Epsilon: privacy.MustEpsilon("2"), Objects: 3, Revenue: 900}}},
 		&ledger.KeyConflictError{Key: "k", Field: "Epsilon"},
@@ -154,7 +154,7 @@ func TestOf_JournalWasRestored_DoesNotAdviseToRepeatElsewhere(t *testing.T) {
 func TestOf_NilLists_AreEmptyInJSON(t *testing.T) {
 	for _, err := range []error{
 		&ledger.QuoteError{Quote: ledger.Quote{Instead: &ledger.Budget{}}},
-		&ledger.RefusedError{Refused: []ledger.Refusal{{Object: "17", Reason: vocabulary.ObjectCap}}, Instead: &ledger.Budget{}},
+		&ledger.RefusedError{Refused: []ledger.Refusal{{Object: "17", Reason: api.ObjectCap}}, Instead: &ledger.Budget{}},
 	} {
 		text, failure := json.Marshal(Of(err))
 		if failure != nil || bytes.Contains(text, []byte("null")) {
@@ -167,7 +167,7 @@ func TestOf_NilLists_AreEmptyInJSON(t *testing.T) {
 func TestUnwrap_ProblemWithoutItsParts_HasAText(t *testing.T) {
 	for _, p := range []Problem{
 		{Kind: Refused, Instead: &ledger.Budget{}},
-		{Kind: QuoteChanged, Quote: &ledger.Quote{}, Helps: vocabulary.RemedyPaying},
+		{Kind: QuoteChanged, Quote: &ledger.Quote{}, Helps: api.RemedyPaying},
 	} {
 		for _, err := range p.Unwrap() {
 			if err.Error() == "" {

@@ -61,7 +61,7 @@ func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 // wantClean has the ledger audited.
 func wantClean(t testing.TB, l *ledger.Ledger) {
 	t.Helper()
-	found, err := l.Verify(context.Background(), ledger.VerifyRequest{Report: func(p ledger.Problem) { t.Errorf("audit: %+v", p) }})
+	found, err := l.Verify(context.Background(), ledger.VerifyRequest{Report: func(p ledger.Finding) { t.Errorf("audit: %+v", p) }})
 	if err != nil || found.Problems != 0 {
 		t.Errorf("audit: %d problems, %v", found.Problems, err)
 	}

@@ -138,7 +138,7 @@ func (x *trial) checkBooks(ctx context.Context, all []record) (faults []error) {
 		faults = append(faults, fmt.Errorf("%d sales of %d in all were told; the books: %+v, %w", sales, revenue, sums, err))
 	}
 	ahead := uint64(0)
-	found, err := x.real.Verify(ctx, ledger.VerifyRequest{Report: func(p ledger.Problem) {
+	found, err := x.real.Verify(ctx, ledger.VerifyRequest{Report: func(p ledger.Finding) {
 		if p.Kind == "clock" { // it has jumped back
 			ahead++
 			return

@@ -456,7 +456,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 			t.Errorf("%v was told, and now %v", was, again)
 		}
 	}
-	_, err = l.Verify(t.Context(), ledger.VerifyRequest{Report: func(p ledger.Problem) { t.Errorf("found %+v", p) }})
+	_, err = l.Verify(t.Context(), ledger.VerifyRequest{Report: func(p ledger.Finding) { t.Errorf("found %+v", p) }})
 	must(t, err)
 	must(t, l.Close())
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -181,7 +181,7 @@ func (p *person) absent(r request) *ledger.Refusal {
 	if p.in[r.question] {
 		return nil
 	}
-	return &ledger.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyEnrolling}
+	return &ledger.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: api.RemedyEnrolling}
 }
 
 // overdrawn is the refusal of what costs more than is left, under the ceiling of the chain or the cap. reaches is the ε of the
@@ -206,20 +206,20 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *le
 	if r.question == vote {
 		left = rest(free, held)
 	}
-	refusal := ledger.Refusal{Asked: tenths(r.epsilon), Cost: tenths(cost), Remedy: vocabulary.RemedyNothing}
+	refusal := ledger.Refusal{Asked: tenths(r.epsilon), Cost: tenths(cost), Remedy: api.RemedyNothing}
 	switch {
 	case left < cost:
 		refusal.Reason, refusal.Ceiling = ledger.ChainCeiling, tenths(ceiling)
 		refusal.Spent, refusal.Remaining = tenths(spent), tenths(left)
 		possible := free >= cost || rest(inTenths(under.Limit()), spent) >= cost
 		if possible && capFree >= cost {
-			refusal.Remedy = vocabulary.RemedyWaiting
+			refusal.Remedy = api.RemedyWaiting
 		}
 	case rest(capFree, held) < cost:
 		refusal.Reason, refusal.Ceiling = ledger.ObjectCap, tenths(p.cap)
 		refusal.Spent, refusal.Remaining = tenths(p.spent()), tenths(rest(capFree, held))
 		if capFree >= cost {
-			refusal.Remedy = vocabulary.RemedyWaiting
+			refusal.Remedy = api.RemedyWaiting
 		}
 	default:
 		return nil
@@ -229,15 +229,15 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *le
 
 // orLess adds to a refusal the highest level below a request's that would not be refused.
 func orLess(refusal *ledger.Refusal, r request, refused func(r request) *ledger.Refusal) *ledger.Refusal {
-	if refusal == nil || refusal.Remedy == vocabulary.RemedyEnrolling {
+	if refusal == nil || refusal.Remedy == api.RemedyEnrolling {
 		return refusal
 	}
 	for r.epsilon--; r.epsilon > 0; r.epsilon-- {
 		if refused(r) != nil {
 			continue
 		}
-		if refusal.Largest = tenths(r.epsilon); refusal.Remedy == vocabulary.RemedyNothing {
-			refusal.Remedy = vocabulary.RemedyLess
+		if refusal.Largest = tenths(r.epsilon); refusal.Remedy == api.RemedyNothing {
+			refusal.Remedy = api.RemedyLess
 		}
 		break
 	}
@@ -285,7 +285,7 @@ func (p *person) unsold(t *terms, m moment, r request) *ledger.Refusal {
 	}
 	if offered := inTenths(p.under(t, vote).Limit()); r.epsilon > offered {
 		return &ledger.Refusal{
-			Reason: ledger.NotOnOffer, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing,
+			Reason: ledger.NotOnOffer, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing,
 			Ceiling: tenths(offered), Spent: tenths(p.spentOn(vote)), Remaining: tenths(rest(offered, p.spentOn(vote))),
 		}
 	}
@@ -298,9 +298,9 @@ func (p *person) unsold(t *terms, m moment, r request) *ledger.Refusal {
 	if count(waiting) < holders {
 		return p.undrawn(t, m, r)
 	}
-	refusal := &ledger.Refusal{Reason: ledger.HoldersFull, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing}
+	refusal := &ledger.Refusal{Reason: ledger.HoldersFull, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing}
 	if count(owners) < holders {
-		refusal.Remedy = vocabulary.RemedyWaiting
+		refusal.Remedy = api.RemedyWaiting
 	}
 	return refusal
 }
@@ -337,7 +337,7 @@ func (p *person) gone(t *terms, number uint64, r request) *ledger.Refusal {
 	}
 	at := slices.IndexFunc(p.held, func(h holding) bool { return h.number == number })
 	if at >= 0 && p.held[at].out {
-		return &ledger.Refusal{Reason: ledger.Withdrawn, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing}
+		return &ledger.Refusal{Reason: ledger.Withdrawn, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing}
 	}
 	return p.takenBack(t, r)
 }
@@ -351,7 +351,7 @@ func (p *person) takenBack(t *terms, r request) *ledger.Refusal {
 		}
 		return &ledger.Refusal{
 			Reason: reason, Ceiling: tenths(ceiling), Spent: tenths(spent), Asked: tenths(r.epsilon), Cost: tenths(cost),
-			Remaining: tenths(rest(ceiling, spent)), Remedy: vocabulary.RemedyNothing,
+			Remaining: tenths(rest(ceiling, spent)), Remedy: api.RemedyNothing,
 		}
 	}
 	if refusal := short(ledger.ChainCeiling, inTenths(p.under(t, vote).Limit()), p.spentOn(vote)); refusal != nil {
@@ -363,12 +363,12 @@ func (p *person) takenBack(t *terms, r request) *ledger.Refusal {
 // unwilling is the refusal of other terms.
 func (p *person) unwilling(r request) *ledger.Refusal {
 	if !p.was[vote] {
-		return &ledger.Refusal{Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}
+		return &ledger.Refusal{Reason: ledger.NotEnrolled, Remedy: api.RemedyEnrolling}
 	}
 	if r.agreed || r.cap <= p.cap && (r.dear || !p.dear) {
 		return nil
 	}
-	refusal := &ledger.Refusal{Reason: ledger.NeedsConsent, Remedy: vocabulary.RemedyConsent}
+	refusal := &ledger.Refusal{Reason: ledger.NeedsConsent, Remedy: api.RemedyConsent}
 	if r.cap > p.cap {
 		refusal.Ceiling, refusal.Asked = tenths(p.cap), tenths(r.cap)
 	}
@@ -379,9 +379,9 @@ func (p *person) unwilling(r request) *ledger.Refusal {
 func (p *person) otherwise(question int) *ledger.Refusal {
 	switch {
 	case p.cap != most && (p.was[vote] || p.was[diary]):
-		return &ledger.Refusal{Reason: ledger.CapDiffers, Ceiling: tenths(p.cap), Spent: tenths(p.spent()), Asked: tenths(most), Remedy: vocabulary.RemedyTerms}
+		return &ledger.Refusal{Reason: ledger.CapDiffers, Ceiling: tenths(p.cap), Spent: tenths(p.spent()), Asked: tenths(most), Remedy: api.RemedyTerms}
 	case question == vote && p.dear:
-		return &ledger.Refusal{Reason: ledger.PolicyDiffers, Spent: tenths(top(p.levels[vote])), Remedy: vocabulary.RemedyTerms}
+		return &ledger.Refusal{Reason: ledger.PolicyDiffers, Spent: tenths(top(p.levels[vote])), Remedy: api.RemedyTerms}
 	}
 	return nil
 }

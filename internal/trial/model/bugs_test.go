@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -74,7 +74,7 @@ func TestAQuotedSaleWithoutATruthAsksForTheTruth(t *testing.T) {
 		return append([]string{"yes"}, make([]string, len(objects)-1)...), nil // nothing but ann's
 	}
 	_, err = l.Sell(t.Context(), r)
-	if got := Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Remedy != vocabulary.RemedyTruth {
+	if got := Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Remedy != api.RemedyTruth {
 		t.Errorf("refused %+v", got)
 	}
 	r.Truth = SameTruth("yes")

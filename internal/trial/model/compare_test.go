@@ -263,7 +263,7 @@ func (g *game) compareEvidence() {
 // verify has the audit accept whatever the game has written. What it may say is that the clock has gone back.
 func (g *game) verify() {
 	g.Helper()
-	r := ledger.VerifyRequest{Report: func(p ledger.Problem) {
+	r := ledger.VerifyRequest{Report: func(p ledger.Finding) {
 		if p.Kind != "clock" || !g.paper.now().After(g.paper.clock) {
 			g.Errorf("the audit finds %+v", p)
 		}

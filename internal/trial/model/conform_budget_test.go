@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -179,7 +179,7 @@ func testSpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 			Must(t, err)
 			continue
 		}
-		want := ledger.Refusal{Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1000"), Spent: Eps(t, "999"), Asked: Eps(t, "2"), Cost: Eps(t, "2"), Remaining: Eps(t, "1"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "1")}
+		want := ledger.Refusal{Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1000"), Spent: Eps(t, "999"), Asked: Eps(t, "2"), Cost: Eps(t, "2"), Remaining: Eps(t, "1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")}
 		if got := Refusals(t, err)[0]; got != want {
 			t.Errorf("refused for %+v, want %+v", got, want)
 		}
@@ -198,7 +198,7 @@ func testACeilingOfZeroAllowsNothing(t *T) {
 	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: Boundless()})
 	Must(t, err)
 	_, err = l.Release(t.Context(), ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: Nano(t, 1), Truth: Never(t)})
-	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: vocabulary.RemedyNothing}
+	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: api.RemedyNothing}
 	if got := Refusals(t, err)[0]; got != want {
 		t.Errorf("refused for %+v, want %+v", got, want)
 	}

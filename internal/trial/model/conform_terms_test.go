@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -146,7 +146,7 @@ func testLessNeedsNoConsentAndMoreDoes(t *T) {
 				_, err := l.ChangeTerms(t.Context(), up)
 				refused = Refusals(t, err)
 			})
-			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != ledger.NeedsConsent || refused[0].Remedy != vocabulary.RemedyConsent || refused[0].Why == "" {
+			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != ledger.NeedsConsent || refused[0].Remedy != api.RemedyConsent || refused[0].Why == "" {
 				t.Errorf("up, without consent: %+v", refused)
 			}
 			if capped := !r.Cap.IsZero(); capped != strings.Contains(refused[0].Why, "the cap would be") || capped && (refused[0].Ceiling != r.Cap || refused[0].Asked != Eps(t, "9")) {
@@ -219,8 +219,8 @@ func testACapMayGoBelowWhatIsSpent(t *T) {
 	lower := Market(t, "0.5")
 	changeTerms(t, l, to(t, "3", &lower, "", "bob"))
 	for object, want := range map[string]ledger.Refusal{
-		"ann": {Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "0.4"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "1")},
-		"bob": {Object: "bob", Reason: ledger.ChainCeiling, Ceiling: Eps(t, "0.5"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "1")},
+		"ann": {Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "0.4"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")},
+		"bob": {Object: "bob", Reason: ledger.ChainCeiling, Ceiling: Eps(t, "0.5"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")},
 	} {
 		_, err := l.Release(t.Context(), ReleaseOf(t, "4", object, "1.1"))
 		if got := Refusals(t, err); len(got) != 1 || got[0] != want {
@@ -389,9 +389,9 @@ func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
 	whole := ledger.CaptureRequest{Key: "5", Reservation: r.Number, Truth: SameTruth("yes")}
 	_, err := l.Capture(t.Context(), whole)
 	want := []ledger.Refusal{
-		{Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "0.999999999"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.999999999"), Remedy: vocabulary.RemedyNothing},
-		{Object: "bob", Reason: ledger.ChainCeiling, Ceiling: Eps(t, "0.5"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.5"), Remedy: vocabulary.RemedyNothing},
-		{Object: "cid", Reason: ledger.Withdrawn, Asked: Eps(t, "1"), Remedy: vocabulary.RemedyEnrolling},
+		{Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "0.999999999"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.999999999"), Remedy: api.RemedyNothing},
+		{Object: "bob", Reason: ledger.ChainCeiling, Ceiling: Eps(t, "0.5"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.5"), Remedy: api.RemedyNothing},
+		{Object: "cid", Reason: ledger.Withdrawn, Asked: Eps(t, "1"), Remedy: api.RemedyEnrolling},
 	}
 	if got := Refusals(t, err); !slices.Equal(got, want) {
 		t.Errorf("refused %+v, want %+v", got, want)
@@ -420,7 +420,7 @@ func testAReservationKeepsItsPlaceAmongHolders(t *T) {
 	EnrollUnder(t, l, "vote", *few(1), "9", "ann")
 	r := hold(t, l, "1", "1", "ann")
 	_, err := l.Sell(t.Context(), Purchase(t, "2", "zeta", "1", "ann"))
-	if got := Refusals(t, err); got[0].Reason != ledger.HoldersFull || got[0].Remedy != vocabulary.RemedyWaiting {
+	if got := Refusals(t, err); got[0].Reason != ledger.HoldersFull || got[0].Remedy != api.RemedyWaiting {
 		t.Errorf("%+v", got)
 	}
 	more := to(t, "3", few(3), "", "ann")
@@ -502,12 +502,12 @@ func testEnrollingUnderOtherTermsSaysWhatToDo(t *T) {
 	Must(t, l.Withdraw(t.Context(), "1", "ann"))
 	back := ledger.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"ann", "bob"}, Policy: *priced(t, 150), Cap: Eps(t, "9")}
 	_, err := l.Enroll(t.Context(), back)
-	if got := Refusals(t, err); len(got) != 2 || got[0].Reason != ledger.PolicyDiffers || got[0].Remedy != vocabulary.RemedyTerms || !strings.Contains(err.Error(), "changing its terms helps") {
+	if got := Refusals(t, err); len(got) != 2 || got[0].Reason != ledger.PolicyDiffers || got[0].Remedy != api.RemedyTerms || !strings.Contains(err.Error(), "changing its terms helps") {
 		t.Errorf("%v: %+v", err, got)
 	}
 	back.Cap = Eps(t, "8")
 	_, err = l.Enroll(t.Context(), back)
-	if got := Refusals(t, err); got[0].Reason != ledger.CapDiffers || got[0].Remedy != vocabulary.RemedyTerms || got[0].Asked != Eps(t, "8") || !strings.Contains(err.Error(), "changing its terms helps") {
+	if got := Refusals(t, err); got[0].Reason != ledger.CapDiffers || got[0].Remedy != api.RemedyTerms || got[0].Asked != Eps(t, "8") || !strings.Contains(err.Error(), "changing its terms helps") {
 		t.Errorf("%v: %+v", err, got)
 	}
 	changeTerms(t, l, to(t, "3", priced(t, 150), "8", "ann", "bob"))
@@ -664,7 +664,7 @@ func testTermsThatCannotBe(t *T) {
 	}
 	Unchanged(t, l, func() {
 		_, err := l.ChangeTerms(t.Context(), to(t, "1", nil, "3", "zoe", "ann"))
-		if got := Refusals(t, err); len(got) != 1 || got[0] != (ledger.Refusal{Object: "zoe", Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}) {
+		if got := Refusals(t, err); len(got) != 1 || got[0] != (ledger.Refusal{Object: "zoe", Reason: ledger.NotEnrolled, Remedy: api.RemedyEnrolling}) {
 			t.Errorf("a stranger: %+v", got)
 		}
 	})

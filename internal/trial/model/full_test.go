@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // How much there is room for, on paper: entries are listed one by one.
@@ -69,12 +69,12 @@ func (m *paper) full(c *paperChain, w wish) *ledger.Refusal {
 			promised += c.added(q, d.epsilon(), d.Buyer)
 		}
 	}
-	r := &ledger.Refusal{Object: w.object, Reason: ledger.Full, Asked: epsilonOf(w.e), Remedy: vocabulary.RemedyWaiting}
+	r := &ledger.Refusal{Object: w.object, Reason: ledger.Full, Asked: epsilonOf(w.e), Remedy: api.RemedyWaiting}
 	switch {
 	case w.reserved:
 		return nil
 	case added > 0 && there+added > 1024:
-		r.Remedy = vocabulary.RemedyNothing
+		r.Remedy = api.RemedyNothing
 	case added > 0 && there+promised+added > 1024, w.reserves && open >= 128:
 	default:
 		return nil

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 func TestAnAnswerIsGivenOnce(t *testing.T) { Anywhere(t, testAnAnswerIsGivenOnce) }
@@ -104,7 +104,7 @@ func testAnswersAndChainsShareTheirCeilings(t *T) {
 	Release(t, l, ReleaseOf(t, "1", "ann", "0.75"))
 	_, err := l.Answer(t.Context(), Inquire(t, "2", "majority:yes", "0.5", Never(t), "ann", "bob", "cy"))
 	refused := Refusals(t, err)
-	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.75"), Asked: Eps(t, "0.5"), Cost: Eps(t, "0.5"), Remaining: Eps(t, "0.25"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "0.25")}
+	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.75"), Asked: Eps(t, "0.5"), Cost: Eps(t, "0.5"), Remaining: Eps(t, "0.25"), Remedy: api.RemedyLess, Largest: Eps(t, "0.25")}
 	if len(refused) != 1 || refused[0] != want && refused[0].Reason != ledger.ObjectCap {
 		t.Errorf("refused %+v", refused)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Must ends a test on an error.
@@ -51,7 +51,7 @@ func WantChanged(t testing.TB, err error, names ...string) {
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
-		if r != (ledger.Refusal{Object: r.Object, Reason: ledger.NoTruth, Asked: r.Asked, Remedy: vocabulary.RemedyTruth, Largest: r.Largest}) {
+		if r != (ledger.Refusal{Object: r.Object, Reason: ledger.NoTruth, Asked: r.Asked, Remedy: api.RemedyTruth, Largest: r.Largest}) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}

@@ -123,7 +123,7 @@ func WantSpent(t *testing.T, l Book, epsilon string, names ...string) {
 // WantClean has a ledger folded again from its log, and compared with what it stores. It fails if there is any problem.
 func WantClean(t testing.TB, l Book, r ledger.VerifyRequest) {
 	t.Helper()
-	r.Report = func(p ledger.Problem) { t.Errorf("found %+v", p) }
+	r.Report = func(p ledger.Finding) { t.Errorf("found %+v", p) }
 	_, err := l.Verify(t.Context(), r)
 	Must(t, err)
 }

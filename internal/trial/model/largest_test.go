@@ -6,7 +6,7 @@ import (
 	"sort"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -53,8 +53,8 @@ func (c *paperChain) orLess(r *ledger.Refusal, q ledger.Question, market *policy
 // orMost adds to a refusal the largest of some ε.
 func orMost(r *ledger.Refusal, all []int64) {
 	if top := slices.Max(append(all, 0)); top > 0 {
-		if r.Largest = epsilonOf(top); r.Remedy == vocabulary.RemedyNothing {
-			r.Remedy = vocabulary.RemedyLess
+		if r.Largest = epsilonOf(top); r.Remedy == api.RemedyNothing {
+			r.Remedy = api.RemedyLess
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -96,7 +96,7 @@ func testAReservationEndsWithAWithdrawal(t *T) {
 	Sell(t, l, ledger.SellRequest{Key: "s", Order: ledger.Order{Buyer: "zeta", Question: "smoker", Epsilon: Eps(t, "0.5"), Objects: []string{"ann"}}, Truth: SameTruth("yes")})
 	enroll("again", "vote")
 	_, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: "c", Reservation: r.Number, Truth: Never(t)})
-	if got := Refusals(t, err); got[0].Reason != ledger.Withdrawn || got[0].Remedy != vocabulary.RemedyNothing {
+	if got := Refusals(t, err); got[0].Reason != ledger.Withdrawn || got[0].Remedy != api.RemedyNothing {
 		t.Errorf("got the error %v", err)
 	}
 	WantClean(t, l, ledger.VerifyRequest{})
@@ -129,7 +129,7 @@ func testLimitsAreThoseOfWhatIsSold(t *T) {
 	Define(t, late, Vote())
 	EnrollUnder(t, late, "vote", straight(t, "0.1"), "0.5", "ann")
 	_, err = late.Release(t.Context(), ReleaseOf(t, "k", "ann", "0.9"))
-	if got := Refusals(t, err); got[0].Reason != ledger.ChainCeiling || got[0].Remedy != vocabulary.RemedyNothing {
+	if got := Refusals(t, err); got[0].Reason != ledger.ChainCeiling || got[0].Remedy != api.RemedyNothing {
 		t.Errorf("got the error %v", err)
 	}
 }
@@ -172,7 +172,7 @@ func testComingBackRestoresNoBudget(t *T) {
 			return err
 		},
 	} {
-		if got := Refusals(t, call()); got[0].Reason != ledger.Withdrawn || got[0].Remedy != vocabulary.RemedyEnrolling {
+		if got := Refusals(t, call()); got[0].Reason != ledger.Withdrawn || got[0].Remedy != api.RemedyEnrolling {
 			t.Errorf("%s of who has withdrawn: %+v", name, got)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -248,8 +248,8 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 	result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: "vote", Truth: ListOf("yes", "yes", "")})
 	Must(t, err)
 	want := []ledger.Advanced{{Question: "vote", Raised: 1, Refused: []ledger.Refusal{
-		{Object: "bob", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.3"), Cost: Eps(t, "0.05"), Remaining: Eps(t, "0"), Remedy: vocabulary.RemedyWaiting, Largest: Eps(t, "0.25")},
-		{Object: "cid", Reason: ledger.NoTruth, Asked: Eps(t, "0.05"), Remedy: vocabulary.RemedyTruth},
+		{Object: "bob", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.3"), Cost: Eps(t, "0.05"), Remaining: Eps(t, "0"), Remedy: api.RemedyWaiting, Largest: Eps(t, "0.25")},
+		{Object: "cid", Reason: ledger.NoTruth, Asked: Eps(t, "0.05"), Remedy: api.RemedyTruth},
 	}}}
 	if !reflect.DeepEqual(result.Questions, want) {
 		t.Errorf("got %+v", result.Questions)
@@ -261,7 +261,7 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 	tight.clock.Set(ledgertest.Begin().Add(days * 24 * time.Hour))
 	for _, one := range tight.sweep("day").Questions {
 		for _, refusal := range one.Refused {
-			if refusal.Reason != ledger.ObjectCap || refusal.Remedy != vocabulary.RemedyLess || refusal.Largest.IsZero() {
+			if refusal.Reason != ledger.ObjectCap || refusal.Remedy != api.RemedyLess || refusal.Largest.IsZero() {
 				t.Errorf("%s: %+v", one.Question, refusal)
 			}
 		}
@@ -368,7 +368,7 @@ func testASweepLeavesOutWhoHasChanged(t *T) {
 		clock.Set(on(day))
 		result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint(day), Truth: truth})
 		Must(t, err)
-		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (ledger.Refusal{Object: "ann", Reason: ledger.NoTruth, Asked: Eps(t, "0.2"), Remedy: vocabulary.RemedyTruth, Largest: Eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
+		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (ledger.Refusal{Object: "ann", Reason: ledger.NoTruth, Asked: Eps(t, "0.2"), Remedy: api.RemedyTruth, Largest: Eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
 			t.Errorf("%+v", one)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -40,7 +40,7 @@ func testUnlockCountsBuyers(t *T) {
 		Sell(t, l, Purchase(t, e, "acme", e, "ann"))
 	}
 	_, err := l.Sell(t.Context(), Purchase(t, "more", "acme", "0.500000001", "ann"))
-	if r := Refusals(t, err)[0]; r.Reason != ledger.ChainCeiling || r.Ceiling != Eps(t, "0.5") || r.Remedy != vocabulary.RemedyWaiting {
+	if r := Refusals(t, err)[0]; r.Reason != ledger.ChainCeiling || r.Ceiling != Eps(t, "0.5") || r.Remedy != api.RemedyWaiting {
 		t.Errorf("one buyer wants more than its share: %+v", r)
 	}
 	if c := ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 1 || c.Ceiling != Eps(t, "0.5") {

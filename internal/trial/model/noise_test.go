@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -33,7 +33,7 @@ func testWhoseKeyIsLostHoldsNobodyUp(t *T) {
 	l := house.Open(t, ledger.Options{NoiseKey: keys})
 	refusedFor := func(refused []ledger.Refusal) {
 		t.Helper()
-		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != ledger.NoNoiseKey || refused[0].Remedy != vocabulary.RemedyKey {
+		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != ledger.NoNoiseKey || refused[0].Remedy != api.RemedyKey {
 			t.Errorf("refused: %v", refused)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it says
@@ -67,9 +67,9 @@ func testAPartialOrderLeavesOutExactlyTheRefused(t *T) {
 	before := Stats(t, l).Events
 	got := CarryOut(t, l, r)
 	want := ledger.RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 5, Refused: []ledger.Refusal{
-		{Object: "bob", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.75"), Cost: Eps(t, "0.75"), Remaining: Eps(t, "0.5"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "0.5")},
-		{Object: "dot", Reason: ledger.NoTruth, Asked: Eps(t, "0.75"), Remedy: vocabulary.RemedyTruth},
-		{Object: "zoe", Reason: ledger.NotEnrolled, Asked: Eps(t, "0.75"), Remedy: vocabulary.RemedyEnrolling},
+		{Object: "bob", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.75"), Cost: Eps(t, "0.75"), Remaining: Eps(t, "0.5"), Remedy: api.RemedyLess, Largest: Eps(t, "0.5")},
+		{Object: "dot", Reason: ledger.NoTruth, Asked: Eps(t, "0.75"), Remedy: api.RemedyTruth},
+		{Object: "zoe", Reason: ledger.NotEnrolled, Asked: Eps(t, "0.75"), Remedy: api.RemedyEnrolling},
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -229,7 +229,7 @@ func (p *person) take(c *paperChain, e int64, event int, truth string) {
 
 // look says why an object can have no part in any request, if that is so.
 func (m *paper) look(question, name string, e int64) *ledger.Refusal {
-	r := &ledger.Refusal{Object: name, Asked: epsilonOf(e), Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}
+	r := &ledger.Refusal{Object: name, Asked: epsilonOf(e), Reason: ledger.NotEnrolled, Remedy: api.RemedyEnrolling}
 	c := m.chain(question, name)
 	if c != nil && !c.withdrawn {
 		return nil
@@ -278,14 +278,14 @@ func (m *paper) assess(w wish) (verdict, *ledger.Refusal) {
 }
 
 func noNoiseKey(object string, e int64) *ledger.Refusal {
-	return &ledger.Refusal{Object: object, Reason: ledger.NoNoiseKey, Asked: epsilonOf(e), Remedy: vocabulary.RemedyKey}
+	return &ledger.Refusal{Object: object, Reason: ledger.NoNoiseKey, Asked: epsilonOf(e), Remedy: api.RemedyKey}
 }
 
 // lacksTruthKey tells whether nothing can be drawn from truths for want of the key. Who only reads draws nothing.
 func (m *paper) lacksTruthKey() bool { return m.truthKey && !m.keyed && !m.opened.ReadOnly }
 
 func noTruthKey(object string, e int64) *ledger.Refusal {
-	return &ledger.Refusal{Object: object, Reason: ledger.NoTruthKey, Asked: epsilonOf(e), Remedy: vocabulary.RemedyKey}
+	return &ledger.Refusal{Object: object, Reason: ledger.NoTruthKey, Asked: epsilonOf(e), Remedy: api.RemedyKey}
 }
 
 // verdict says how an object answers.
@@ -312,17 +312,17 @@ func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *ledge
 		left = min(left, c.rule.ceiling(at, w.orders+1)-held.shares-c.spent())
 	}
 	capLeft := p.cap - p.spent - held.all
-	r := &ledger.Refusal{Object: w.object, Asked: epsilonOf(w.e), Cost: epsilonOf(cost), Remedy: vocabulary.RemedyNothing}
+	r := &ledger.Refusal{Object: w.object, Asked: epsilonOf(w.e), Cost: epsilonOf(cost), Remedy: api.RemedyNothing}
 	switch {
 	case cost > left:
 		r.Reason, r.Ceiling, r.Spent, r.Remaining = ledger.ChainCeiling, epsilonOf(ceiling), epsilonOf(c.spent()), epsilonOf(max(0, left))
 		if cost <= max(ceiling, c.rule.limit())-c.spent() && cost <= p.cap-p.spent {
-			r.Remedy = vocabulary.RemedyWaiting
+			r.Remedy = api.RemedyWaiting
 		}
 	case cost > capLeft:
 		r.Reason, r.Ceiling, r.Spent, r.Remaining = ledger.ObjectCap, epsilonOf(p.cap), epsilonOf(p.spent), epsilonOf(max(0, capLeft))
 		if cost <= p.cap-p.spent {
-			r.Remedy = vocabulary.RemedyWaiting
+			r.Remedy = api.RemedyWaiting
 		}
 	default:
 		return nil
@@ -398,7 +398,7 @@ func (m *paper) ask(h host, q ledger.Question, e int64, names []string, orLess f
 	for _, name := range names {
 		changed := m.changed(h, q, name)
 		if h.truth(q, name) == "" || changed {
-			untold = append(untold, *orLess(&ledger.Refusal{Object: name, Reason: ledger.NoTruth, Asked: epsilonOf(e), Remedy: vocabulary.RemedyTruth}))
+			untold = append(untold, *orLess(&ledger.Refusal{Object: name, Reason: ledger.NoTruth, Asked: epsilonOf(e), Remedy: api.RemedyTruth}))
 		}
 		if changed {
 			m.turned = append(m.turned, name)
@@ -564,7 +564,7 @@ func (m *paper) beginEpoch(question, name string) error {
 	c := m.chain(question, name)
 	if len(c.levels) > 0 || c.answered > 0 || c.bound != "" {
 		if q, _ := m.question(question); len(c.entries(q)) >= 1024 {
-			return refusedError(question, []ledger.Refusal{{Object: name, Reason: ledger.Full, Remedy: vocabulary.RemedyNothing}})
+			return refusedError(question, []ledger.Refusal{{Object: name, Reason: ledger.Full, Remedy: api.RemedyNothing}})
 		}
 		began := m.write("epoch", name)
 		m.people[name].chains[question] = &paperChain{rule: c.rule, levels: map[int64]*paperLevel{}, began: began, earlier: c.epochs()}
@@ -821,7 +821,7 @@ func (m *paper) plan(name string, questions []ledger.Question, asked map[[2]stri
 // unfit refuses an object for which the host has no truth, or another than its chain began with.
 func (m *paper) unfit(h host, q ledger.Question, name string, e int64) *ledger.Refusal {
 	if h.truth(q, name) == "" || m.changed(h, q, name) {
-		return &ledger.Refusal{Object: name, Reason: ledger.NoTruth, Asked: epsilonOf(e), Remedy: vocabulary.RemedyTruth}
+		return &ledger.Refusal{Object: name, Reason: ledger.NoTruth, Asked: epsilonOf(e), Remedy: api.RemedyTruth}
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -40,9 +40,9 @@ func (m *paper) enrol(r ledger.EnrollRequest, of func(string) agreement) (out le
 		case p == nil && want.cap == 0:
 			return out, ledger.ErrNoCap
 		case p != nil && want.cap != 0 && want.cap != p.cap:
-			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: epsilonOf(want.cap), Remedy: vocabulary.RemedyTerms})
+			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: epsilonOf(want.cap), Remedy: api.RemedyTerms})
 		case c != nil && !c.rule.policy.Equal(want.under.policy):
-			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.PolicyDiffers, Spent: epsilonOf(c.current()), Remedy: vocabulary.RemedyTerms})
+			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.PolicyDiffers, Spent: epsilonOf(c.current()), Remedy: api.RemedyTerms})
 		case c == nil:
 			if _, err := m.noiseOf(q); err != nil {
 				return out, err
@@ -139,7 +139,7 @@ func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement)
 		return to, cap, false, nil
 	}
 	if why := m.more(c.rule, to, limit, cap); why != "" && want.consent == "" {
-		r := &ledger.Refusal{Object: name, Reason: ledger.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: why}
+		r := &ledger.Refusal{Object: name, Reason: ledger.NeedsConsent, Remedy: api.RemedyConsent, Why: why}
 		if limit < cap {
 			r.Ceiling, r.Asked = epsilonOf(limit), epsilonOf(cap)
 		}
@@ -158,7 +158,7 @@ func (m *paper) changeTerms(r ledger.ChangeTermsRequest, of func(string) agreeme
 	for _, name := range names {
 		c := m.chain(r.Question, name)
 		if c == nil {
-			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling})
+			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.NotEnrolled, Remedy: api.RemedyEnrolling})
 			continue
 		}
 		_, _, changes, refusal := m.termsOf(name, c, m.people[name].cap, of(name))
@@ -462,7 +462,7 @@ func (m *paper) compareRows(name string, rows []row, in func(string) *ledger.Rec
 			return ledger.ErrNoCap
 		case p != nil && r.Cap > limit && r.Consent == "":
 			why := fmt.Sprintf("the cap would be ε=%s, and is ε=%s", epsilonOf(r.Cap), epsilonOf(limit))
-			in(r.Question).Refused = append(in(r.Question).Refused, ledger.Refusal{Object: name, Reason: ledger.NeedsConsent, Ceiling: epsilonOf(limit), Asked: epsilonOf(r.Cap), Remedy: vocabulary.RemedyConsent, Why: why})
+			in(r.Question).Refused = append(in(r.Question).Refused, ledger.Refusal{Object: name, Reason: ledger.NeedsConsent, Ceiling: epsilonOf(limit), Asked: epsilonOf(r.Cap), Remedy: api.RemedyConsent, Why: why})
 		default:
 			named(&in(r.Question).New, name)
 			todo.enrol[r.Question] = append(todo.enrol[r.Question], name)

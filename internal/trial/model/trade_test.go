@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -155,7 +155,7 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 	case reserved == nil:
 		refusal = m.terms(c, t, name)
 	case !m.holdsFor(reserved, name):
-		refusal = &ledger.Refusal{Object: name, Asked: t.Epsilon, Reason: ledger.Withdrawn, Remedy: vocabulary.RemedyNothing}
+		refusal = &ledger.Refusal{Object: name, Asked: t.Epsilon, Reason: ledger.Withdrawn, Remedy: api.RemedyNothing}
 		if uint64(m.people[name].left) < reserved.granted.First {
 			refusal.Reason = ledger.EpochBegun
 		}
@@ -231,7 +231,7 @@ func (c *paperChain) buyers() int64 {
 
 // terms says why the terms of sale do not let a buyer have a level. What a buyer holds it may have again.
 func (m *paper) terms(c *paperChain, t *paperTrade, name string) *ledger.Refusal {
-	r := &ledger.Refusal{Object: name, Asked: t.Epsilon, Remedy: vocabulary.RemedyNothing}
+	r := &ledger.Refusal{Object: name, Asked: t.Epsilon, Remedy: api.RemedyNothing}
 	var holders []string
 	if l := c.levels[t.Epsilon.Nano()]; l != nil {
 		holders = l.holders
@@ -249,7 +249,7 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *ledger.Refusal
 		r.Reason, r.Ceiling, r.Spent = ledger.NotOnOffer, market.Max, epsilonOf(c.spent())
 		r.Remaining = epsilonOf(max(0, market.Max.Nano()-c.spent()))
 	case !market.From.IsZero() && m.now().Before(market.From):
-		r.Reason, r.Remedy = ledger.SaleClosed, vocabulary.RemedyWaiting
+		r.Reason, r.Remedy = ledger.SaleClosed, api.RemedyWaiting
 	case !market.Until.IsZero() && !m.now().Before(market.Until):
 		r.Reason = ledger.SaleClosed // for good: the log's time, by which windows go, does not run back
 	case market.Holders > 0:
@@ -275,7 +275,7 @@ func (m *paper) crowded(r *ledger.Refusal, t *paperTrade, market *policy.Market,
 		return nil
 	}
 	if r.Reason = ledger.HoldersFull; len(holders) < market.Holders {
-		r.Remedy = vocabulary.RemedyWaiting
+		r.Remedy = api.RemedyWaiting
 	}
 	return r
 }
@@ -351,9 +351,9 @@ func (m *paper) accept(t *paperTrade, c consent) error {
 	case len(untold) > 0 && c.id != "":
 		return refusedError(t.Question, untold)
 	case c.most != nil && *c.most < t.price():
-		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: vocabulary.RemedyPaying}
+		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: api.RemedyPaying}
 	case c.id != "" && c.quoted.offer != t.offer():
-		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: vocabulary.RemedyQuoting}
+		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: api.RemedyQuoting}
 	}
 	return nil
 }
@@ -436,7 +436,7 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 	d.sale = ledger.Sale{Number: d.sale.Number, Ordinal: d.sale.Ordinal, Offer: q.Offer, Refund: d.sale.Refund, Refused: t.refused, Time: m.now()}
 	m.write("sale", "")
 	question, _ := m.question(t.Question)
-	channel, _ := vocabulary.ChannelOf(question.Encoding, len(question.Values), t.Epsilon)
+	channel, _ := api.ChannelOf(question.Encoding, len(question.Values), t.Epsilon)
 	for _, n := range t.lines {
 		ev := m.write("sold", n.name)
 		if n.verdict != reused {
@@ -504,7 +504,7 @@ func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
 	}
 	if d.gone > 0 && (!c.partial || len(d.Objects) == 0) {
 		// Nobody knows any more who it was.
-		return nil, refusedError(d.Question, slices.Repeat([]ledger.Refusal{{Reason: ledger.Withdrawn, Asked: d.Epsilon, Remedy: vocabulary.RemedyNothing}}, d.gone))
+		return nil, refusedError(d.Question, slices.Repeat([]ledger.Refusal{{Reason: ledger.Withdrawn, Asked: d.Epsilon, Remedy: api.RemedyNothing}}, d.gone))
 	}
 	t, err := m.trade(d.Order, d)
 	if err != nil {

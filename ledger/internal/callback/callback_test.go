@@ -12,7 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 var errWork = errors.New("work failed")
@@ -76,7 +76,7 @@ func TestSeq_PanicOfTheSequence_IsItsLastError(t *testing.T) {
 	for n, err := range Seq("Journal.Read", iter.Seq2[int, error](sequence)) {
 		read, last = append(read, n), err
 	}
-	of, is := errors.AsType[*vocabulary.PanicError](last)
+	of, is := errors.AsType[*api.PanicError](last)
 	if !slices.Equal(read, []int{1, 0}) || !is || of.Function != "Journal.Read" || !errors.Is(last, io.ErrUnexpectedEOF) {
 		t.Errorf("read %d, %v; want 1, and a PanicError of Journal.Read", read, last)
 	}

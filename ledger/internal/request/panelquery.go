@@ -11,7 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/observe"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -32,7 +32,7 @@ type QueryResult struct {
 	Epsilon                    privacy.Epsilon      // that is asked for
 	Objects                    uint64               // the objects, or
 	Charged                    privacy.Epsilon      // to each object
-	Refused                    []vocabulary.Refusal // objects left out
+	Refused                    []api.Refusal // objects left out
 	TruthChanged, TruthInvalid []string             // of those refused
 	Event                      uint64               // that recorded the answer
 }
@@ -54,14 +54,14 @@ func (e *Executor) Answer(ctx context.Context, r Query) (out QueryResult, err er
 	} else {
 		err = x.alternative(ctx, err)
 	}
-	if errors.As(err, new(*vocabulary.DisplacedError)) {
+	if errors.As(err, new(*api.DisplacedError)) {
 		e.Engine.Observe(func(o observe.Observer) { o.Refused(observe.Refusal{Question: x.question.Name}) })
 	}
 	return out, err
 }
 
 // QuoteAnswer returns what an answer would charge, and which objects it would refuse.
-func (e *Executor) QuoteAnswer(ctx context.Context, r Query) (q vocabulary.AnswerQuote, err error) {
+func (e *Executor) QuoteAnswer(ctx context.Context, r Query) (q api.AnswerQuote, err error) {
 	x := &panelQuery{}
 	if err := x.set(ctx, e, r); err != nil {
 		return q, err
@@ -76,7 +76,7 @@ func (e *Executor) QuoteAnswer(ctx context.Context, r Query) (q vocabulary.Answe
 		if _, base, free := x.recorded(); free {
 			q.Objects = base.Objects
 			q.Refused, err = s.LeftOutOf(base)
-			q.Sums = vocabulary.SumRefusals(q.Refused)
+			q.Sums = api.SumRefusals(q.Refused)
 			return err
 		}
 		if err = x.assess(s, x.at); err != nil {
@@ -92,7 +92,7 @@ func (e *Executor) QuoteAnswer(ctx context.Context, r Query) (q vocabulary.Answe
 		return err
 	})
 	if err != nil {
-		return vocabulary.AnswerQuote{}, err
+		return api.AnswerQuote{}, err
 	}
 	return q, nil
 }
@@ -122,7 +122,7 @@ func (x *panelQuery) set(ctx context.Context, e *Executor, r Query) (err error) 
 	if r.Epsilon.IsZero() {
 		return errs.Invalid("ε must be above 0")
 	}
-	if x.names, err = event.CheckAsked(r.Objects, r.All, vocabulary.MaxPanel); err != nil {
+	if x.names, err = event.CheckAsked(r.Objects, r.All, api.MaxPanel); err != nil {
 		return err
 	}
 	if x.question, err = e.Question(ctx, r.Question); err != nil {
@@ -289,7 +289,7 @@ func (x *panelQuery) part(s *state.State, at time.Time) error {
 }
 
 // check returns why an object cannot be charged the cost, or drawn for, or nil.
-func (x *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*vocabulary.Refusal, error) {
+func (x *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*api.Refusal, error) {
 	if refusal := x.Rules.LacksTruthKey(o.Name, x.epsilon); refusal != nil {
 		rules.OrLess(refusal, x.known.Top().Epsilon)
 		return refusal, nil

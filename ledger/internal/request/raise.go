@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -61,7 +61,7 @@ type raise struct {
 type prechecked struct {
 	objects int
 	needy   rules.Needy // objects that need their true value
-	refused []vocabulary.Refusal
+	refused []api.Refusal
 	end     string
 	last    bool
 }
@@ -192,7 +192,7 @@ func (x *raise) Truths(ctx context.Context, after string) error {
 
 // askPart asks for the true values of prechecked objects that need them, and returns the refusals
 // of objects that have none.
-func (x *raise) askPart(ctx context.Context, p prechecked) (missing []vocabulary.Refusal, err error) {
+func (x *raise) askPart(ctx context.Context, p prechecked) (missing []api.Refusal, err error) {
 	if len(p.needy.Names) == 0 {
 		return nil, nil
 	}

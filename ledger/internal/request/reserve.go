@@ -8,7 +8,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Reserve asks to hold an order for some time. Package ledger describes it.
@@ -96,8 +96,8 @@ func (x *selling) recall(s *state.State) error {
 			return errs.Corrupt(nil, "event %d reserves nothing", n)
 		}
 		if ev.Erased != nil { // the object was forgotten, and its name
-			withdrawn := vocabulary.Refusal{
-				Reason: vocabulary.Withdrawn, Asked: r.Epsilon, Remedy: vocabulary.RemedyNothing,
+			withdrawn := api.Refusal{
+				Reason: api.Withdrawn, Asked: r.Epsilon, Remedy: api.RemedyNothing,
 			}
 			gone.Add(withdrawn)
 			continue
@@ -128,7 +128,7 @@ func (e *Executor) Cancel(ctx context.Context, key string, reservation uint64) e
 // OrderRefusals returns the objects of an order that its reservation or its sale refused, in the
 // order of their names, without those that were forgotten since. Every reading of a reservation and
 // of a sale uses it.
-func OrderRefusals(s *state.State, r state.Sale) (all []vocabulary.Refusal, err error) {
+func OrderRefusals(s *state.State, r state.Sale) (all []api.Refusal, err error) {
 	var ends []uint64 // the events that settled the requests
 	if r.Granted != 0 {
 		begun, err := s.Event(r.Granted)
@@ -169,7 +169,7 @@ func AsGranted(s *state.State, number uint64) (state.Sale, error) {
 }
 
 // OpenReservation returns a reservation by a number that a caller gave, or a
-// [*vocabulary.ReservationError] if it is not open.
+// [*api.ReservationError] if it is not open.
 func OpenReservation(s *state.State, number uint64) (state.Sale, error) {
 	r, err := Reservation(s, number)
 	if err == nil && !r.Holds(s.Now) {
@@ -179,12 +179,12 @@ func OpenReservation(s *state.State, number uint64) (state.Sale, error) {
 }
 
 // ClosedReservation says why a reservation is not open at an instant.
-func ClosedReservation(number uint64, r state.Sale, at time.Time) *vocabulary.ReservationError {
-	err := &vocabulary.ReservationError{Number: number, State: r.ReservationState(at)}
+func ClosedReservation(number uint64, r state.Sale, at time.Time) *api.ReservationError {
+	err := &api.ReservationError{Number: number, State: r.ReservationState(at)}
 	switch err.State {
-	case vocabulary.ReservationCaptured:
+	case api.ReservationCaptured:
 		err.Sale = number
-	case vocabulary.ReservationExpired:
+	case api.ReservationExpired:
 		err.Expires = r.Expires
 	}
 	return err

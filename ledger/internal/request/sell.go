@@ -14,7 +14,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -380,9 +380,9 @@ func (t *trade) accept(m Limits) error {
 	}
 	switch {
 	case m.MaxPrice != nil && *m.MaxPrice < int64(q.Deal.Price):
-		mismatch.Remedy = vocabulary.RemedyPaying
+		mismatch.Remedy = api.RemedyPaying
 	case m.QuoteID != "" && !areSameOffer(m.QuoteID, q.ID):
-		mismatch.Remedy = vocabulary.RemedyQuoting
+		mismatch.Remedy = api.RemedyQuoting
 	default:
 		return nil
 	}

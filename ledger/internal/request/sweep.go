@@ -11,7 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -171,7 +171,7 @@ type planned struct {
 	question      *event.Question
 	after         state.Chain         // as it will be, as far as its ε and budgets go
 	steps         int                 // that it takes
-	refusal       *vocabulary.Refusal // of the step that it cannot take
+	refusal       *api.Refusal // of the step that it cannot take
 	unasked       bool                // a truth is needed
 }
 
@@ -282,7 +282,7 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 }
 
 // checkTold refuses a draw for which there is no true value. If the host was not asked, it will be.
-func (x *sweep) checkTold(c *planned, epsilon privacy.Epsilon) (*vocabulary.Refusal, error) {
+func (x *sweep) checkTold(c *planned, epsilon privacy.Epsilon) (*api.Refusal, error) {
 	truth, known := x.truths[valueOf{c.question.Number, c.Name}]
 	switch {
 	case !known:

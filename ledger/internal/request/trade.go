@@ -11,7 +11,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -28,7 +28,7 @@ type Quote struct {
 	ID, Buyer, Question string                   // "" if it stopped at a refusal; the others are names
 	Deal                event.Deal               // its ε, price and number of objects
 	Tally               event.SaleTally          // how its responses are made
-	Refused             *vocabulary.RefusedError // lists the refused objects, and what would be possible instead
+	Refused             *api.RefusedError // lists the refused objects, and what would be possible instead
 	Event               uint64                   // the last one that is counted
 }
 
@@ -39,7 +39,7 @@ type MismatchError struct {
 	Expected     string            // the ID of the quote it was to be, or ""
 	TermsChanged bool              // the quote was made under other terms
 	MaxPrice     *int64            // the most the buyer would pay, or nil
-	Remedy       vocabulary.Remedy // what would help
+	Remedy       api.Remedy // what would help
 }
 
 func (e *MismatchError) Error() string { return "the order is not the one that was quoted" }
@@ -95,7 +95,7 @@ func (t *trade) set(ctx context.Context, e *Executor, o Order) (err error) {
 	if err := event.CheckName("buyer", o.Buyer); err != nil {
 		return err
 	}
-	if t.names, err = event.CheckAsked(o.Objects, o.All, vocabulary.MaxPanel); err != nil {
+	if t.names, err = event.CheckAsked(o.Objects, o.All, api.MaxPanel); err != nil {
 		return err
 	}
 	if t.question, err = e.Question(ctx, o.Question); err != nil {
@@ -170,7 +170,7 @@ func (t *trade) convene(s *state.State, at time.Time, taken func(x rules.Subject
 	if t.stopAtRefusal {
 		size = firstPart
 	}
-	for last := false; !last && count <= vocabulary.MaxPanel; size = min(2*size, state.PartSize) {
+	for last := false; !last && count <= api.MaxPanel; size = min(2*size, state.PartSize) {
 		some, end, err := p.After(s, after, size)
 		if err != nil {
 			return err
@@ -254,7 +254,7 @@ func (t *trade) assessPart(
 }
 
 // leaveOut notes a refusal, and returns errDecided if that is all that is wanted.
-func (t *trade) leaveOut(r *vocabulary.Refusal) error {
+func (t *trade) leaveOut(r *api.Refusal) error {
 	t.refused.Add(*r)
 	if t.quoting {
 		t.offer.refuses(r.Object)
@@ -279,7 +279,7 @@ func (t *trade) count(name string, one *line) {
 // price.
 func (t *trade) assess(
 	s *state.State, place int, name string, at time.Time,
-) (one line, x rules.Subject, refusal *vocabulary.Refusal, err error) {
+) (one line, x rules.Subject, refusal *api.Refusal, err error) {
 	if refusal, err = rules.ReadSubject(s, t.question, name, t.epsilon, &x); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
@@ -308,7 +308,7 @@ func (t *trade) assess(
 }
 
 // checkTold refuses an object that needs a true value and has none.
-func (t *trade) checkTold(x *rules.Subject) (*vocabulary.Refusal, error) {
+func (t *trade) checkTold(x *rules.Subject) (*api.Refusal, error) {
 	truth, asked := t.truths.Of(x.Name)
 	switch {
 	case !asked:
@@ -355,7 +355,7 @@ func (t *trade) quote() Quote {
 // lackTruth returns the refusals of objects that the host has no true value of.
 func (t *trade) lackTruth() (missing RefusalList) {
 	for _, refusal := range t.refused.Listed {
-		if refusal.Reason == vocabulary.NoTruth {
+		if refusal.Reason == api.NoTruth {
 			missing.Add(refusal)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -25,11 +25,11 @@ type truthSource = func(ctx context.Context, question string, objects []string) 
 
 // LacksTruthKey refuses draws from truths if the ledger binds chains to them and was opened without
 // its key. Who only reads has no need of keys, and quotes as who has them.
-func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *vocabulary.Refusal {
+func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *api.Refusal {
 	if !l.Bound || l.Binder != nil || l.ReadOnly {
 		return nil
 	}
-	return refuse(object, asked, vocabulary.NoTruthKey, vocabulary.RemedyKey)
+	return refuse(object, asked, api.NoTruthKey, api.RemedyKey)
 }
 
 // NoTruth stands for "the host has no value" where the number of a value is expected.
@@ -219,20 +219,20 @@ func (f *TruthFaults) note(name string, why truthFault) {
 	switch {
 	case known:
 		f.why[at] = why
-	case at < vocabulary.MaxPanel:
+	case at < api.MaxPanel:
 		f.names, f.why = slices.Insert(f.names, at, name), slices.Insert(f.why, at, why)
 	}
 }
 
 // Among returns which of the refused objects have a true value that has changed, and which have one
 // that is not the question's. It takes the same steps whatever the reasons are.
-func (f *TruthFaults) Among(refused []vocabulary.Refusal) (changed, invalid []string) {
+func (f *TruthFaults) Among(refused []api.Refusal) (changed, invalid []string) {
 	var lists [truthFaults][]string
 	for why := range lists {
 		lists[why] = make([]string, 0, min(len(refused), len(f.names)))
 	}
 	for _, r := range refused {
-		if at, noted := slices.BinarySearch(f.names, r.Object); noted && r.Reason == vocabulary.NoTruth {
+		if at, noted := slices.BinarySearch(f.names, r.Object); noted && r.Reason == api.NoTruth {
 			lists[f.why[at]] = append(lists[f.why[at]], r.Object)
 		}
 	}

@@ -2,7 +2,7 @@ package state
 
 import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Work counts what a transaction records, for whoever observes the ledger.
@@ -12,7 +12,7 @@ type Work struct {
 	// set by none
 	Requests int
 	Spent    uint64                       // ε of all people, in nano-nats
-	LeftOut  map[vocabulary.Reason]uint64 // people, by reason
+	LeftOut  map[api.Reason]uint64 // people, by reason
 }
 
 // Count counts a change that was recorded. It may be called on nil.
@@ -32,7 +32,7 @@ func (w *Work) Count(c event.Change) {
 		w.Spent += c.Spent
 	case *event.ObjectRefused:
 		if w.LeftOut == nil {
-			w.LeftOut = map[vocabulary.Reason]uint64{}
+			w.LeftOut = map[api.Reason]uint64{}
 		}
 		w.LeftOut[c.Reason]++
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -72,12 +72,12 @@ func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) 
 // readMechanismText reads a file, or standard input, up to the size of the largest mechanism.
 func (h *Host) readMechanismText(ctx context.Context, path string) (text string, err error) {
 	if path != "-" {
-		return readText(path, vocabulary.MaxMechanism)
+		return readText(path, api.MaxMechanism)
 	}
 	err = h.Stream(ctx, path, func(in io.Reader) error {
-		read, err := io.ReadAll(io.LimitReader(in, vocabulary.MaxMechanism+1))
-		if err == nil && len(read) > vocabulary.MaxMechanism {
-			err = fmt.Errorf("standard input has more than %d bytes", vocabulary.MaxMechanism)
+		read, err := io.ReadAll(io.LimitReader(in, api.MaxMechanism+1))
+		if err == nil && len(read) > api.MaxMechanism {
+			err = fmt.Errorf("standard input has more than %d bytes", api.MaxMechanism)
 		}
 		text = string(read)
 		return err

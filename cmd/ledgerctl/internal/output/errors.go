@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -259,7 +259,7 @@ func RollbackHint(foreign bool) string {
 }
 
 func classifyQuote(quote *ledger.QuoteError, err error) Error {
-	if quote.Remedy == vocabulary.RemedyPaying {
+	if quote.Remedy == api.RemedyPaying {
 		return Error{"price", ExitRefused, "raise --max-price, or lower --epsilon", err}
 	}
 	hint := `"ledgerctl quote" with the same order says what it is now, and the ID to sell that by`

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/policy"
@@ -51,10 +51,10 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{fs.ErrExist, "exists", 2},
 		{&fs.PathError{Op: "mkdir", Path: "x", Err: syscall.EACCES}, "permission", 2},
 		{&ledger.RefusedError{Question: "q"}, "refused", 3},
-		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, MaxPrice: new(int64), Remedy: vocabulary.RemedyPaying}, "price", 3},
-		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, Expected: "x", MaxPrice: new(int64), Remedy: vocabulary.RemedyPaying}, "price", 3},
-		{&ledger.QuoteError{Expected: "x", MaxPrice: new(int64), Remedy: vocabulary.RemedyQuoting}, "quote-changed", 3},
-		{&ledger.QuoteError{Expected: "x", Remedy: vocabulary.RemedyQuoting}, "quote-changed", 3},
+		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, MaxPrice: new(int64), Remedy: api.RemedyPaying}, "price", 3},
+		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, Expected: "x", MaxPrice: new(int64), Remedy: api.RemedyPaying}, "price", 3},
+		{&ledger.QuoteError{Expected: "x", MaxPrice: new(int64), Remedy: api.RemedyQuoting}, "quote-changed", 3},
+		{&ledger.QuoteError{Expected: "x", Remedy: api.RemedyQuoting}, "quote-changed", 3},
 		{ledger.ErrNotReserved, "not-reserved", 3},
 		{ledger.ErrForgotten, "forgotten", 3},
 		{ledger.ErrCorrupt, "corrupt", 4},

@@ -1,4 +1,4 @@
-package vocabulary
+package api
 
 // MaxPanel is the largest number of objects of one answer, sale or reservation: each is one
 // transaction. It is also the largest number of refusals that a result or an error lists.

@@ -1,4 +1,4 @@
-package vocabulary
+package api
 
 // Reasons returns all reasons.
 func Reasons() []Reason {

@@ -1,6 +1,6 @@
-// Package api holds what requests and results look like in JSON, for the handler and the client.
+// Package httpapi holds what requests and results look like in JSON, for the handler and the client.
 // They are those of package ledger, with what goes over the API in place of functions.
-package api
+package httpapi
 
 import (
 	"reflect"
@@ -231,7 +231,7 @@ type Verified struct {
 	OK       bool             `json:"ok"`       // there is no problem
 	Objects  uint64           `json:"objects"`  // how many the log has
 	Count    uint64           `json:"count"`    // how many problems there are
-	Problems []ledger.Problem `json:"problems"` // the first of them
+	Problems []ledger.Finding `json:"problems"` // the first of them
 }
 
 // Compacted is the size of a file that was rewritten.

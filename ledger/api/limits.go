@@ -1,4 +1,4 @@
-package vocabulary
+package api
 
 // A ledger keeps the chain of an object and a question as one record, which each event about it
 // rewrites, and reads the open reservations of an object for each request that may spend its

@@ -1,4 +1,4 @@
-package vocabulary
+package api
 
 // Reconciled is what became of the rows about a question, when a table of the host is compared with
 // the ledger. Package ledger describes Reconcile.

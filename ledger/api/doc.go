@@ -1,4 +1,4 @@
-// Package vocabulary holds the words that hosts, verifiers and the ledger share: what a [Question]
+// Package api holds the words that hosts, verifiers and the ledger share: what a [Question]
 // is, in which [Encoding] it is answered, by which [Mechanism], and why an object is refused
 // ([Refusal], [Reason], [Remedy]).
 //
@@ -7,4 +7,4 @@
 //
 // The types have JSON forms, which documents and the commands use. No name, reason or encoding is
 // ever given a second meaning.
-package vocabulary
+package api
