@@ -15,8 +15,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/journal"
 )
 
 // hookedJournal calls a hook in each of its methods. The hooks are there before the journal is opened.
@@ -257,14 +257,14 @@ func journalAppended(t *testing.T) {
 	h := newHookedHosts(t, false)
 	called, goOn := h.blocked("Append")
 	defer goOn()
-	wrote := async(func() (Response, error) { return h.l.Release(t.Context(), releaseOf(t, "1", crowd(9)[1], "1")) })
+	wrote := async(func() (api.Response, error) { return h.l.Release(t.Context(), releaseOf(t, "1", crowd(9)[1], "1")) })
 	called()
 	must(t, await(t, async(func() (any, error) { return nil, h.reads() })).err)
 	goOn()
 	must(t, await(t, wrote).err)
 	h.hooks["Append"].set(hostPanics)
 	_, err := h.l.Release(t.Context(), releaseOf(t, "2", crowd(9)[2], "1"))
-	wantErr(t, err, ErrStopped)
+	wantErr(t, err, api.ErrStopped)
 	wantPanicError(t, err, "Append")
 	_ = h.l.Close() // it says again why it stopped
 	closed(t, open(t, h.path, h.options))
@@ -299,7 +299,7 @@ func journalTrimmed(t *testing.T) {
 	}
 	h.log.await(t, "Journal.Trim panicked: the host's own")
 	_, err := h.l.Release(t.Context(), releaseOf(t, "4", person[4], "1"))
-	wantErr(t, err, ErrStopped)
+	wantErr(t, err, api.ErrStopped)
 	wantPanicError(t, err, "Trim")
 	_ = h.l.Close() // it says again why it stopped
 	h.l = open(t, h.path, h.options)

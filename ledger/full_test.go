@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -30,16 +30,16 @@ func crowded(t *testing.T, entries int) *Ledger {
 }
 
 // wantFull checks that a request was refused because ann is full, and what is said to help.
-func wantFull(t *testing.T, what string, err error, helps Remedy, largest string) {
+func wantFull(t *testing.T, what string, err error, helps api.Remedy, largest string) {
 	t.Helper()
 	got := refusals(t, err)
-	if len(got) != 1 || got[0].Object != "ann" || got[0].Reason != Full || got[0].Remedy != helps || got[0].Largest.String() != largest {
+	if len(got) != 1 || got[0].Object != "ann" || got[0].Reason != api.Full || got[0].Remedy != helps || got[0].Largest.String() != largest {
 		t.Errorf("%s: refused %+v", what, got)
 	}
 }
 
-func reserved(t *testing.T, l *Ledger, key, buyer, epsilon string) (Reservation, error) {
-	return l.Reserve(t.Context(), ReserveRequest{Key: key, Order: purchase(t, key, buyer, epsilon, "ann").Order, For: time.Hour})
+func reserved(t *testing.T, l *Ledger, key, buyer, epsilon string) (api.Reservation, error) {
+	return l.Reserve(t.Context(), api.ReserveRequest{Key: key, Order: purchase(t, key, buyer, epsilon, "ann").Order, For: time.Hour})
 }
 
 // recordBytes returns the size of the largest record of a bucket.
@@ -76,21 +76,21 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 	}
 	partial := purchase(t, "partial", "over", "1", "ann", "bob")
 	partial.Partial = true
-	if s := sell(t, l, partial); len(s.Refused) != 1 || s.Refused[0].Reason != Full || s.Objects != 1 {
+	if s := sell(t, l, partial); len(s.Refused) != 1 || s.Refused[0].Reason != api.Full || s.Objects != 1 {
 		t.Errorf("a partial order: %+v", s)
 	}
 	for i, buyer := range []string{"", "last", "over"} {
-		b, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", Objects: []string{"ann"}, Buyer: buyer, Epsilons: []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}})
+		b, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Objects: []string{"ann"}, Buyer: buyer, Epsilons: []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}})
 		must(t, err)
 		want := [][]uint64{{0, 1, 0}, {0, 1, 0}, {0, 0, 0}}[i]
-		if got := []uint64{b.Levels[0].Can, b.Levels[1].Can, b.Levels[2].Can}; !slices.Equal(got, want) || len(b.Refused) != 1 || b.Refused[0].Reason != Full {
+		if got := []uint64{b.Levels[0].Can, b.Levels[1].Can, b.Levels[2].Can}; !slices.Equal(got, want) || len(b.Refused) != 1 || b.Refused[0].Reason != api.Full {
 			t.Errorf("buyer %q: %v of ann can, %+v", buyer, got, b.Refused)
 		}
 	}
 	// What adds nothing is as before.
 	sell(t, l, purchase(t, "again", "last", "1", "ann"))
 	release(t, l, releaseOf(t, "given again", "ann", "1"))
-	_, err = l.Answer(t.Context(), AnswerRequest{Key: "answer", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.1"), Objects: []string{"ann"}, Truth: sameTruth("yes"), AcceptLoss: true})
+	_, err = l.Answer(t.Context(), api.AnswerRequest{Key: "answer", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.1"), Objects: []string{"ann"}, Truth: sameTruth("yes"), AcceptLoss: true})
 	must(t, err)
 	if n := recordBytes(t, l, state.BucketChains); n > mostRecord {
 		t.Errorf("the chain is a record of %d bytes", n)
@@ -101,7 +101,7 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 // wantAudited audits a ledger.
 func wantAudited(t *testing.T, l *Ledger) {
 	t.Helper()
-	if found := findings(t, l, VerifyRequest{}); len(found) > 0 {
+	if found := findings(t, l, api.VerifyRequest{}); len(found) > 0 {
 		t.Errorf("found %+v", found[0])
 	}
 }
@@ -109,11 +109,11 @@ func wantAudited(t *testing.T, l *Ledger) {
 // Each level of a question in unary encoding is long.
 func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
-	define(t, l, Question{Name: "home", Values: valuesOf(api.MaxUnaryValues), Encoding: Unary})
+	define(t, l, api.Question{Name: "home", Values: valuesOf(api.MaxUnaryValues), Encoding: api.Unary})
 	enroll(t, l, "home", "900", "ann")
 	const each = 1 + api.MaxUnaryValues/api.BitsPerEntry
 	raise := func(i int) error {
-		_, err := l.Raise(t.Context(), RaiseRequest{Key: fmt.Sprint(i), Question: "home", Epsilon: nano(t, int64(1+i)), Objects: []string{"ann"}, Truth: sameTruth(valuesOf(1)[0])})
+		_, err := l.Raise(t.Context(), api.RaiseRequest{Key: fmt.Sprint(i), Question: "home", Epsilon: nano(t, int64(1+i)), Objects: []string{"ann"}, Truth: sameTruth(valuesOf(1)[0])})
 		return err
 	}
 	const most = api.MaxEntries / each
@@ -155,9 +155,9 @@ func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 		r.Epsilon = nano(t, int64(1+i))
 		release(t, l, r)
 	}
-	done, err := l.Advance(t.Context(), AdvanceRequest{Key: "sweep", Truth: sameTruth("yes")})
+	done, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "sweep", Truth: sameTruth("yes")})
 	must(t, err)
-	if r := done.Questions[0].Refused; len(r) != 1 || r[0].Reason != Full || r[0].Asked != eps(t, "1.85") || r[0].Largest != eps(t, "1.848") || r[0].Remedy != api.RemedyLess {
+	if r := done.Questions[0].Refused; len(r) != 1 || r[0].Reason != api.Full || r[0].Asked != eps(t, "1.85") || r[0].Largest != eps(t, "1.848") || r[0].Remedy != api.RemedyLess {
 		t.Errorf("%+v", done)
 	}
 	if n := len(objectOf(t, l, "ann").Chains[0].Levels); n != api.MaxEntries {
@@ -195,7 +195,7 @@ func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
 
 func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
-	var open []Reservation
+	var open []api.Reservation
 	for i := range api.MaxReservations {
 		r, err := reserved(t, l, fmt.Sprint(i), fmt.Sprint("buyer ", i), "1")
 		must(t, err)
@@ -212,8 +212,8 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 	must(t, l.Cancel(t.Context(), "cancel", open[1].Number))
 	_, err = reserved(t, l, "in the place of another", "over", "1")
 	must(t, err)
-	partial := ReserveRequest{Key: "partial", Order: purchase(t, "", "zeta", "1", "ann", "bob").Order, For: time.Hour, Partial: true}
-	if r := reserve(t, l, partial); len(r.Refused) != 1 || r.Refused[0].Reason != Full || r.Objects != 1 {
+	partial := api.ReserveRequest{Key: "partial", Order: purchase(t, "", "zeta", "1", "ann", "bob").Order, For: time.Hour, Partial: true}
+	if r := reserve(t, l, partial); len(r.Refused) != 1 || r.Refused[0].Reason != api.Full || r.Objects != 1 {
 		t.Errorf("a partial reservation: %+v", r)
 	}
 	wantAudited(t, l)

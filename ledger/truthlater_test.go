@@ -48,26 +48,26 @@ func (s *later) tell() {
 func TestASourceThatTellsLaterHearsOfEverybody(t *testing.T) {
 	people := crowd(4100) // more than a batch
 	key := "r"
-	for name, request := range map[string]func(*Ledger, TruthFunc) error{
-		"raise": func(l *Ledger, truth TruthFunc) error {
+	for name, request := range map[string]func(*Ledger, api.TruthFunc) error{
+		"raise": func(l *Ledger, truth api.TruthFunc) error {
 			r := order(t, key, "1")
 			r.Truth = truth
 			_, err := l.Raise(t.Context(), r)
 			return err
 		},
-		"partial raise": func(l *Ledger, truth TruthFunc) error {
+		"partial raise": func(l *Ledger, truth api.TruthFunc) error {
 			r := order(t, key, "1")
 			r.Truth, r.Partial = truth, true
 			_, err := l.Raise(t.Context(), r)
 			return err
 		},
-		"sell": func(l *Ledger, truth TruthFunc) error {
+		"sell": func(l *Ledger, truth api.TruthFunc) error {
 			r := purchase(t, key, "acme", "1", people...)
 			r.Truth = truth
 			_, err := l.Sell(t.Context(), r)
 			return err
 		},
-		"answer": func(l *Ledger, truth TruthFunc) error {
+		"answer": func(l *Ledger, truth api.TruthFunc) error {
 			_, err := l.Answer(t.Context(), inquire(t, key, "majority:yes", "1", truth, people...))
 			return err
 		},
@@ -106,7 +106,7 @@ func TestASweepAsksOnWhereASourceTellsLater(t *testing.T) {
 		enrollUnder(t, l, name, under, "9", "ann", "bob")
 	}
 	s := &later{told: map[string]string{}}
-	r := AdvanceRequest{Key: "a", Truth: s.ask}
+	r := api.AdvanceRequest{Key: "a", Truth: s.ask}
 	_, err = l.Advance(t.Context(), r)
 	wantErr(t, err, api.ErrTruthLater)
 	slices.Sort(s.asked)

@@ -83,3 +83,16 @@ func (b *Budget) nearest() string {
 	}
 	return "; what budgets and terms allow is " + strings.Join(would, ", or ")
 }
+
+// BudgetRequest asks what people can answer to a question.
+type BudgetRequest struct {
+	Question string   `json:"question"`         // by its name
+	Objects  []string `json:"objects,omitzero"` // the people, or
+	All      bool     `json:"all,omitempty"`    // everyone enrolled in the question, who has not withdrawn
+	// Buyer: who would buy; "" for the host itself, which may raise whatever budgets allow
+	Buyer string `json:"buyer,omitempty"`
+	// Epsilons are the levels that are asked about, in any order, above 0, at most
+	// [MaxBudgetLevels]. If there are none, the answer is about those at which the number of people
+	// who can answer changes, or 100 of them if there are more.
+	Epsilons []privacy.Epsilon `json:"epsilons,omitempty"`
+}

@@ -9,7 +9,7 @@ import (
 
 // ClockError says that the clock is so far ahead of the log that it may well be wrong. Nothing was
 // changed, and nothing will be until a person confirms the clock (Options.ClockAhead of package
-// ledger) or it is set right. It is an ErrClock of package ledger.
+// ledger) or it is set right. It is an [ErrClock].
 type ClockError struct {
 	Clock time.Time     `json:"clock"` // what it says
 	Last  time.Time     `json:"last"`  // of the log's last event
@@ -31,5 +31,5 @@ func days(d time.Duration) string {
 	return fmt.Sprintf("%d days", d/day)
 }
 
-// Unwrap returns ErrClock of package ledger.
+// Unwrap returns [ErrClock].
 func (e *ClockError) Unwrap() error { return errs.ErrClock }

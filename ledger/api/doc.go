@@ -1,10 +1,11 @@
-// Package api holds the words that hosts, verifiers and the ledger share: what a [Question]
-// is, in which [Encoding] it is answered, by which [Mechanism], and why an object is refused
-// ([Refusal], [Reason], [Remedy]).
+// Package api has the requests, results and errors of a ledger: what package ledger, its server and
+// its client (packages ledgerhttp and ledgerclient) have in common. A [Question] is defined, an
+// object enrolled ([EnrollRequest]), a response released ([ReleaseRequest], [RaiseRequest]) or sold
+// ([Order], [SellRequest]); a refused object has a [Refusal] that gives a [Reason] and a [Remedy].
 //
-// They are here, below the ledger, so that who verifies a receipt need not link a database. Package
-// ledger has the same types under the same names; most programs import that one.
+// It links no database and no server: a client, or a program that verifies a receipt, imports it
+// without them.
 //
-// The types have JSON forms, which documents and the commands use. No name, reason or encoding is
-// ever given a second meaning.
+// The JSON tags of the types are the names that the HTTP API and the command use. No name, reason
+// or encoding is ever given a second meaning.
 package api

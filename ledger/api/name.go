@@ -36,5 +36,5 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("%v: the %s %+q has %s (byte %d)", errs.ErrInvalid, e.What, e.Name, e.Fault, e.Offset)
 }
 
-// Unwrap returns ErrInvalid of package ledger.
+// Unwrap returns [ErrInvalid].
 func (e *NameError) Unwrap() error { return errs.ErrInvalid }

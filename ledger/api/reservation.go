@@ -41,7 +41,7 @@ func CheckReservationStates(states []ReservationState) error {
 }
 
 // ReservationError reports that a request needs an open reservation, and that this one is not open.
-// Nothing was drawn, sold or recorded by the request. It is an ErrNotReserved of package ledger.
+// Nothing was drawn, sold or recorded by the request. It is an [ErrNotReserved].
 type ReservationError struct {
 	Number uint64 `json:"reservation"` // of the reservation
 	// State: never [ReservationOpen]; of a request to cancel, never [ReservationExpired]
@@ -64,5 +64,5 @@ func (e *ReservationError) Error() string {
 	return text
 }
 
-// Unwrap returns ErrNotReserved of package ledger.
+// Unwrap returns [ErrNotReserved].
 func (e *ReservationError) Unwrap() error { return errs.ErrNotReserved }

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -40,7 +40,7 @@ var errBroken = errors.New("no more")
 // ended returns the error that a list ends with.
 func ended(ctx context.Context, err error) error {
 	var p *problem.Problem
-	if errors.As(err, &p) || errors.Is(err, ledger.ErrInvalid) {
+	if errors.As(err, &p) || errors.Is(err, api.ErrInvalid) {
 		return err
 	}
 	return unreachable(ctx, err)
@@ -151,7 +151,7 @@ func part[T any](
 	ctx context.Context, c *Client, path string, of url.Values, after string, limit int,
 ) (found []T, next string, err error) {
 	if limit < 1 {
-		return nil, "", fmt.Errorf("%w: a part of a list with the limit %d", ledger.ErrInvalid, limit)
+		return nil, "", fmt.Errorf("%w: a part of a list with the limit %d", api.ErrInvalid, limit)
 	}
 	if of == nil {
 		of = url.Values{}
@@ -196,29 +196,29 @@ func queryOf(p api.Page) url.Values {
 }
 
 // SalesPage is [ledger.Ledger.SalesPage].
-func (c *Client) SalesPage(ctx context.Context, p api.Page) (found []ledger.Sale, next uint64, err error) {
+func (c *Client) SalesPage(ctx context.Context, p api.Page) (found []api.Sale, next uint64, err error) {
 	p.States = nil // sales have none
-	return numberedPart[ledger.Sale](ctx, c, "/v1/sales", queryOf(p), p.After, p.Limit)
+	return numberedPart[api.Sale](ctx, c, "/v1/sales", queryOf(p), p.After, p.Limit)
 }
 
 // ReservationsPage is [ledger.Ledger.ReservationsPage].
 func (c *Client) ReservationsPage(
 	ctx context.Context, p api.Page,
-) (found []ledger.Reservation, next uint64, err error) {
-	return numberedPart[ledger.Reservation](ctx, c, "/v1/reservations", queryOf(p), p.After, p.Limit)
+) (found []api.Reservation, next uint64, err error) {
+	return numberedPart[api.Reservation](ctx, c, "/v1/reservations", queryOf(p), p.After, p.Limit)
 }
 
 // DeliveriesPage is [ledger.Ledger.DeliveriesPage].
 func (c *Client) DeliveriesPage(
 	ctx context.Context, sale, after uint64, limit int,
-) (found []ledger.Delivery, next uint64, err error) {
-	return numberedPart[ledger.Delivery](ctx, c, numbered("sales", sale, "/deliveries"), nil, after, limit)
+) (found []api.Delivery, next uint64, err error) {
+	return numberedPart[api.Delivery](ctx, c, numbered("sales", sale, "/deliveries"), nil, after, limit)
 }
 
 // ResponsesPage is [ledger.Ledger.ResponsesPage].
 func (c *Client) ResponsesPage(
 	ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int,
-) (found []ledger.Response, next string, err error) {
+) (found []api.Response, next string, err error) {
 	parameters := query("question", question, "epsilon", epsilon)
-	return part[ledger.Response](ctx, c, "/v1/responses", parameters, after, limit)
+	return part[api.Response](ctx, c, "/v1/responses", parameters, after, limit)
 }

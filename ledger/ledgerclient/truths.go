@@ -8,18 +8,18 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // telling is a request whose draws may need true values. It is sent again with what the server asks
 // for, until it asks for no more.
 type telling struct {
-	truth ledger.TruthFunc
+	truth api.TruthFunc
 	send  func(truths map[string]httpapi.Truths) error // by question
-	keep  int                                      // how many rounds of values are sent on: 0 for all
+	keep  int                                          // how many rounds of values are sent on: 0 for all
 }
 
 func (t telling) run(ctx context.Context) error {
@@ -33,7 +33,7 @@ func (t telling) run(ctx context.Context) error {
 		}
 		if t.truth == nil {
 			return fmt.Errorf("%w: draws need true values, and neither the request nor the server has a source of them",
-				ledger.ErrInvalid)
+				api.ErrInvalid)
 		}
 		told, err := t.ask(ctx, p.Needs, known)
 		if err != nil {
@@ -63,7 +63,7 @@ func merge(rounds []map[string]httpapi.Truths) map[string]httpapi.Truths {
 	return all
 }
 
-// atATime is how many values a source is asked for at once, as [ledger.AdvanceRequest] says.
+// atATime is how many values a source is asked for at once, as [api.AdvanceRequest] says.
 const atATime = 4096
 
 // ask asks the source for what is needed and not known.
@@ -102,7 +102,7 @@ func (t telling) valuesOf(ctx context.Context, question string, objects []string
 		return nil, errs.OfSource(err)
 	case len(values) != len(objects):
 		return nil, fmt.Errorf("%w returned %d of them for %d objects",
-			ledger.ErrTruthSource, len(values), len(objects))
+			api.ErrTruthSource, len(values), len(objects))
 	}
 	return values, nil
 }
@@ -119,7 +119,7 @@ func sendable(value string) string {
 // draw sends a request with an idempotency key about one question, together with the true values
 // that it turns out to need.
 func draw[Out any](
-	ctx context.Context, c *Client, path, key string, truth ledger.TruthFunc, in func(httpapi.Truths) any,
+	ctx context.Context, c *Client, path, key string, truth api.TruthFunc, in func(httpapi.Truths) any,
 ) (out Out, err error) {
 	err = telling{truth: truth, send: func(truths map[string]httpapi.Truths) (err error) {
 		out, err = change[Out](ctx, c, path, key, in(one(truths)))

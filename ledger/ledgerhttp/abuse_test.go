@@ -13,7 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
@@ -249,7 +249,7 @@ func FuzzDecode(f *testing.F) {
 // True values are in no answer, log line or error, whether they come with the request or from the source, and whatever goes wrong.
 func TestTrueValuesAreToldToNobody(t *testing.T) {
 	var log bytes.Buffer
-	var source ledger.TruthFunc
+	var source api.TruthFunc
 	f := serving(t, Options{Logger: zerolog.New(&log), Truth: func(ctx context.Context, question string, objects []string) ([]string, error) {
 		return source(ctx, question, objects)
 	}})
@@ -278,10 +278,10 @@ func TestTrueValuesAreToldToNobody(t *testing.T) {
 		t.Error("the source is asked for what the request brings")
 		return nil, nil
 	}
-	if status, p := ask("k", `,"truths":{"19":"eleven"}`); p.Kind != problem.Refused || len(p.Refused) != 1 || p.Refused[0].Reason != ledger.NoTruth {
+	if status, p := ask("k", `,"truths":{"19":"eleven"}`); p.Kind != problem.Refused || len(p.Refused) != 1 || p.Refused[0].Reason != api.NoTruth {
 		t.Errorf("status %d, %+v", status, p)
 	}
-	if status, p := ask("k", `,"truths":{"19":""}`); p.Kind != problem.Refused || len(p.Refused) != 1 || p.Refused[0].Reason != ledger.NoTruth {
+	if status, p := ask("k", `,"truths":{"19":""}`); p.Kind != problem.Refused || len(p.Refused) != 1 || p.Refused[0].Reason != api.NoTruth {
 		t.Errorf("status %d, %+v", status, p)
 	}
 	if status, p := ask("k", `,"truths":{"19":"`+secretValue+`"}`); status != http.StatusOK {
@@ -339,7 +339,7 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 		if status, _, text := f.ask(asked{method: "POST", target: target, body: body, key: "k", role: "operator"}); status != http.StatusOK {
 			t.Errorf("%s: then it is %d, %s", one, status, text)
 		}
-		found, err := f.ledger.Verify(t.Context(), ledger.VerifyRequest{})
+		found, err := f.ledger.Verify(t.Context(), api.VerifyRequest{})
 		if err != nil || found.Problems != 0 {
 			t.Errorf("%s: %+v, %v", one, found, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/problem"
@@ -64,12 +64,12 @@ func TestFail_JournalWasTrimmed_HostIsBehind(t *testing.T) {
 		status int
 		retry  bool
 	}{
-		{fmt.Errorf("%w: it cannot follow: %w", ledger.ErrStopped, journal.ErrTrimmed), problem.Behind, 503, true},
-		{fmt.Errorf("%w: %w", ledger.ErrJournal, journal.ErrTrimmed), problem.Journal, 500, false},
-		{fmt.Errorf("%w: %w", ledger.ErrStopped, journal.ErrLost), problem.Corrupt, 500, false},
-		{ledger.ErrClosed, problem.Closed, 503, true},
+		{fmt.Errorf("%w: it cannot follow: %w", api.ErrStopped, journal.ErrTrimmed), problem.Behind, 503, true},
+		{fmt.Errorf("%w: %w", api.ErrJournal, journal.ErrTrimmed), problem.Journal, 500, false},
+		{fmt.Errorf("%w: %w", api.ErrStopped, journal.ErrLost), problem.Corrupt, 500, false},
+		{api.ErrClosed, problem.Closed, 503, true},
 	} {
-		r := get("failing", "/v1/failing", "Fail", everyRole(), nil, func(*call) (ledger.Stats, error) { return ledger.Stats{}, c.err })
+		r := get("failing", "/v1/failing", "Fail", everyRole(), nil, func(*call) (api.Stats, error) { return api.Stats{}, c.err })
 		w, request := httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/failing", nil)
 		request.Header.Set("Test-Role", "operator")
 		f.guarded(&r).ServeHTTP(w, request)
@@ -78,7 +78,7 @@ func TestFail_JournalWasTrimmed_HostIsBehind(t *testing.T) {
 		if status != c.status || (header.Get("Retry-After") != "") != c.retry {
 			t.Errorf("%v: %d, Retry-After %q", c.err, status, header.Get("Retry-After"))
 		}
-		if errors.Is(c.err, ledger.ErrStopped) && !errors.Is(&p, ledger.ErrStopped) {
+		if errors.Is(c.err, api.ErrStopped) && !errors.Is(&p, api.ErrStopped) {
 			t.Errorf("%v: it does not say that the ledger has stopped: %s", c.err, body)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
@@ -118,6 +119,6 @@ func (c *call) keyed(p *problem.Problem) *problem.Problem {
 	}
 	shown := *p
 	shown.Key = c.given
-	shown.Detail = (&ledger.KeyConflictError{Key: c.given, Field: p.Field}).Error()
+	shown.Detail = (&api.KeyConflictError{Key: c.given, Field: p.Field}).Error()
 	return &shown
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
@@ -179,7 +179,7 @@ func TestLists_FilterThatFindsNothing_IsBounded(t *testing.T) {
 	for n := range mostEvents + 100 {
 		people = append(people, fmt.Sprintf("p%05d", n))
 	}
-	_, err := f.ledger.Enroll(t.Context(), ledger.EnrollRequest{Key: "many", Question: "vote", Objects: people, Cap: eps(t, "1")})
+	_, err := f.ledger.Enroll(t.Context(), api.EnrollRequest{Key: "many", Question: "vote", Objects: people, Cap: eps(t, "1")})
 	must(t, err)
 	for _, order := range []string{"asc", "desc"} {
 		target := "/v1/events?kind=cancelled&limit=1000&order=" + order
@@ -198,7 +198,7 @@ func TestLists_FilterThatFindsNothing_IsBounded(t *testing.T) {
 		}
 	}
 	// Nor do levels that nobody has.
-	_, err = f.ledger.Raise(t.Context(), ledger.RaiseRequest{Key: "raise", Question: "vote", Epsilon: eps(t, "0.5"), Objects: people[:2000], Truth: truthful})
+	_, err = f.ledger.Raise(t.Context(), api.RaiseRequest{Key: "raise", Question: "vote", Epsilon: eps(t, "0.5"), Objects: people[:2000], Truth: truthful})
 	must(t, err)
 	if first := readPart(t, f, "/v1/responses?question=vote&epsilon=0.75"); len(first.Items) != 0 || first.Next == "" {
 		t.Errorf("%d items, and then %q", len(first.Items), first.Next)
@@ -211,12 +211,12 @@ func TestLists_FilterThatFindsNothing_IsBounded(t *testing.T) {
 // A page of sales reads a bounded number of records, too, in both directions.
 func TestSales_FilterThatFindsNothing_IsBounded(t *testing.T) {
 	f := serving(t, Options{})
-	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}
+	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}
 	for n := range 4200 {
-		_, err := f.ledger.Sell(t.Context(), ledger.SellRequest{Key: fmt.Sprint("many", n), Order: order, Truth: truthful})
+		_, err := f.ledger.Sell(t.Context(), api.SellRequest{Key: fmt.Sprint("many", n), Order: order, Truth: truthful})
 		must(t, err)
 	}
-	_, err := f.ledger.Sell(t.Context(), ledger.SellRequest{Key: "zeta", Order: ledger.Order{Buyer: "zeta", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}, Truth: truthful})
+	_, err := f.ledger.Sell(t.Context(), api.SellRequest{Key: "zeta", Order: api.Order{Buyer: "zeta", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}, Truth: truthful})
 	must(t, err)
 	for _, list := range []string{"sales", "reservations"} {
 		target := "/v1/" + list + "?until=2001-01-01T00:00:00Z&limit=1000"

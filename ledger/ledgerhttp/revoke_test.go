@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
@@ -71,7 +71,7 @@ func TestStream_TokenRemoved_NoLaterEventIsSent(t *testing.T) {
 	stats, err := f.ledger.Stats(t.Context())
 	must(t, err)
 	define := func(name string) {
-		must(t, f.ledger.DefineQuestion(t.Context(), name, ledger.Question{Name: name, Values: []string{"a", "b"}}))
+		must(t, f.ledger.DefineQuestion(t.Context(), name, api.Question{Name: name, Values: []string{"a", "b"}}))
 	}
 	in := bufio.NewReader(follow(t, c, int(stats.Events)+1, "").Body)
 	define("before")

@@ -3,8 +3,8 @@ package ledgerhttp
 import (
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 // routes are all that can be asked of a handler. To add one, add a line.

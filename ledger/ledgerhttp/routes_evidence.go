@@ -14,10 +14,9 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/ledgerfile"
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -61,9 +60,9 @@ func checkpoint(c *call) (document, error) {
 	return document{"text/plain; charset=utf-8", text}, err
 }
 
-func head(c *call) (evidence.Head, error) {
+func head(c *call) (api.Head, error) {
 	if err := c.reached(c.number("events")); err != nil {
-		return evidence.Head{}, err
+		return api.Head{}, err
 	}
 	return c.ledger().Head(c.ctx(), c.number("events"))
 }
@@ -84,7 +83,7 @@ func consistency(c *call) (httpapi.Consistency, error) {
 const mostProblems = 1000
 
 func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
-	request := ledger.VerifyRequest{}
+	request := api.VerifyRequest{}
 	var keys []note.Verifier
 	for _, text := range in.Keys {
 		key, err := note.NewVerifier(text)
@@ -98,7 +97,7 @@ func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
 		request.Checkpoints = append(request.Checkpoints, []byte(signed))
 	}
 	out := httpapi.Verified{}
-	request.Report = func(p ledger.Finding) {
+	request.Report = func(p api.Finding) {
 		if len(out.Problems) < mostProblems {
 			out.Problems = append(out.Problems, p)
 		}

@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
@@ -13,9 +13,9 @@ import (
 
 // What the host asks.
 
-func about(c *call) (ledger.About, error) { return c.ledger().About(), nil }
+func about(c *call) (api.About, error) { return c.ledger().About(), nil }
 
-func stats(c *call) (ledger.Stats, error) { return c.ledger().Stats(c.ctx()) }
+func stats(c *call) (api.Stats, error) { return c.ledger().Stats(c.ctx()) }
 
 func questions(c *call) (httpapi.Questions, error) {
 	all, err := c.ledger().Questions(c.ctx())
@@ -34,15 +34,15 @@ func health(c *call) (httpapi.Health, error) {
 }
 
 func defineQuestion(c *call, in httpapi.NewQuestion) (httpapi.Done, error) {
-	return httpapi.Done{}, c.ledger().DefineQuestion(c.ctx(), c.key, ledger.Question(in))
+	return httpapi.Done{}, c.ledger().DefineQuestion(c.ctx(), c.key, api.Question(in))
 }
 
-func enroll(c *call, in httpapi.Enrolment) (ledger.EnrollResult, error) {
+func enroll(c *call, in httpapi.Enrolment) (api.EnrollResult, error) {
 	r := in.EnrollRequest
 	r.Key = c.key
 	if in.Terms != nil {
 		if err := aboutEach(in); err != nil {
-			return ledger.EnrollResult{}, err
+			return api.EnrollResult{}, err
 		}
 		r.Terms = func(object string) (policy.Policy, privacy.Epsilon) {
 			return in.Terms[object].Policy, in.Terms[object].Cap
@@ -66,7 +66,7 @@ func aboutEach(in httpapi.Enrolment) error {
 	return nil
 }
 
-func changeTerms(c *call, in httpapi.NewTerms) (done ledger.ChangeTermsResult, err error) {
+func changeTerms(c *call, in httpapi.NewTerms) (done api.ChangeTermsResult, err error) {
 	r := in.ChangeTermsRequest
 	r.Key = c.key
 	if in.NoPolicy && !in.Policy.IsZero() {
@@ -78,9 +78,9 @@ func changeTerms(c *call, in httpapi.NewTerms) (done ledger.ChangeTermsResult, e
 	return c.ledger().ChangeTerms(c.ctx(), r)
 }
 
-func reconcile(c *call, in httpapi.Reconcile) (ledger.ReconcileResult, error) {
+func reconcile(c *call, in httpapi.Reconcile) (api.ReconcileResult, error) {
 	r := in.ReconcileRequest
-	r.Members = func(yield func(ledger.Member, error) bool) {
+	r.Members = func(yield func(api.Member, error) bool) {
 		for _, row := range in.Members {
 			if !yield(row, nil) {
 				return
@@ -89,7 +89,7 @@ func reconcile(c *call, in httpapi.Reconcile) (ledger.ReconcileResult, error) {
 	}
 	if in.Expected != nil {
 		httpapi.WithoutEmptyLists(in.Expected)
-		r.Confirm = func(now ledger.ReconcileResult) error {
+		r.Confirm = func(now api.ReconcileResult) error {
 			if httpapi.WithoutEmptyLists(&now); !reflect.DeepEqual(*in.Expected, now) {
 				const what = "what is to be done is not what was expected any more"
 				return problem.New(problem.Changed, what).At("expected")
@@ -100,7 +100,7 @@ func reconcile(c *call, in httpapi.Reconcile) (ledger.ReconcileResult, error) {
 	return c.ledger().Reconcile(c.ctx(), r)
 }
 
-func release(c *call, in httpapi.Release) (ledger.Response, error) {
+func release(c *call, in httpapi.Release) (api.Response, error) {
 	r := in.ReleaseRequest
 	r.Key, r.TrueValue = c.key, in.Truths[in.Object]
 	if others := c.truths(in.Truths); r.TrueValue == "" {
@@ -137,7 +137,7 @@ func advance(c *call, in httpapi.Advance) (httpapi.Advanced, error) {
 	return out, err
 }
 
-func (c *call) inquiry(in httpapi.Inquiry) ledger.AnswerRequest {
+func (c *call) inquiry(in httpapi.Inquiry) api.AnswerRequest {
 	r := in.AnswerRequest
 	r.Key, r.Truth = c.key, c.truths(in.Truths).tell
 	return r
@@ -177,11 +177,11 @@ func compact(c *call, _ httpapi.Done) (httpapi.Compacted, error) {
 	return httpapi.Compacted{Bytes: stats.Bytes}, err
 }
 
-func object(c *call) (ledger.ObjectState, error) { return c.ledger().Object(c.ctx(), c.text("object")) }
+func object(c *call) (api.ObjectState, error) { return c.ledger().Object(c.ctx(), c.text("object")) }
 
-func estimate(c *call) (ledger.Estimate, error) {
+func estimate(c *call) (api.Estimate, error) {
 	confidence, _ := strconv.ParseFloat(c.text("confidence"), 64)
-	return c.ledger().Estimate(c.ctx(), ledger.EstimateRequest{
+	return c.ledger().Estimate(c.ctx(), api.EstimateRequest{
 		Question: c.text("question"), Epsilon: c.epsilon("epsilon"), Confidence: confidence,
 		Pool: c.flag("pool"), Population: c.flag("population"),
 	})
@@ -192,6 +192,6 @@ func levels(c *call) (httpapi.Levels, error) {
 	return httpapi.Levels{Levels: all}, err
 }
 
-func responses(c *call, p page) ([]ledger.Response, string, error) {
+func responses(c *call, p page) ([]api.Response, string, error) {
 	return c.ledger().ResponsesPage(c.ctx(), c.text("question"), c.epsilon("epsilon"), p.after, p.limit)
 }

@@ -3,21 +3,20 @@ package ledgerhttp
 import (
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // What buyers ask, and those who sell to them.
 
-func quote(c *call, in ledger.Order) (ledger.Quote, error) {
+func quote(c *call, in api.Order) (api.Quote, error) {
 	if err := c.own(in.Buyer); err != nil {
-		return ledger.Quote{}, err
+		return api.Quote{}, err
 	}
 	return c.quoted(in)
 }
 
-func budget(c *call, in ledger.BudgetRequest) (ledger.Budget, error) {
+func budget(c *call, in api.BudgetRequest) (api.Budget, error) {
 	return c.ledger().Budget(c.ctx(), in)
 }
 
@@ -31,12 +30,12 @@ func sell(c *call, in httpapi.Sell) (httpapi.Sold, error) {
 	return c.sold(s), err
 }
 
-func (c *call) sold(s ledger.Sale) httpapi.Sold {
+func (c *call) sold(s api.Sale) httpapi.Sold {
 	return httpapi.Sold{Sale: c.seenSale(s), Aside: c.aside(s.TruthChanged, s.TruthInvalid)}
 }
 
 // saleOf returns the sale in the path, by the number that the holder knows it by.
-func (c *call) saleOf() (s ledger.Sale, err error) {
+func (c *call) saleOf() (s api.Sale, err error) {
 	asked, err := c.place("sale")
 	if err != nil {
 		return s, err
@@ -66,7 +65,7 @@ func (c *call) parted(p page) (api.Page, error) {
 	}, err
 }
 
-func sales(c *call, p page) ([]ledger.Sale, string, error) {
+func sales(c *call, p page) ([]api.Sale, string, error) {
 	part, err := c.parted(p)
 	if err != nil {
 		return nil, "", err
@@ -78,12 +77,12 @@ func sales(c *call, p page) ([]ledger.Sale, string, error) {
 	return all, cursor(next), err
 }
 
-func sale(c *call) (ledger.Sale, error) {
+func sale(c *call) (api.Sale, error) {
 	s, err := c.saleOf()
 	return c.seenSale(s), err
 }
 
-func deliveries(c *call, p page) ([]ledger.Delivery, string, error) {
+func deliveries(c *call, p page) ([]api.Delivery, string, error) {
 	if c.asked == nil { // once for a list that is sent as a stream
 		s, err := c.saleOf()
 		if err != nil {
@@ -99,14 +98,14 @@ func deliveries(c *call, p page) ([]ledger.Delivery, string, error) {
 	return all, cursor(next), err
 }
 
-func reserve(c *call, in httpapi.Reserve) (ledger.Reservation, error) {
+func reserve(c *call, in httpapi.Reserve) (api.Reservation, error) {
 	r := in.ReserveRequest
 	r.Key, r.For = c.key, time.Duration(in.For)
 	done, err := c.ledger().Reserve(c.ctx(), r)
 	return c.seenReservation(done), err
 }
 
-func reservations(c *call, p page) ([]ledger.Reservation, string, error) {
+func reservations(c *call, p page) ([]api.Reservation, string, error) {
 	part, err := c.parted(p)
 	if err != nil {
 		return nil, "", err
@@ -128,7 +127,7 @@ func buyers(c *call) (httpapi.Buyers, error) {
 	return httpapi.Buyers{Buyers: all, Next: cursor(next)}, err
 }
 
-func reservation(c *call) (r ledger.Reservation, err error) {
+func reservation(c *call) (r api.Reservation, err error) {
 	asked, err := c.place("reservation")
 	if err != nil {
 		return r, err

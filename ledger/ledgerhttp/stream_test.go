@@ -24,6 +24,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -131,7 +132,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	in := bufio.NewReader(follow(t, c, 3, "").Body)
 	for n := uint64(3); n < stats.Events+30; n++ {
 		if n > stats.Events {
-			must(t, f.ledger.DefineQuestion(t.Context(), fmt.Sprint(n), ledger.Question{Name: fmt.Sprint(n), Values: []string{"a", "b"}}))
+			must(t, f.ledger.DefineQuestion(t.Context(), fmt.Sprint(n), api.Question{Name: fmt.Sprint(n), Values: []string{"a", "b"}}))
 		}
 		_, id, data := message(t, in)
 		var event event.Event
@@ -182,9 +183,9 @@ func damagedLedger(t *testing.T, question string) *ledger.Ledger {
 	l, err := ledger.Open(path, ledger.Options{})
 	must(t, err)
 	for n := range 40 { // more than is sent at a time
-		must(t, l.DefineQuestion(t.Context(), fmt.Sprint(n), ledger.Question{Name: strings.Repeat("n", 100) + fmt.Sprint(n), Values: []string{"a", "b"}}))
+		must(t, l.DefineQuestion(t.Context(), fmt.Sprint(n), api.Question{Name: strings.Repeat("n", 100) + fmt.Sprint(n), Values: []string{"a", "b"}}))
 	}
-	must(t, l.DefineQuestion(t.Context(), "last", ledger.Question{Name: question, Values: []string{"a", "b"}}))
+	must(t, l.DefineQuestion(t.Context(), "last", api.Question{Name: question, Values: []string{"a", "b"}}))
 	must(t, l.Close())
 	file, err := os.ReadFile(path)
 	must(t, err)
@@ -226,7 +227,7 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 	f := serving(t, Options{Logger: zerolog.New(&log)})
 	file := &fs.PathError{Op: "read", Path: "/srv/secret/panel.db", Err: errors.New("input/output error")}
 	for kind, failure := range map[problem.Kind]error{
-		problem.Unexpected: file, problem.Corrupt: fmt.Errorf("%w: %w", ledger.ErrCorrupt, file), problem.Stopped: fmt.Errorf("%w: %w", ledger.ErrStopped, file),
+		problem.Unexpected: file, problem.Corrupt: fmt.Errorf("%w: %w", api.ErrCorrupt, file), problem.Stopped: fmt.Errorf("%w: %w", api.ErrStopped, file),
 		problem.Late: fmt.Errorf("%w: %w", context.DeadlineExceeded, file),
 	} {
 		for _, begun := range []bool{false, true} {

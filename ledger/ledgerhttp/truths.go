@@ -4,18 +4,17 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // bearer tells the true values that a request brings, and asks the host's source about others if
 // there is one. Otherwise it notes whom it was asked about, so that the request can be repeated
-// with their values. It is a [ledger.TruthFunc] by its method tell.
+// with their values. It is a [api.TruthFunc] by its method tell.
 type bearer struct {
 	brought map[string]httpapi.Truths // by question; "" for whatever question the request is about
-	source  ledger.TruthFunc      // nil if there is none
+	source  api.TruthFunc             // nil if there is none
 	needs   []problem.Need
 	asked   bool   // the source was
 	failed  bool   // the source did not tell
@@ -45,7 +44,7 @@ func (c *call) mayBring(truths httpapi.Truths) error {
 	return p
 }
 
-// tell implements [ledger.TruthFunc].
+// tell implements [api.TruthFunc].
 func (b *bearer) tell(ctx context.Context, question string, objects []string) ([]string, error) {
 	known, named := b.brought[question]
 	if !named {
@@ -76,7 +75,7 @@ func (b *bearer) tell(ctx context.Context, question string, objects []string) ([
 		return nil, err
 	}
 	if len(told) != len(others) {
-		return nil, fmt.Errorf("%w returned %d values for %d objects", ledger.ErrTruthSource, len(told), len(others))
+		return nil, fmt.Errorf("%w returned %d values for %d objects", api.ErrTruthSource, len(told), len(others))
 	}
 	for i, at := range places {
 		values[at] = told[i]

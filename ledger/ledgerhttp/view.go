@@ -7,9 +7,8 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // This file decides what each role sees of what it asks for. No other file does: routes pass what
@@ -39,7 +38,7 @@ func (c *call) own(buyer string) error {
 }
 
 // quoted returns the quote of an order.
-func (c *call) quoted(o ledger.Order) (ledger.Quote, error) {
+func (c *call) quoted(o api.Order) (api.Quote, error) {
 	ask := c.ledger().Quote
 	if c.isBuyer() {
 		ask = c.ledger().QuoteBuyer
@@ -60,14 +59,14 @@ func (c *call) numberOf(number uint64) (uint64, error) {
 // its own number of it, are replaced: a buyer reads the same whether it is another's, a
 // reservation, or not there.
 func unknown(kind string, number uint64, err error) error {
-	if errors.Is(err, ledger.ErrUnknown) {
-		return fmt.Errorf("%s %d: %w", kind, number, ledger.ErrUnknown)
+	if errors.Is(err, api.ErrUnknown) {
+		return fmt.Errorf("%s %d: %w", kind, number, api.ErrUnknown)
 	}
 	return err
 }
 
 // seenSale returns a sale as the holder sees it.
-func (c *call) seenSale(s ledger.Sale) ledger.Sale {
+func (c *call) seenSale(s api.Sale) api.Sale {
 	s.Key = c.shownKey(s.Key)
 	if !c.isBuyer() {
 		return s
@@ -79,7 +78,7 @@ func (c *call) seenSale(s ledger.Sale) ledger.Sale {
 }
 
 // seenReservation returns a reservation as the holder sees it.
-func (c *call) seenReservation(r ledger.Reservation) ledger.Reservation {
+func (c *call) seenReservation(r api.Reservation) api.Reservation {
 	r.Key = c.shownKey(r.Key)
 	if !c.isBuyer() {
 		return r
@@ -90,7 +89,7 @@ func (c *call) seenReservation(r ledger.Reservation) ledger.Reservation {
 }
 
 // seenDelivery returns a response, of the sale with a number, as the holder sees it.
-func (c *call) seenDelivery(sale uint64, d ledger.Delivery) ledger.Delivery {
+func (c *call) seenDelivery(sale uint64, d api.Delivery) api.Delivery {
 	d.Sale = sale
 	if c.isBuyer() {
 		d.Event, d.Sold, d.Method = 0, 0, ""

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/request"
@@ -199,14 +200,14 @@ func crowded(t *testing.T, s kv.Store, n int) *ledger.Ledger {
 	must(t, at.Create(request.Origin{At: ledgertest.Begin()}))
 	l, err := at.Open(request.Draws{}, ledger.Options{Now: ledgertest.NewClock(ledgertest.Begin()).Now})
 	must(t, err)
-	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	terms, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})
 	must(t, err)
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("p%05d", i)
 	}
-	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: terms, Cap: eps(t, "9")})
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: terms, Cap: eps(t, "9")})
 	must(t, err)
 	return l
 }

@@ -46,7 +46,7 @@ type Commit struct {
 
 // Refusal is a request that was refused as a whole.
 type Refusal struct {
-	Question string                       // by name
+	Question string                // by name
 	People   map[api.Reason]uint64 // who stood in its way, by reason; none if levels on offer did
 }
 

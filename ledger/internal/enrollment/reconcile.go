@@ -8,20 +8,20 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Report is what a table and the ledger differ in.
 type Report struct {
 	Questions map[uint32]*api.Reconciled // by number, without their names
 	Gone      api.NameList               // objects that take part and have no row
-	Withdrawn int                               // of them
-	Present   int                               // objects that take part in something
-	listed    [Gone + 1]int                     // how many names of each kind are listed
+	Withdrawn int                        // of them
+	Present   int                        // objects that take part in something
+	listed    [Gone + 1]int              // how many names of each kind are listed
 }
 
 // in returns what is reported of a question.

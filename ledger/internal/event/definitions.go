@@ -3,9 +3,9 @@ package event
 import (
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // MaxNoiseKeys is the largest number of noise keys of a ledger. A ledger with a host's keys reads

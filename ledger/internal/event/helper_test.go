@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/fixture"
-	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 )
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -58,13 +58,13 @@ func (q *Question) Work() int {
 
 // Question is a question as it was defined. It never changes, and may be used by many at once.
 type Question struct {
-	Number    uint32                // from 1, in the order of the log
-	Name      string                // as requests say it
-	Values    []string              // the labels, at least two
-	Encoding  api.Encoding   // what a response is
-	Mechanism *api.Mechanism // of finite encoding
-	Index     map[string]int        `audit:"-"` // from a value to its place in Values
-	ID        [sha256.Size]byte     `audit:"-"` // stands for the definition, in every ledger
+	Number    uint32            // from 1, in the order of the log
+	Name      string            // as requests say it
+	Values    []string          // the labels, at least two
+	Encoding  api.Encoding      // what a response is
+	Mechanism *api.Mechanism    // of finite encoding
+	Index     map[string]int    `audit:"-"` // from a value to its place in Values
+	ID        [sha256.Size]byte `audit:"-"` // stands for the definition, in every ledger
 }
 
 // NewQuestion returns a question as an event defines it. Without a mechanism of its values, such as

@@ -6,8 +6,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
@@ -44,7 +43,7 @@ type Page[Item any] struct {
 type Truths map[string]string
 
 // Aside is what only the host is told of the refused objects of a request, see
-// [ledger.RaiseResult].
+// [api.RaiseResult].
 type Aside struct {
 	// Changed: of the refused, those whose true value is not the one drawn from before
 	Changed []string `json:"truth_changed,omitempty"`
@@ -54,20 +53,20 @@ type Aside struct {
 
 // Questions lists questions.
 type Questions struct {
-	Questions []ledger.Question `json:"questions"` // in the order of their definition
+	Questions []api.Question `json:"questions"` // in the order of their definition
 }
 
-// NewQuestion is a [ledger.Question] to be defined.
+// NewQuestion is a [api.Question] to be defined.
 type NewQuestion struct {
-	Name      string            `json:"question"`            // its name
-	Values    []string          `json:"values"`              // the labels, at least two
-	Encoding  ledger.Encoding   `json:"encoding,omitempty"`  // the ledger chooses if it is empty
-	Mechanism *ledger.Mechanism `json:"mechanism,omitempty"` // how it is answered, in finite encoding
+	Name      string         `json:"question"`            // its name
+	Values    []string       `json:"values"`              // the labels, at least two
+	Encoding  api.Encoding   `json:"encoding,omitempty"`  // the ledger chooses if it is empty
+	Mechanism *api.Mechanism `json:"mechanism,omitempty"` // how it is answered, in finite encoding
 }
 
-// Enrolment is a [ledger.EnrollRequest].
+// Enrolment is a [api.EnrollRequest].
 type Enrolment struct {
-	ledger.EnrollRequest
+	api.EnrollRequest
 	Terms map[string]Terms `json:"terms,omitempty"` // by object, in place of Policy and Cap
 }
 
@@ -79,72 +78,72 @@ type Terms struct {
 	Cap privacy.Epsilon `json:"cap,omitzero"`
 }
 
-// NewTerms is a [ledger.ChangeTermsRequest].
+// NewTerms is a [api.ChangeTermsRequest].
 type NewTerms struct {
-	ledger.ChangeTermsRequest
+	api.ChangeTermsRequest
 	// Policy: that of each of their chains from now on; without it, each stays as it is
 	Policy   policy.Policy `json:"policy,omitzero"`
 	NoPolicy bool          `json:"no_policy,omitempty"` // a policy without a ceiling is wanted
 }
 
-// Reconcile is a [ledger.ReconcileRequest].
+// Reconcile is a [api.ReconcileRequest].
 type Reconcile struct {
-	ledger.ReconcileRequest
+	api.ReconcileRequest
 	// Members: the whole table, a row for each object and question
-	Members []ledger.Member `json:"members"`
+	Members []api.Member `json:"members"`
 	// Expected is sent by a client that has had a dry run confirmed.
-	Expected *ledger.ReconcileResult `json:"expected,omitempty"`
+	Expected *api.ReconcileResult `json:"expected,omitempty"`
 }
 
-// Release is a [ledger.ReleaseRequest].
+// Release is a [api.ReleaseRequest].
 type Release struct {
-	ledger.ReleaseRequest
+	api.ReleaseRequest
 	// Truths: true values by object, for those who need a draw; without them the request is
 	// answered by truth-needed if it needs one
 	Truths Truths `json:"truths,omitempty"`
 }
 
-// Raise is a [ledger.RaiseRequest].
+// Raise is a [api.RaiseRequest].
 type Raise struct {
-	ledger.RaiseRequest
+	api.RaiseRequest
 	// Truths: true values by object, for those who need a draw
 	Truths Truths `json:"truths,omitempty"`
 }
 
-// Raised is a [ledger.RaiseResult].
+// Raised is a [api.RaiseResult].
 type Raised struct {
-	ledger.RaiseResult
+	api.RaiseResult
 	Aside
 }
 
-// Advance is a [ledger.AdvanceRequest].
+// Advance is a [api.AdvanceRequest].
 type Advance struct {
-	ledger.AdvanceRequest
+	api.AdvanceRequest
 	Truths map[string]Truths `json:"truths,omitempty"` // by question
 }
 
-// AdvancedQuestion is a [ledger.Advanced].
+// AdvancedQuestion is a [api.Advanced].
 type AdvancedQuestion struct {
-	ledger.Advanced
+	api.Advanced
 	Aside
 }
 
-// Advanced is a [ledger.AdvanceResult].
+// Advanced is a [api.AdvanceResult].
 type Advanced struct {
 	Questions []AdvancedQuestion `json:"questions"` // those with anybody enrolled
 	First     uint64             `json:"first"`     // the first event
 	Last      uint64             `json:"last"`      // the last event
 }
 
-// Inquiry is a [ledger.AnswerRequest].
+// Inquiry is a [api.AnswerRequest].
 type Inquiry struct {
-	ledger.AnswerRequest
+	api.AnswerRequest
 	Truths Truths `json:"truths,omitempty"` // true values by object, of the panel
 }
 
-// Answered is a [ledger.AnswerResult].
+// Answered is a [api.AnswerResult].
 type Answered struct {
-	ledger.AnswerResult
+	api.AnswerResult
 	Aside
 }
 
@@ -154,36 +153,36 @@ type Health struct {
 	Stopped *problem.Problem `json:"stopped,omitempty"` // why the ledger has stopped
 }
 
-// AnswerQuote is a [ledger.AnswerQuote].
+// AnswerQuote is a [api.AnswerQuote].
 type AnswerQuote struct {
-	ledger.AnswerQuote
+	api.AnswerQuote
 	NotRaised *problem.Problem `json:"not_raised,omitempty"` // why the answer at held is not raised
 }
 
-// Sell is a [ledger.SellRequest].
+// Sell is a [api.SellRequest].
 type Sell struct {
-	ledger.SellRequest
+	api.SellRequest
 	// Truths: true values by object, for those who need a draw; where the server has a source of
 	// them, only an operator may bring any
 	Truths Truths `json:"truths,omitempty"`
 }
 
-// Sold is a [ledger.Sale].
+// Sold is a [api.Sale].
 type Sold struct {
-	ledger.Sale
+	api.Sale
 	Aside
 }
 
-// Reserve is a [ledger.ReserveRequest].
+// Reserve is a [api.ReserveRequest].
 type Reserve struct {
-	ledger.ReserveRequest
+	api.ReserveRequest
 	// For: how long it is held from when it is granted, such as 15m; or until is set
 	For Duration `json:"for,omitzero"`
 }
 
-// Capture is a [ledger.CaptureRequest], but for the reservation.
+// Capture is a [api.CaptureRequest], but for the reservation.
 type Capture struct {
-	ledger.CaptureRequest
+	api.CaptureRequest
 	// Truths: true values by object, for those who need a draw; where the server has a source of
 	// them, only an operator may bring any
 	Truths Truths `json:"truths,omitempty"`
@@ -205,13 +204,13 @@ type Done struct{}
 
 // Levels lists levels.
 type Levels struct {
-	Levels []ledger.LevelCount `json:"levels"` // by rising ε
+	Levels []api.LevelCount `json:"levels"` // by rising ε
 }
 
 // Buyers lists buyers.
 type Buyers struct {
-	Buyers []ledger.BuyerState `json:"buyers"`         // in the order of their first orders
-	Next   string              `json:"next,omitempty"` // "" in the last part
+	Buyers []api.BuyerState `json:"buyers"`         // in the order of their first orders
+	Next   string           `json:"next,omitempty"` // "" in the last part
 }
 
 // Consistency proves that one tree is the beginning of another.
@@ -219,19 +218,19 @@ type Consistency struct {
 	Proof []string `json:"proof"` // hashes in base64
 }
 
-// Verify is a [ledger.VerifyRequest].
+// Verify is a [api.VerifyRequest].
 type Verify struct {
 	Checkpoints []string `json:"checkpoints,omitempty"` // signed notes
 	Keys        []string `json:"keys,omitempty"`        // verifier keys that they may be signed by
 }
 
-// Verified is a [ledger.Verification], as the server sees it.
+// Verified is a [api.Verification], as the server sees it.
 type Verified struct {
-	evidence.Head
-	OK       bool             `json:"ok"`       // there is no problem
-	Objects  uint64           `json:"objects"`  // how many the log has
-	Count    uint64           `json:"count"`    // how many problems there are
-	Problems []ledger.Finding `json:"problems"` // the first of them
+	api.Head
+	OK       bool          `json:"ok"`       // there is no problem
+	Objects  uint64        `json:"objects"`  // how many the log has
+	Count    uint64        `json:"count"`    // how many problems there are
+	Problems []api.Finding `json:"problems"` // the first of them
 }
 
 // Compacted is the size of a file that was rewritten.
@@ -262,13 +261,13 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // ledger.
 func Panel(request any) (named int, others bool) {
 	switch r := request.(type) {
-	case *ledger.Order:
+	case *api.Order:
 		return len(r.Objects), r.All
 	case *Sell:
 		return len(r.Objects), r.All
 	case *Reserve:
 		return len(r.Objects), r.All
-	case *ledger.BudgetRequest:
+	case *api.BudgetRequest:
 		return len(r.Objects), r.All
 	case *Raise:
 		return len(r.Objects), r.All

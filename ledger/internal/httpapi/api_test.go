@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Whatever a host can ask in this process, and is told, goes over the API: each field of package ledger has one of the same name here, but for those
@@ -15,30 +15,30 @@ func TestTheAPIHasEachField(t *testing.T) {
 		here, there any
 		but         string
 	}{
-		{NewQuestion{}, ledger.Question{}, ""},
-		{Enrolment{}, ledger.EnrollRequest{}, "Key Progress"},
-		{NewTerms{}, ledger.ChangeTermsRequest{}, "Key Progress"},
-		{Reconcile{}, ledger.ReconcileRequest{}, "Confirm Progress"},
-		{Release{}, ledger.ReleaseRequest{}, "Key Truth TrueValue"},
-		{Raise{}, ledger.RaiseRequest{}, "Key Truth Progress"},
-		{Raised{}, ledger.RaiseResult{}, ""},
-		{Advance{}, ledger.AdvanceRequest{}, "Key Truth Progress"},
-		{AdvancedQuestion{}, ledger.Advanced{}, ""},
-		{Advanced{}, ledger.AdvanceResult{}, ""},
-		{Inquiry{}, ledger.AnswerRequest{}, "Key Truth"},
-		{Answered{}, ledger.AnswerResult{}, ""},
-		{AnswerQuote{}, ledger.AnswerQuote{}, ""},
-		{Sell{}, ledger.SellRequest{}, "Key Truth Progress"},
-		{Sold{}, ledger.Sale{}, ""},
-		{Reserve{}, ledger.ReserveRequest{}, "Key"},
-		{Capture{}, ledger.CaptureRequest{}, "Key Reservation Truth Progress"},
-		{Verify{}, ledger.VerifyRequest{}, "Verifiers Report Progress"},
-		{Verified{}, ledger.Verification{}, ""},
-		{ledger.EnrollResult{}, ledger.EnrollResult{}, ""},
-		{ledger.ChangeTermsResult{}, ledger.ChangeTermsResult{}, ""},
-		{ledger.Member{}, ledger.Member{}, ""},
-		{ledger.Order{}, ledger.Order{}, ""},
-		{ledger.BudgetRequest{}, ledger.BudgetRequest{}, ""},
+		{NewQuestion{}, api.Question{}, ""},
+		{Enrolment{}, api.EnrollRequest{}, "Key Progress"},
+		{NewTerms{}, api.ChangeTermsRequest{}, "Key Progress"},
+		{Reconcile{}, api.ReconcileRequest{}, "Confirm Progress"},
+		{Release{}, api.ReleaseRequest{}, "Key Truth TrueValue"},
+		{Raise{}, api.RaiseRequest{}, "Key Truth Progress"},
+		{Raised{}, api.RaiseResult{}, ""},
+		{Advance{}, api.AdvanceRequest{}, "Key Truth Progress"},
+		{AdvancedQuestion{}, api.Advanced{}, ""},
+		{Advanced{}, api.AdvanceResult{}, ""},
+		{Inquiry{}, api.AnswerRequest{}, "Key Truth"},
+		{Answered{}, api.AnswerResult{}, ""},
+		{AnswerQuote{}, api.AnswerQuote{}, ""},
+		{Sell{}, api.SellRequest{}, "Key Truth Progress"},
+		{Sold{}, api.Sale{}, ""},
+		{Reserve{}, api.ReserveRequest{}, "Key"},
+		{Capture{}, api.CaptureRequest{}, "Key Reservation Truth Progress"},
+		{Verify{}, api.VerifyRequest{}, "Verifiers Report Progress"},
+		{Verified{}, api.Verification{}, ""},
+		{api.EnrollResult{}, api.EnrollResult{}, ""},
+		{api.ChangeTermsResult{}, api.ChangeTermsResult{}, ""},
+		{api.Member{}, api.Member{}, ""},
+		{api.Order{}, api.Order{}, ""},
+		{api.BudgetRequest{}, api.BudgetRequest{}, ""},
 	} {
 		here, there := reflect.TypeOf(c.here), reflect.TypeOf(c.there)
 		but := map[string]bool{}

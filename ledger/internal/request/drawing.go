@@ -3,11 +3,11 @@ package request
 import (
 	"context"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // drawing is what a release and a raise do with one object: they bring its chain to one ε.
@@ -119,7 +119,7 @@ func (x *drawing) alternative(ctx context.Context, err error) error {
 }
 
 // set gets a request for a level ready, and checks it.
-func (x *drawing) set(ctx context.Context, e *Executor, own steps, r Raise, objects []string) (err error) {
+func (x *drawing) set(ctx context.Context, e *Executor, own steps, r api.RaiseRequest, objects []string) (err error) {
 	if err := x.begin(e, own, r.Key); err != nil {
 		return err
 	}

@@ -9,25 +9,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Forecast asks what objects can answer to a question. Package ledger describes it.
-type Forecast struct {
-	Question string            // by its name
-	Objects  []string          // the objects, or
-	All      bool              // all objects of the question
-	Buyer    string            // by its name; "" for the host
-	Epsilons []privacy.Epsilon // levels that are asked about
-}
-
 // Forecast returns what objects can answer to a question.
-func (e *Executor) Forecast(ctx context.Context, r Forecast) (out api.Budget, err error) {
+func (e *Executor) Forecast(ctx context.Context, r api.BudgetRequest) (out api.Budget, err error) {
 	x := &forecast{Executor: e}
 	if err := x.set(ctx, r); err != nil {
 		return out, err
@@ -61,7 +52,7 @@ type forecast struct {
 }
 
 // set checks the request, and gets it ready.
-func (x *forecast) set(ctx context.Context, r Forecast) (err error) {
+func (x *forecast) set(ctx context.Context, r api.BudgetRequest) (err error) {
 	if x.bid.Client, x.buying = r.Buyer, r.Buyer != ""; x.buying {
 		if err := event.CheckName("buyer", r.Buyer); err != nil {
 			return err
@@ -292,7 +283,7 @@ type Forecasts struct {
 // KeptForecast is a budget, with the instant at which time changes it.
 type KeptForecast struct {
 	Budget api.Budget // as of the event that it says
-	Until  time.Time         // or zero
+	Until  time.Time  // or zero
 }
 
 // Keep keeps a budget, in place of another if there are many.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -16,7 +17,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -68,7 +68,7 @@ func TestQuote_OfAll_KeepsNothingOfEach(t *testing.T) {
 	must(t, e.Begin(store, nil, zerolog.Nop(), nil, true, engine.Leap{}))
 	x := &request.Executor{Engine: e, Rules: &rules.Rules{ReadOnly: true}}
 	for _, epsilon := range []string{"1.5", "2.5"} {
-		o := request.Order{Buyer: "bolt", Question: "vote", Epsilon: privacy.MustEpsilon(epsilon), All: true}
+		o := api.Order{Buyer: "bolt", Question: "vote", Epsilon: privacy.MustEpsilon(epsilon), All: true}
 		names, lines, listed, counted, err := x.KeptByQuote(t.Context(), o)
 		must(t, err)
 		if names+lines > 0 || listed > api.MaxListed || counted != many {

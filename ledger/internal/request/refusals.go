@@ -3,9 +3,9 @@ package request
 import (
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -13,7 +13,7 @@ import (
 // zero value is empty.
 type RefusalList struct {
 	Listed   []api.Refusal // the first, at most Most
-	Unlisted int                  // the rest
+	Unlisted int           // the rest
 	// Most is how many are listed; 0 is [api.MaxListed]. A partial request lists all of a
 	// transaction, which are recorded.
 	Most int

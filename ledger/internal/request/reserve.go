@@ -4,30 +4,23 @@ import (
 	"context"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/api"
 )
-
-// Reserve asks to hold an order for some time. Package ledger describes it.
-type Reserve struct {
-	Key string // idempotency key
-	Order
-	Limits
-	Term
-}
 
 // Reserve executes a request to hold an order. It returns the number of the reservation. A small
 // order is decided at once; a larger one is assessed before, so that others do not wait while a
 // refusal is found.
-func (e *Executor) Reserve(ctx context.Context, r Reserve) (uint64, error) {
-	if err := r.Term.Check(); err != nil {
+func (e *Executor) Reserve(ctx context.Context, r api.ReserveRequest) (uint64, error) {
+	held := term{length: r.For, until: r.Until}
+	if err := held.check(); err != nil {
 		return 0, err
 	}
 	x := &selling{}
-	form, err := x.setOrder(ctx, e, "reserve", r.Key, r.Order, r.Limits)
+	form, err := x.setOrder(ctx, e, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
 	if err != nil {
 		return 0, err
 	}
@@ -35,7 +28,7 @@ func (e *Executor) Reserve(ctx context.Context, r Reserve) (uint64, error) {
 	if !r.Until.IsZero() {
 		form.Field("Until").U64(uint64(r.Until.UnixNano()))
 	}
-	x.id, x.reserving, x.term = form.Finish(), true, r.Term
+	x.id, x.reserving, x.term = form.Finish(), true, held
 	x.prompt = !r.All && len(x.names) <= state.PartSize
 	number, _, err := x.execute(ctx)
 	return number, err
@@ -43,7 +36,7 @@ func (e *Executor) Reserve(ctx context.Context, r Reserve) (uint64, error) {
 
 // reserve returns the events of the reservation.
 func (x *selling) reserve(s *state.State) ([]event.Change, error) {
-	expires, err := x.term.Expires(s.Now)
+	expires, err := x.term.expires(s.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -190,30 +183,30 @@ func ClosedReservation(number uint64, r state.Sale, at time.Time) *api.Reservati
 	return err
 }
 
-// Term is how long a reservation is held: for some time, or until a time.
-type Term struct {
-	For   time.Duration // from when it is granted; or
-	Until time.Time     // by the log's time
+// term is how long a reservation is held: for some time, or until a time.
+type term struct {
+	length time.Duration // from when it is granted; or
+	until  time.Time     // by the log's time
 }
 
-// Check refuses a term that gives both or neither, or a year that no log reaches, before anything is
+// check refuses a term that gives both or neither, or a year that no log reaches, before anything is
 // looked up.
-func (r Term) Check() error {
+func (r term) check() error {
 	switch {
-	case r.Until.IsZero() && r.For <= 0, !r.Until.IsZero() && r.For != 0:
-		return errs.Invalid("a reservation for %v, until %v: give one of them", r.For, r.Until)
-	case !r.Until.IsZero() && (r.Until.UTC().Year() < 1970 || r.Until.UTC().Year() > event.LastYear):
-		return errs.Invalid("a reservation until %v", r.Until)
+	case r.until.IsZero() && r.length <= 0, !r.until.IsZero() && r.length != 0:
+		return errs.Invalid("a reservation for %v, until %v: give one of them", r.length, r.until)
+	case !r.until.IsZero() && (r.until.UTC().Year() < 1970 || r.until.UTC().Year() > event.LastYear):
+		return errs.Invalid("a reservation until %v", r.until)
 	}
 	return nil
 }
 
-// Expires is when a reservation that is granted now ends.
-func (r Term) Expires(now time.Time) (time.Time, error) {
-	if r.Until.IsZero() {
-		return now.Add(r.For), nil
+// expires is when a reservation that is granted now ends.
+func (r term) expires(now time.Time) (time.Time, error) {
+	if r.until.IsZero() {
+		return now.Add(r.length), nil
 	}
-	until := r.Until.UTC()
+	until := r.until.UTC()
 	if !until.After(now) {
 		return time.Time{}, errs.Invalid("a reservation until %s, and it is %s already",
 			until.Format(time.RFC3339Nano), now.UTC().Format(time.RFC3339Nano))

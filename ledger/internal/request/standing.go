@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // A request that changes the ledger carries an idempotency key. The last event of each of its
@@ -22,12 +22,15 @@ import (
 type Outcome struct {
 	Counts  event.Counts                    // of all parts
 	Left    int                             // how many objects were left out
-	Refused []api.Refusal            // the first of them who are not forgotten; not of a sweep
+	Refused []api.Refusal                   // the first of them who are not forgotten; not of a sweep
 	Swept   map[uint32]*event.SweptQuestion // by question, of a sweep
 	listed  int                             // the refusals in refused and swept, at most MaxPanel
 	First   uint64                          // the first event
 	Last    uint64                          // the last event
 }
+
+// unlisted returns how many refused objects are not in Refused.
+func (o *Outcome) unlisted() int { return o.Left - len(o.Refused) }
 
 // Standing is how far a request has come.
 type Standing struct {

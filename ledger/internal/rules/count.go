@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -36,9 +36,9 @@ type Count struct {
 	objects  uint64
 	counts   []api.BudgetLevel
 	refused  map[api.Reason]*refused // at the highest level
-	lowestOf kind                           // of the last object that was asked for it
-	odd      bool                           // somebody has other levels than the terms say
-	until    time.Time                      // when time changes something, or zero
+	lowestOf kind                    // of the last object that was asked for it
+	odd      bool                    // somebody has other levels than the terms say
+	until    time.Time               // when time changes something, or zero
 	offers   map[uint32]*saleTerms
 	kinds    map[kind]*group
 	last     kind // the one counted last, which most often comes again

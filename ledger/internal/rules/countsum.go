@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -15,10 +15,10 @@ import (
 // offer is what the terms of a policy let the buyer have.
 type saleTerms struct {
 	policy  policy.Policy
-	holders int                           // that a level may have; 0 for any number
+	holders int                    // that a level may have; 0 for any number
 	reasons [MostLevels]api.Reason // why they sell no such level now, by its place; "" if they do
-	opens   time.Time                     // when they open, if that is to come
-	closes  time.Time                     // when they close for good, or zero
+	opens   time.Time              // when they open, if that is to come
+	closes  time.Time              // when they close for good, or zero
 }
 
 // comes tells whether the terms sell a level later, by its place.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Others can measure how long a refusal takes: the steps must not depend on why a true value cannot be used. Steps are counted as allocations,

@@ -1,8 +1,8 @@
 package state
 
 import (
-	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
 // Work counts what a transaction records, for whoever observes the ledger.
@@ -11,7 +11,7 @@ type Work struct {
 	// Requests counts those whose events these are; of a large one each part. The host's keys are
 	// set by none
 	Requests int
-	Spent    uint64                       // ε of all people, in nano-nats
+	Spent    uint64                // ε of all people, in nano-nats
 	LeftOut  map[api.Reason]uint64 // people, by reason
 }
 
