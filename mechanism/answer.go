@@ -14,7 +14,10 @@ import (
 type Sampler struct {
 	// Random returns uniform bits; nil is the operating system's generator. Only tests set it, before
 	// the first draw: if another party can predict the bits, each answer reveals the true one.
-	Random interface{ Uint64() uint64 }
+	Random interface {
+		// Uint64 returns the next 64 bits.
+		Uint64() uint64
+	}
 
 	bits *exact.Bits
 	// What draws from the same law have in common, for those drawn from last. All of it is public.

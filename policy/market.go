@@ -44,8 +44,8 @@ type Market struct {
 // Theorem 4.1). So the curve may bend either way. Upgrades cost differences, and the floor is a
 // maximum with a constant, so that both leave a rising curve rising.
 //
-// The last price must be at m.Max or above. Names have 1 to 256 bytes of UTF-8 without control characters. No name may be on both
-// lists, or twice on one.
+// The last price must be at m.Max or above. Names have 1 to 256 bytes of UTF-8 without control
+// characters. No name may be on both lists, or twice on one. Errors wrap [ErrInvalid].
 func (m Market) Policy() (Policy, error) {
 	t := &Terms{
 		max: m.Max, stride: m.Stride, levels: slices.Clone(m.Levels), floor: m.Floor, curve: newCurve(m.Prices),
