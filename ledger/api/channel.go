@@ -23,7 +23,7 @@ type Channel struct {
 }
 
 // ChannelOf returns the channel of the responses at ε, in an encoding, to a question with so many
-// values. It does not depend on the levels before. It returns api.ErrInvalid for ε = 0, and for
+// values. It does not depend on the levels before. It returns ErrInvalid for ε = 0, and for
 // fewer than two values.
 func ChannelOf(encoding Encoding, values int, epsilon privacy.Epsilon) (Channel, error) {
 	c := Channel{Encoding: encoding, Values: values}

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// ErrTruthLater is for a source of true values (api.TruthFunc) to return, wrapped, if it must
+// ErrTruthLater is for a source of true values (TruthFunc) to return, wrapped, if it must
 // fetch what it is asked for, or hear it from somebody: the ledger goes on to ask of whom else the
 // request needs a true value, as far as that does not hang on those not told, and fails with the
 // error then. Nothing is carried out; of a sweep, and of what of a raise comes behind its first

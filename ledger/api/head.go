@@ -8,7 +8,7 @@ import (
 
 // Head is a log at one size, as a checkpoint names it.
 type Head struct {
-	Origin string    `json:"origin"` // of the log; see ledger.About
+	Origin string    `json:"origin"` // of the log; see About
 	Events uint64    `json:"events"` // the size of the tree
 	Root   tlog.Hash `json:"root"`   // of the tree (RFC 6962)
 }

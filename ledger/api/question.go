@@ -6,7 +6,7 @@ const MaxPanel = 1 << 18
 
 // Question is a function of an object with a fixed list of labelled values.
 type Question struct {
-	Name   string   `json:"question"` // 1 to 256 bytes; see api.NameError
+	Name   string   `json:"question"` // 1 to 256 bytes; see NameError
 	Values []string `json:"values"`   // the labels, each once, at least two
 	// Encoding is what a response is. If it is empty when the question is defined, the ledger picks
 	// the one that estimates better at ε = 2: unary from 21 values on, see [rrchain.UnaryFrom]. A

@@ -106,7 +106,7 @@ func (w *watched) work() {
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}
 	must(t, w.DefineQuestion(ctx, "define", api.Question{Name: secretQuestion, Values: []string{"yes", "no"}}))
-	terms, err := policy.Sell(policy.Market{Max: eps(t, "3"), Prices: []policy.Price{{Epsilon: eps(t, "3"), Amount: 300}}})
+	terms, err := policy.Market{Max: eps(t, "3"), Prices: []policy.Price{{Epsilon: eps(t, "3"), Amount: 300}}}.Policy()
 	must(t, err)
 	names := []string{secretPerson, "second", "third"}
 	_, err = w.Enroll(ctx, api.EnrollRequest{Key: "enrol", Question: secretQuestion, Objects: names, Policy: terms, Cap: eps(t, "2")})
