@@ -27,13 +27,10 @@ type hookedJournal struct {
 
 // journalMethods are the names of all methods of a host's journal.
 func journalMethods() (names []string) {
-	for _, of := range []reflect.Type{reflect.TypeFor[journal.Follower](), reflect.TypeFor[journal.Settler]()} {
-		for i := range of.NumMethod() {
-			names = append(names, of.Method(i).Name)
-		}
+	for i := range reflect.TypeFor[journal.Follower]().NumMethod() {
+		names = append(names, reflect.TypeFor[journal.Follower]().Method(i).Name)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return names
 }
 
 func (j hookedJournal) Name() string {
@@ -69,10 +66,9 @@ func (j hookedJournal) Close() error {
 	return j.Follower.Close()
 }
 
-// Settle implements [journal.Settler]: a journal in memory has nothing that a power cut takes.
-func (j hookedJournal) Settle(context.Context) error {
+func (j hookedJournal) Settle(ctx context.Context) error {
 	j.hooks["Settle"].call()
-	return nil
+	return j.Follower.Settle(ctx)
 }
 
 func (j hookedJournal) Await(ctx context.Context, at journal.Position) error {

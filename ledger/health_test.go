@@ -32,10 +32,6 @@ type held struct {
 	free chan struct{}
 }
 
-func (h held) Head(ctx context.Context) (journal.Head, error) {
-	return h.Follower.(journal.Hosted).Head(ctx)
-}
-
 func (h held) Await(ctx context.Context, after journal.Position) error {
 	select {
 	case <-h.free:

@@ -183,7 +183,7 @@ func (p *process) say(s said) {
 func kinds() map[string]error {
 	return map[string]error{
 		"stopped": ledger.ErrStopped, "held": journal.ErrHeld, "no key": keyholder.ErrNoKey, "lost": journal.ErrLost, "journal": ledger.ErrJournal,
-		"fenced": journal.ErrFenced, "uncertain": journal.ErrUncertain, "corrupt": ledger.ErrCorrupt, "rejected": journal.ErrRejected,
+		"fenced": journal.ErrFenced, "corrupt": ledger.ErrCorrupt, "rejected": journal.ErrRejected,
 	}
 }
 
