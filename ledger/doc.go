@@ -86,5 +86,6 @@
 // A request is decided against the state in its transaction and yields events that hold every
 // outcome, the drawn response included. Only events change the state, in one function. So the state
 // is the fold of the log, and can be recomputed and compared. [Ledger.Forget] also erases what events
-// say of an object. See docs/ARCHITECTURE.md, and docs/reference/file-format.md for every byte.
+// say of an object. See docs/contributing/ARCHITECTURE.md; docs/reference/file-format.md describes
+// every byte.
 package ledger

@@ -25,7 +25,7 @@ import (
 //   - errors have a fixed text, but for what is wrong with the request itself;
 //   - the log is proven at the sizes that its receipts have, and at no other.
 //
-// Receipts are signed, and verified without the ledger. SECURITY.md lists what they show besides.
+// Receipts are signed, and verified without the ledger. docs/limits.md lists what they show besides.
 
 // isBuyer reports whether the holder sees what a buyer may see, and no more.
 func (c *call) isBuyer() bool { return c.holder.Role == Buyer }

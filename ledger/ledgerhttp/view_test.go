@@ -305,7 +305,7 @@ func quotesAsked(r *rand.Rand, worlds []*world) (all []twin) {
 }
 
 // masked returns the bodies of an answer without what is documented to differ: responses, which are drawn, and in receipts and proofs
-// what SECURITY.md lists.
+// what docs/limits.md lists.
 func masked(t *testing.T, route string, ask asked, status int, body string) string {
 	t.Helper()
 	switch {

@@ -32,11 +32,11 @@ func (l *Engine) Host(ctx context.Context) observe.Host {
 func (l *Engine) role() observe.Role {
 	switch {
 	case l.Standby:
-		return observe.Standby
+		return "standby"
 	case l.ReadOnly:
-		return observe.Reader
+		return "reader"
 	}
-	return observe.Leader
+	return "leader"
 }
 
 // askHead adds what a journal says of itself.
