@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
@@ -79,6 +80,11 @@ func (j hookedJournal) Await(ctx context.Context, at journal.Position) error {
 func (j hookedJournal) Folded(ctx context.Context, through journal.Position) error {
 	j.hooks["Folded"].call()
 	return j.Follower.Folded(ctx, through)
+}
+
+func (j hookedJournal) Head(ctx context.Context) (journal.Head, error) {
+	j.hooks["Head"].call()
+	return j.Follower.Head(ctx)
 }
 
 // hookedHosts are a ledger and its standby, one of which has a journal with hooks.
@@ -170,6 +176,7 @@ func journalTests() map[string]func(*testing.T) {
 		"Read":   func(t *testing.T) { journalOpened("Read", Options{})(t); journalFollowed("Read")(t) },
 		"Await":  journalFollowed("Await"),
 		"Folded": journalFollowed("Folded"),
+		"Head":   journalAsked,
 		"Append": journalAppended,
 		"Trim":   journalTrimmed,
 		"Close":  func(t *testing.T) { journalClosed(t, false); journalClosed(t, true) },
@@ -300,6 +307,23 @@ func journalTrimmed(t *testing.T) {
 	_ = h.l.Close() // it says again why it stopped
 	h.l = open(t, h.path, h.options)
 	release(t, h.l, releaseOf(t, "4", person[4], "1"))
+	closed(t, h.l)
+}
+
+// journalAsked: after a panic, Health does not know which host has the ledger. While the method takes its time, requests are answered.
+func journalAsked(t *testing.T) {
+	h := newHookedHosts(t, false)
+	h.hooks["Head"].set(hostPanics)
+	if got := hostOf(t, h.l); got.Answered {
+		t.Errorf("after a panic Health says %+v", got)
+	}
+	called, goOn := h.blocked("Head")
+	defer goOn()
+	asked := async(func() (observe.Health, error) { return h.l.Health(t.Context()) })
+	called()
+	goesOn(t, h.l)
+	goOn()
+	must(t, await(t, asked).err)
 	closed(t, h.l)
 }
 

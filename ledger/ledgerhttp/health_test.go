@@ -2,6 +2,7 @@ package ledgerhttp
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -77,6 +78,10 @@ func (d damaged) Await(ctx context.Context, after journal.Position) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+func (damaged) Head(context.Context) (journal.Head, error) {
+	return journal.Head{}, errors.New("it does not say")
 }
 
 // A standby that has stopped says so: its health and its metrics do not depend on an event as of which it answers.

@@ -112,7 +112,7 @@ func (l *Engine) follow(ctx context.Context, f journal.Follower) {
 // passes tells whether what went wrong may be over when it is tried again.
 func passes(err error) bool {
 	return !isAny(err, errs.ErrCorrupt, errs.ErrVersion, journal.ErrStopped, kv.ErrUncertain,
-		 kv.ErrReplaced, kv.ErrOverwritten)
+		kv.ErrReplaced, kv.ErrOverwritten)
 }
 
 // foldMore waits until the journal goes on, and folds what has come.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
 )
 
 // A key gets into no text, whichever way it is printed.

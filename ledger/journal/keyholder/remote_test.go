@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pgtest"
-
 )
 
 // serve shows a holder, and returns where.

@@ -166,7 +166,6 @@ func isRejected(err error) bool { return errors.Is(err, journal.ErrRejected) }
 // isUncertain reports whether an append that returned err may have taken effect.
 func isUncertain(err error) bool { return err != nil && !isRejected(err) }
 
-
 // emptyRoot is the root of a log without events.
 func emptyRoot() (root [32]byte) {
 	var l journaltest.Log

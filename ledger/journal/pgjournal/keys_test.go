@@ -330,4 +330,3 @@ func (hanging) Seen(ctx context.Context, _ string) (keyholder.Mark, uint64, erro
 	<-ctx.Done()
 	return keyholder.Mark{}, 0, ctx.Err()
 }
-

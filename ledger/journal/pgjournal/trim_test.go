@@ -374,7 +374,6 @@ func sealedOf(t *testing.T, s *pgtest.Server, events int) []byte {
 	return b
 }
 
-
 // Behind a trim to the end, or into the segment that groups go to, the next group begins a segment of its own: the old key is gone, or will be.
 func TestAGroupBehindATrimHasAnotherKey(t *testing.T) {
 	s := shared(t)
