@@ -63,7 +63,7 @@ func worked(t *testing.T) (now, after string) {
 func work(t *testing.T, l *ledger.Ledger) {
 	t.Helper()
 	ctx, one := t.Context(), privacy.MustEpsilon("1")
-	terms, err := policy.Sell(policy.Market{Max: one, Prices: []policy.Price{{Epsilon: one, Amount: 300}}})
+	terms, err := policy.Market{Max: one, Prices: []policy.Price{{Epsilon: one, Amount: 300}}}.Policy()
 	must(t, err)
 	must(t, l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}))
 	_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: "smoker", Objects: []string{"17"}, Policy: terms, Cap: one})

@@ -40,7 +40,7 @@ func tellLittle(t testing.TB, s kv.Store) {
 	l.engine.Chances.Sampler, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
 	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
 	terms := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 200}}}
-	p, err := policy.Sell(terms)
+	p, err := terms.Policy()
 	must(t, err)
 	define(t, l, vote())
 	enrollUnder(t, l, "vote", p, "2", "ann", "bob")

@@ -79,7 +79,7 @@ func sellWithReceipt(ctx context.Context, path, secret, public string) ([]byte, 
 	if err := l.DefineQuestion(ctx, "setup-1", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
 		return nil, err
 	}
-	terms, err := policy.Sell(policy.Market{Max: must("1"), Prices: []policy.Price{{Epsilon: must("1"), Amount: 100}}})
+	terms, err := policy.Market{Max: must("1"), Prices: []policy.Price{{Epsilon: must("1"), Amount: 100}}}.Policy()
 	if err != nil {
 		return nil, err
 	}

@@ -37,9 +37,10 @@ func trade(ctx context.Context, path string) error {
 	if err := l.DefineQuestion(ctx, "setup-1", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
 		return err
 	}
-	terms, err := policy.Sell(policy.Market{Max: must("2"), Prices: []policy.Price{
+	terms, err := policy.Market{Max: must("2"), Prices: []policy.Price{
 		{Epsilon: must("0.5"), Amount: 100}, {Epsilon: must("1"), Amount: 180}, {Epsilon: must("2"), Amount: 300},
-	}})
+	}}.Policy()
+
 	if err != nil {
 		return err
 	}

@@ -556,7 +556,7 @@ func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
 	for _, with := range []bool{false, true} {
 		l := inMemory(t, Options{Now: epoch})
 		_, random := sampler(7)
-		l.requests.Sampler = mechanism.ReplaySampler(random)
+		l.requests.Sampler = &mechanism.Sampler{Random: random}
 		q := Question{Name: "vote", Values: []string{"yes", "no"}}
 		if with {
 			q.Mechanism = &Mechanism{Family: fixture.Skewed(t)}

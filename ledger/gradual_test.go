@@ -210,7 +210,7 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 // queriesOf returns a sampler on repeatable random bits.
 func queriesOf(seed uint64) *mechanism.Sampler {
 	_, bits := sampler(seed)
-	return mechanism.ReplaySampler(bits)
+	return &mechanism.Sampler{Random: bits}
 }
 
 // An object that was forgotten may be back with another truth. So answers about it begin again, and cost all of ε. Under
@@ -558,13 +558,13 @@ func TestAScoreOutOfRangeIsDamage(t *testing.T) {
 
 // farBits makes every draw come out in the far tail, with a probability of about 2⁻⁶⁰ each.
 func farBits(fill byte) *mechanism.Sampler {
-	return mechanism.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return &mechanism.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := range p {
 			if p[i] = fill; i%8 == 7 {
 				p[i] ^= 0x10
 			}
 		}
-	}))
+	})}
 }
 
 // Whatever the noise is, the answer is one that its score gives, and the steps go on from it.

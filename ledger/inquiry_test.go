@@ -45,11 +45,11 @@ func answerTo(t testing.TB, l *Ledger, r AnswerRequest) AnswerResult {
 // medians makes every draw come out just below the middle: a score is the position itself, and of two answers
 // the true one is given.
 func medians() *mechanism.Sampler {
-	return mechanism.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return &mechanism.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := range p {
 			p[i] = 0x7f
 		}
-	}))
+	})}
 }
 
 func TestAnAnswerChargesEverybodyOnce(t *testing.T) {

@@ -297,7 +297,7 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 		rules:   rules.Rules{ReadOnly: options.ReadOnly, Patience: options.TruthTimeout},
 	}
 	l.requests.Engine, l.requests.Rules, l.requests.MostTold = &l.engine, &l.rules, rules.MostTold
-	l.requests.Sampler = mechanism.NewSampler()
+	l.requests.Sampler = new(mechanism.Sampler)
 	l.documents.Engine, l.documents.Signer, l.documents.Known = &l.engine, options.Signer, options.Verifiers
 	if err := options.check(); err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ func market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 	for _, change := range more {
 		change(&m)
 	}
-	p, err := policy.Sell(m)
+	p, err := m.Policy()
 	must(t, err)
 	return p
 }

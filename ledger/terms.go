@@ -47,7 +47,7 @@ type ChangeTermsResult struct {
 // once: a lower cap, also below what is spent, so that nothing remains; a lower ceiling, higher
 // prices, fewer buyers, an earlier end. Whatever may be more needs the consent of the objects,
 // which the host states ([ChangeTermsRequest.Consent]): without it, an object is refused
-// ([NeedsConsent]) unless [policy.AtMost] proves that, at every later instant and after any number
+// ([NeedsConsent]) unless [policy.Policy.AtMost] proves that, at every later instant and after any number
 // of buyers, the new policy allows nothing that the old one does not, and the cap is not higher.
 // What it cannot prove needs consent, too.
 //

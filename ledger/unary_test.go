@@ -344,7 +344,7 @@ func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 	for _, encoding := range []Encoding{Direct, Unary} {
 		l := inMemory(t, Options{Now: epoch, TruthKey: truthKey()})
 		_, random := sampler(7)
-		l.requests.Sampler = mechanism.ReplaySampler(random)
+		l.requests.Sampler = &mechanism.Sampler{Random: random}
 		q := vote()
 		q.Encoding = encoding
 		define(t, l, q)

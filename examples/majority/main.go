@@ -77,7 +77,7 @@ func reveal(chile kit.Survey, level, region string) (truth string, changes int64
 	if err != nil {
 		return "", 0, 0, err
 	}
-	place, err := query.Place(chile.Counts(region), mechanism.Substitution)
+	place, err := query.Place(chile.Counts(region))
 	if err != nil {
 		return "", 0, 0, err
 	}

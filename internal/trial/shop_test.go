@@ -99,7 +99,7 @@ func terms(question string) (policy.Policy, error) {
 	if question == diary {
 		return policy.Linear(tenths(2), tenths(30), opening(), opening().Add(2000*time.Minute), tenths(1))
 	}
-	return policy.Sell(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}, Floor: 3})
+	return policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}, Floor: 3}.Policy()
 }
 
 // opened is how many calls it takes until the shop is open.

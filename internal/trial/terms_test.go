@@ -40,7 +40,7 @@ func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
 	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: vote, Objects: manyNames(), Policy: p, Cap: tenths(60)})
 	must(t, err)
 	must(t, l.Close())
-	dearer, err = policy.Sell(policy.Market{Max: tenths(10), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 50}, {Epsilon: tenths(20), Amount: 200}}, Floor: 3})
+	dearer, err = policy.Market{Max: tenths(10), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 50}, {Epsilon: tenths(20), Amount: 200}}, Floor: 3}.Policy()
 	must(t, err)
 	return path, dearer
 }

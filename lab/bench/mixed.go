@@ -130,7 +130,7 @@ func (m *mix) open(ctx context.Context) (err error) {
 		return err
 	}
 	most := privacy.MaxEpsilon()
-	terms, err := policy.Sell(policy.Market{Max: most, Prices: []policy.Price{{Epsilon: most, Amount: 100_000}}})
+	terms, err := policy.Market{Max: most, Prices: []policy.Price{{Epsilon: most, Amount: 100_000}}}.Policy()
 	if err == nil {
 		err = m.l.DefineQuestion(ctx, "define", ledger.Question{Name: "vote", Values: []string{"yes", "no", "blank"}})
 	}

@@ -186,7 +186,7 @@ func (t *teller) checkLess(c *event.TermsChanged, under uint32, ev event.Event) 
 		t.fault("the terms change more often without consent than anybody compares")
 		return
 	}
-	if err := policy.AtMost(t.terms(c.Policy), t.terms(under), ev.Time); err != nil {
+	if err := t.terms(c.Policy).AtMost(t.terms(under), ev.Time); err != nil {
 		t.fault("without consent: %v", err)
 		return
 	}

@@ -619,7 +619,7 @@ func TestProofs(t *testing.T) {
 func TestTermsOfEach(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
 	c := around(t, l, plainly)
-	dear, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})
+	dear, err := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}}.Policy()
 	must(t, err)
 	r := ledger.EnrollRequest{Key: "each", Question: "vote", Objects: []string{"dan", "bob", "cid"}}
 	var asked []string

@@ -18,7 +18,7 @@ import (
 // Parts of lists are the same here as where the ledger is open, with the same cursors.
 func TestPages_AreThoseOfTheLedger(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob", "eva")
-	terms, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})
+	terms, err := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}}.Policy()
 	must(t, err)
 	must(t, l.DefineQuestion(t.Context(), "pets", ledger.Question{Name: "pets", Values: []string{"yes", "no"}}))
 	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "sellers", Question: "pets", Objects: []string{"ann", "bob", "eva"}, Policy: terms})

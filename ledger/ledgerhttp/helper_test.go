@@ -88,7 +88,7 @@ func peopleForSale(t testing.TB, l *ledger.Ledger) {
 	t.Helper()
 	ctx := context.Background()
 	must(t, l.DefineQuestion(ctx, "define", ledger.Question{Name: "vote", Values: []string{"yes", "no", secretValue}}))
-	terms, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})
+	terms, err := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}}.Policy()
 	must(t, err)
 	_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: []string{"17", "18", "19"}, Policy: terms, Cap: eps(t, "9")})
 	must(t, err)

@@ -204,7 +204,7 @@ func TestDocument_HasClosedLists(t *testing.T) {
 			t.Errorf("%s is %+v", name, s)
 		}
 	}
-	for name, kinds := range map[string][]string{"Event": eventKinds(), "Policy": policy.Kinds(), "Fact": nil} {
+	for name, kinds := range map[string][]string{"Event": eventKinds(), "Policy": policyKinds(t), "Fact": nil} {
 		s := types.Map()[name]
 		if s == nil || s.Discriminator == nil || len(s.OneOf) == 0 || len(s.Discriminator.Mapping) != len(s.OneOf) {
 			t.Fatalf("%s is %+v", name, s)
@@ -288,7 +288,7 @@ func TestPolicies_AreAsDescribed(t *testing.T) {
 			seen[kind][key] = true
 		}
 	}
-	for _, kind := range policy.Kinds() {
+	for _, kind := range policyKinds(t) {
 		s := types.SchemaFromRef(types.Map()["Policy"].Discriminator.Mapping[kind])
 		for key := range s.Properties {
 			if !seen[kind][key] {
@@ -337,4 +337,15 @@ func TestEvents_AreAsDescribed(t *testing.T) {
 func emptyDetail(kind string) says.Detail {
 	all := says.Details()
 	return all[slices.IndexFunc(all, func(d says.Detail) bool { return d.Kind() == kind })]
+}
+
+// policyKinds returns the kinds that policy.Parse names where it refuses another one.
+func policyKinds(t *testing.T) []string {
+	t.Helper()
+	_, err := policy.Parse([]byte(`{"kind":"?"}`))
+	_, list, ok := strings.Cut(fmt.Sprint(err), "(there are: ")
+	if !ok {
+		t.Fatalf("an unknown kind: %v", err)
+	}
+	return strings.Split(strings.TrimSuffix(list, ")"), ", ")
 }

@@ -53,7 +53,7 @@ func worldBase(t *testing.T) *ledgertest.Memory {
 	must(t, l.DefineQuestion(ctx, "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	sold := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "0.5"), Amount: 50}, {Epsilon: eps(t, "1"), Amount: 100}, {Epsilon: eps(t, "2"), Amount: 180}}}
 	enrol := func(people []string, limit string, m policy.Market) {
-		terms, err := policy.Sell(m)
+		terms, err := m.Policy()
 		must(t, err)
 		_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "enrol " + people[0], Question: "vote", Objects: people, Policy: terms, Cap: eps(t, limit)})
 		must(t, err)

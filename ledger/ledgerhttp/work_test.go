@@ -200,7 +200,7 @@ func crowded(t *testing.T, s kv.Store, n int) *ledger.Ledger {
 	l, err := at.Open(request.Draws{}, ledger.Options{Now: ledgertest.NewClock(ledgertest.Begin()).Now})
 	must(t, err)
 	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
-	terms, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})
+	terms, err := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}}.Policy()
 	must(t, err)
 	names := make([]string, n)
 	for i := range names {

@@ -23,7 +23,7 @@ func start() time.Time { return time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) }
 // offer sells up to ε = 2, and releases 0.1 an hour from the start by itself.
 func offer(t testing.TB) (sale, calendar policy.Policy) {
 	t.Helper()
-	sale, err := policy.Sell(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}})
+	sale, err := policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}}.Policy()
 	must(t, err)
 	calendar, err = policy.Linear(tenths(1), tenths(20), start(), start().Add(19*time.Hour), tenths(1))
 	must(t, err)

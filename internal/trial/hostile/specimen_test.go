@@ -117,7 +117,7 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 	must(t, ledger.Create(path, ledger.CreateOptions{Currency: "EUR", LogKey: public}))
 	l, err := open(path, false)
 	must(t, err)
-	terms, err := policy.Sell(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(20), Amount: 200}}})
+	terms, err := policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(20), Amount: 200}}}.Policy()
 	must(t, err)
 	for i, q := range questions(t) {
 		must(t, l.DefineQuestion(ctx, fmt.Sprint("define ", i), q))

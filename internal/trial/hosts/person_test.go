@@ -53,10 +53,11 @@ type terms [questions + 1]policy.Policy
 
 func newTerms(start, end int64) (t terms, err error) {
 	for place, m := range map[int]struct{ max, price int }{vote: {forSale, 7}, dearer: {lessForSale, 9}} {
-		t[place], err = policy.Sell(policy.Market{
+		t[place], err = policy.Market{
 			Max: tenths(m.max), Stride: tenths(1), Floor: 10, Holders: holders,
 			Prices: []policy.Price{{Epsilon: tenths(5), Amount: 5 * int64(m.price)}, {Epsilon: tenths(forSale), Amount: int64(m.price * forSale)}},
-		})
+		}.Policy()
+
 		if err != nil {
 			return t, err
 		}

@@ -41,9 +41,10 @@ func (h *host) enrol(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	terms, err := policy.Sell(policy.Market{Max: constEpsilon("2"), Prices: []policy.Price{
+	terms, err := policy.Market{Max: constEpsilon("2"), Prices: []policy.Price{
 		{Epsilon: constEpsilon("1"), Amount: 100}, {Epsilon: constEpsilon("2"), Amount: 180},
-	}})
+	}}.Policy()
+
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func dayPolicies() (map[string]policy.Policy, error) {
 	level := func(tenths int64) policy.Price {
 		return policy.Price{Epsilon: epsilonOf(tenths * 100_000_000), Amount: 7 * tenths}
 	}
-	sold, err := policy.Sell(policy.Market{Max: epsilonOf(2_000_000_000), Prices: []policy.Price{level(5), level(20)}, Floor: 3})
+	sold, err := policy.Market{Max: epsilonOf(2_000_000_000), Prices: []policy.Price{level(5), level(20)}, Floor: 3}.Policy()
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func dayPolicies() (map[string]policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	less, err := policy.Sell(policy.Market{Max: epsilonOf(1_500_000_000), Prices: []policy.Price{level(5), level(20)}, Floor: 60})
+	less, err := policy.Market{Max: epsilonOf(1_500_000_000), Prices: []policy.Price{level(5), level(20)}, Floor: 60}.Policy()
 	return map[string]policy.Policy{"vote": both, "smoker": sold, "diary": growing, "less": less}, err
 }
 

@@ -341,7 +341,7 @@ func newTable() *table {
 		b.fills++
 		_, _ = b.random.Read(p)
 	})
-	b.draws = ledgertest.Draws{Values: rrchain.ReplaySampler(b.bits), Outputs: finite.ReplaySampler(b.bits), Queries: mechanism.ReplaySampler(b.bits)}
+	b.draws = ledgertest.Draws{Values: rrchain.ReplaySampler(b.bits), Outputs: finite.ReplaySampler(b.bits), Queries: &mechanism.Sampler{Random: b.bits}}
 	return b
 }
 

@@ -19,7 +19,7 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 	for _, change := range more {
 		change(&m)
 	}
-	p, err := policy.Sell(m)
+	p, err := m.Policy()
 	Must(t, err)
 	return p
 }

@@ -146,7 +146,7 @@ func TestAnswersDrawnAnewAreNoticed(t *testing.T) {
 	}
 	lots := truths(objectsFor(p, q, 1.2, mostTests), 2)
 	tr := newTrial(t, raisedAnswers, 2)
-	tr.run(&freshAnswers{t, lots, mechanism.NewSampler(), map[string][]string{}}, lots)
+	tr.run(&freshAnswers{t, lots, new(mechanism.Sampler), map[string][]string{}}, lots)
 	t.Logf("the ratio is e^%.1f instead of e^1.2", math.Log(p/q))
 	tr.wantGuilty()
 }

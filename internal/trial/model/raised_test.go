@@ -252,5 +252,5 @@ func setBits(bits string, q ledger.Question) string {
 // queriesOf returns a sampler on repeatable random bits.
 func queriesOf(seed byte) *mechanism.Sampler {
 	random := rand.NewChaCha8([32]byte{seed})
-	return mechanism.ReplaySampler(exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) }))
+	return &mechanism.Sampler{Random: exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })}
 }

@@ -175,7 +175,7 @@ func sumRule(of ...rule) rule {
 
 func marketRule(m policy.Market) rule {
 	r := fixedRule(m.Max.Nano())
-	r.policy, r.terms = sound(policy.Sell(m)), &m
+	r.policy, r.terms = sound(m.Policy()), &m
 	return r
 }
 

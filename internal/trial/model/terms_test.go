@@ -103,9 +103,9 @@ func (m *paper) more(now, to rule, limit, cap int64) string {
 	if limit < cap {
 		texts = append(texts, fmt.Sprintf("the cap would be ε=%s, and is ε=%s", epsilonOf(cap), epsilonOf(limit)))
 	}
-	err := policy.AtMost(orAll(to.policy), orAll(now.policy), m.clock)
+	err := orAll(to.policy).AtMost(orAll(now.policy), m.clock)
 	if err != nil && orAll(to.policy).Equal(policy.Fixed(privacy.MaxEpsilon())) {
-		texts = append(texts, policy.ErrMore.Error()+": without a policy only the cap binds")
+		texts = append(texts, "the policy may allow more: without a policy only the cap binds")
 	} else if err != nil {
 		texts = append(texts, err.Error())
 	} else if at, orders, is := higher(to, now, m.clock); is {

@@ -439,7 +439,7 @@ func (x *panelQuery) draw(s *state.State) ([]event.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	place, err := x.query.Place(counts, mechanism.Substitution)
+	place, err := x.query.Place(counts)
 	if err != nil {
 		return nil, err
 	}

@@ -31,9 +31,10 @@ func must(t *testing.T, err error) {
 // TestQuote_OfAll_KeepsNothingOfEach reads a quote's memory: neither names nor prices of its objects are kept.
 func TestQuote_OfAll_KeepsNothingOfEach(t *testing.T) {
 	const many = 700
-	p, err := policy.Sell(policy.Market{
+	p, err := policy.Market{
 		Max: privacy.MustEpsilon("2"), Prices: []policy.Price{{Epsilon: privacy.MustEpsilon("2"), Amount: 100}},
-	})
+	}.Policy()
+
 	must(t, err)
 	q := vocabulary.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: vocabulary.Direct}
 	defined := &event.Settled{Key: "define", First: 2, Final: true}

@@ -28,7 +28,7 @@ func (now Agreed) More(known *state.Cache, to Agreed, from time.Time) error {
 	}
 	more := known.AtMost(to.Policy, now.Policy, from)
 	if more != nil && to.Policy.Equal(policy.Fixed(privacy.MaxEpsilon())) {
-		more = fmt.Errorf("%w: without a policy only the cap binds", policy.ErrMore)
+		more = errors.New("the policy may allow more: without a policy only the cap binds")
 	}
 	return errors.Join(higher, more)
 }

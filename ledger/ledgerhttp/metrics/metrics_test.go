@@ -105,7 +105,7 @@ func (w *watched) work() {
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}
 	must(t, w.DefineQuestion(ctx, "define", ledger.Question{Name: secretQuestion, Values: []string{"yes", "no"}}))
-	terms, err := policy.Sell(policy.Market{Max: eps(t, "3"), Prices: []policy.Price{{Epsilon: eps(t, "3"), Amount: 300}}})
+	terms, err := policy.Market{Max: eps(t, "3"), Prices: []policy.Price{{Epsilon: eps(t, "3"), Amount: 300}}}.Policy()
 	must(t, err)
 	names := []string{secretPerson, "second", "third"}
 	_, err = w.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: secretQuestion, Objects: names, Policy: terms, Cap: eps(t, "2")})
