@@ -241,7 +241,7 @@ func (h boasting) Claim(ctx context.Context) (term uint64, end journal.Position,
 
 // What a journal rejects has not happened, and the next request may be taken. One that takes nothing more from this process stops the ledger.
 func TestAJournalThatTakesNothingMoreStopsTheLedger(t *testing.T) {
-	for _, end := range []error{journal.ErrRejected, journal.ErrFenced, journal.ErrOrder, journal.ErrStopped, journal.ErrClosed} {
+	for _, end := range []error{journal.ErrRejected, journal.ErrFenced, journal.ErrOrder, journal.ErrStopped} {
 		path, h := votersFile(t, "9", "ann"), newHost()
 		l := open(t, path, h.options())
 		release(t, l, releaseOf(t, "1", "ann", "1"))

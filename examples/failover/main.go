@@ -30,7 +30,7 @@ func main() { kit.Exit(run(context.Background(), append(os.Args, "")[1], os.Stdo
 // host has orders in the database, and a ledger that it serves or follows.
 type host struct {
 	name, file string
-	keys       *keyholder.Directory // of the journal, which is encrypted: the database has none
+	keys       keyholder.Holder // of the journal, which is encrypted: the database has none
 	orders     *pgx.Conn
 	ledger     *ledger.Ledger
 	out        io.Writer

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -98,13 +99,35 @@ func (s *theSluice) read(ctx context.Context, name string) (levels int, err erro
 	return len(state.Chains[0].Levels), nil
 }
 
+// size counts the file with its journal, after the checkpoint that a copy makes first: the commits
+// of a small ledger are in the journal alone until then.
 func (s *theSluice) size(ctx context.Context) (written, compact int64, err error) {
-	stats, err := s.l.Stats(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
 	copied := filepath.Join(s.dir, "compact")
 	defer os.Remove(copied)
 	small, err := s.l.CompactTo(ctx, copied, nil)
-	return stats.Bytes, small.Bytes, err
+	if err != nil {
+		return 0, 0, err
+	}
+	written, err = bytesIn(filepath.Join(s.dir, "ledger.db"), filepath.Join(s.dir, "ledger.db.journal"))
+	return written, small.Bytes, err
+}
+
+// bytesIn returns the bytes of files, and of those in directories. What is not there has none.
+func bytesIn(paths ...string) (sum int64, err error) {
+	for _, path := range paths {
+		err := filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			info, err := entry.Info()
+			if err == nil {
+				sum += info.Size()
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+	}
+	return sum, nil
 }

@@ -184,7 +184,7 @@ func (p *process) say(s said) {
 func kinds() map[string]error {
 	return map[string]error{
 		"stopped": api.ErrStopped, "held": journal.ErrHeld, "no key": keyholder.ErrNoKey, "lost": journal.ErrLost, "journal": api.ErrJournal,
-		"fenced": journal.ErrFenced, "uncertain": journal.ErrUncertain, "corrupt": api.ErrCorrupt, "rejected": journal.ErrRejected,
+		"fenced": journal.ErrFenced, "corrupt": api.ErrCorrupt, "rejected": journal.ErrRejected,
 	}
 }
 

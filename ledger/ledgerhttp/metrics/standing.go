@@ -73,7 +73,7 @@ func hostOf(h observe.Host) []prometheus.Metric {
 	all := []prometheus.Metric{
 		gaugeOf("sluice_host_leader",
 			"Whether this host has the ledger, or had it until it was fenced: 0 of a standby.",
-			oneIf(h.Role == observe.Leader)),
+			oneIf(h.Role == "leader")),
 		gaugeOf("sluice_host_fenced", "Whether the ledger has stopped because another host has taken over.",
 			oneIf(h.Fenced)),
 		gaugeOf("sluice_host_journal_up", "Whether the journal says which host has it: 1 if only this one does.",
