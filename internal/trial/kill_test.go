@@ -24,6 +24,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 )
 
@@ -81,7 +82,7 @@ func host(path, calls string) error {
 			for n := range numbers {
 				s.tidy(path, n)
 				one, err := s.tell(context.Background(), n)
-				if err != nil && !refused(err) && !errors.Is(err, ledger.ErrStopped) {
+				if err != nil && !refused(err) && !errors.Is(err, api.ErrStopped) {
 					fmt.Fprintln(os.Stderr, trying, err)
 					one, err = s.tell(context.Background(), n)
 				}
@@ -142,7 +143,7 @@ const (
 )
 
 // copied makes a copy, and tells so.
-func copied(path string, n int, copyTo func(context.Context, string, ledger.Progress) (ledger.Copied, error)) error {
+func copied(path string, n int, copyTo func(context.Context, string, api.Progress) (api.Copied, error)) error {
 	to := fmt.Sprint(path, ".", n)
 	if _, err := copyTo(context.Background(), to, nil); err != nil {
 		return err
@@ -157,7 +158,7 @@ const copying = "copied to "
 // goOn makes more calls after one has failed for another reason than a refusal: all must say that the ledger has stopped.
 func (s *shop) goOn(failed int) error {
 	for n := failed; n < failed+12; n++ {
-		if _, err := s.tell(context.Background(), n); !errors.Is(err, ledger.ErrStopped) && !refused(err) {
+		if _, err := s.tell(context.Background(), n); !errors.Is(err, api.ErrStopped) && !refused(err) {
 			return fmt.Errorf("call %d, after call %d has failed, comes to %w", n, failed, err)
 		}
 	}
@@ -497,7 +498,7 @@ func nths(n int) (nths []int) {
 // outcome tells what is wrong with how a host ended that was killed at a call, or for which the call failed.
 func (s *struckLife) outcome() error {
 	c, led := s.struck, callers(s.struck)
-	stopped := s.status.ExitStatus() == 3 && strings.Contains(s.said, ledger.ErrStopped.Error())
+	stopped := s.status.ExitStatus() == 3 && strings.Contains(s.said, api.ErrStopped.Error())
 	goesOn := s.status.ExitStatus() == 0
 	_, journal := os.Stat(s.path + ".journal")
 	switch why := led.cause(); {

@@ -25,6 +25,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -168,7 +169,7 @@ func settled(t *testing.T, path string, data []byte) (file []byte) {
 	check.Must(t, os.WriteFile(path, data, 0o600))
 	l, err := open(path, false)
 	check.Must(t, err)
-	_, err = l.Release(t.Context(), ledger.ReleaseRequest{Key: "settled", Question: vote, Object: people(300, 400)[99], Epsilon: tenths(13), Truth: truths})
+	_, err = l.Release(t.Context(), api.ReleaseRequest{Key: "settled", Question: vote, Object: people(300, 400)[99], Epsilon: tenths(13), Truth: truths})
 	check.Must(t, errors.Join(err, l.Close()))
 	file, err = os.ReadFile(path)
 	check.Must(t, err)
@@ -224,7 +225,7 @@ func start() time.Time { return time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) }
 // offer sells up to ε = 2, and releases 0.1 an hour from the start by itself.
 func offer(t testing.TB) (sale, calendar policy.Policy) {
 	t.Helper()
-	sale = check.Value(policy.Sell(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}}))(t)
+	sale = check.Value(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}}.Policy())(t)
 	calendar = check.Value(policy.Linear(tenths(1), tenths(20), start(), start().Add(19*time.Hour), tenths(1)))(t)
 	return sale, calendar
 }
@@ -247,10 +248,10 @@ func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 	check.Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD", LogKey: verifier}))
 	l = check.Value(ledger.Open(path, ledger.Options{Signer: key, Now: func() time.Time { return start().Add(time.Hour) }, ClockAhead: start().AddDate(1, 0, 0)}))(t)
 	t.Cleanup(func() { _ = l.Close() })
-	check.Must(t, l.DefineQuestion(t.Context(), "vote", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	check.Must(t, l.DefineQuestion(t.Context(), "vote", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	sale, _ := offer(t)
 	if len(objects) > 0 {
-		_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enroll", Question: "vote", Objects: objects, Policy: sale, Cap: boundless()}))(t)
+		_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "enroll", Question: "vote", Objects: objects, Policy: sale, Cap: boundless()}))(t)
 	}
 	return l, path
 }
@@ -258,7 +259,7 @@ func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 // wantClean has the ledger audited.
 func wantClean(t testing.TB, l *ledger.Ledger) {
 	t.Helper()
-	found, err := l.Verify(context.Background(), ledger.VerifyRequest{Report: func(p ledger.Problem) { t.Errorf("audit: %+v", p) }})
+	found, err := l.Verify(context.Background(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("audit: %+v", p) }})
 	check.That(t, err == nil && found.Problems == 0, "audit: %d problems, %v", found.Problems, err)
 }
 
@@ -289,7 +290,7 @@ func copyFile(from, to string) error {
 }
 
 // sameTruth is a source with one value for all objects.
-func sameTruth(value string) ledger.TruthFunc {
+func sameTruth(value string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return slices.Repeat([]string{value}, len(objects)), nil
 	}
@@ -365,14 +366,14 @@ func open(path string, readOnly bool) (*ledger.Ledger, error) {
 }
 
 // questions are of each encoding.
-func questions(t testing.TB) []ledger.Question {
+func questions(t testing.TB) []api.Question {
 	t.Helper()
 	design := check.Value(finite.SubsetSelection(4, 2))(t)
 	family := check.Value(design.Family(tenths(5), tenths(10)))(t)
-	return []ledger.Question{
+	return []api.Question{
 		{Name: vote, Values: valuesOf(vote)},
-		{Name: home, Values: valuesOf(home), Encoding: ledger.Unary},
-		{Name: party, Values: valuesOf(party), Mechanism: &ledger.Mechanism{Family: family}},
+		{Name: home, Values: valuesOf(home), Encoding: api.Unary},
+		{Name: party, Values: valuesOf(party), Mechanism: &api.Mechanism{Family: family}},
 	}
 }
 
@@ -385,18 +386,18 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 	check.Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "EUR", LogKey: public}))
 	l, err := open(path, false)
 	check.Must(t, err)
-	terms, err := policy.Sell(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(20), Amount: 200}}})
+	terms, err := policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(20), Amount: 200}}}.Policy()
 	check.Must(t, err)
 	for i, q := range questions(t) {
 		check.Must(t, l.DefineQuestion(ctx, fmt.Sprint("define ", i), q))
-		_ = check.Value(l.Enroll(ctx, ledger.EnrollRequest{Key: fmt.Sprint("enroll ", i), Question: q.Name, Objects: people(0, members), Policy: terms, Cap: tenths(90)}))(t)
+		_ = check.Value(l.Enroll(ctx, api.EnrollRequest{Key: fmt.Sprint("enroll ", i), Question: q.Name, Objects: people(0, members), Policy: terms, Cap: tenths(90)}))(t)
 		trade(ctx, t, l, i, q.Name)
 	}
 	leave(ctx, t, l)
 	check.Must(t, l.Compact(ctx, nil))
 	// What is written now leaves free pages behind, here and there.
 	for i := range 12 {
-		_ = check.Value(l.Release(ctx, ledger.ReleaseRequest{Key: fmt.Sprint("late ", i), Question: vote, Object: people(300, 400)[7*i], Epsilon: tenths(13), Truth: truths}))(t)
+		_ = check.Value(l.Release(ctx, api.ReleaseRequest{Key: fmt.Sprint("late ", i), Question: vote, Object: people(300, 400)[7*i], Epsilon: tenths(13), Truth: truths}))(t)
 	}
 	checkpoint, err = l.Checkpoint(ctx)
 	check.Must(t, errors.Join(err, l.Close()))
@@ -409,26 +410,26 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 func trade(ctx context.Context, t testing.TB, l *ledger.Ledger, i int, question string) {
 	t.Helper()
 	key := func(what string) string { return fmt.Sprintf("%s of %s", what, question) }
-	order := func(buyer string, epsilon, from, to int) ledger.Order {
-		return ledger.Order{Buyer: buyer, Question: question, Epsilon: tenths(epsilon), Objects: people(from, to)}
+	order := func(buyer string, epsilon, from, to int) api.Order {
+		return api.Order{Buyer: buyer, Question: question, Epsilon: tenths(epsilon), Objects: people(from, to)}
 	}
-	for n, o := range []ledger.Order{order("acme", 5, 0, 250), order("zeta", 10, 100, 400), order("acme", 5, 200, 300)} {
-		_ = check.Value(l.Sell(ctx, ledger.SellRequest{Key: key(fmt.Sprint("sale ", n)), Order: o, Truth: truths}))(t)
+	for n, o := range []api.Order{order("acme", 5, 0, 250), order("zeta", 10, 100, 400), order("acme", 5, 200, 300)} {
+		_ = check.Value(l.Sell(ctx, api.SellRequest{Key: key(fmt.Sprint("sale ", n)), Order: o, Truth: truths}))(t)
 	}
-	kept, err := l.Reserve(ctx, ledger.ReserveRequest{Key: key("kept"), Order: order("hooli", 10, 10, 20), For: time.Hour})
+	kept, err := l.Reserve(ctx, api.ReserveRequest{Key: key("kept"), Order: order("hooli", 10, 10, 20), For: time.Hour})
 	check.Must(t, err)
-	_, err = l.Capture(ctx, ledger.CaptureRequest{Key: key("commit"), Reservation: kept.Number, Truth: truths})
+	_, err = l.Capture(ctx, api.CaptureRequest{Key: key("commit"), Reservation: kept.Number, Truth: truths})
 	check.Must(t, err)
-	given, err := l.Reserve(ctx, ledger.ReserveRequest{Key: key("given up"), Order: order("hooli", 10, 20, 30), For: time.Hour})
+	given, err := l.Reserve(ctx, api.ReserveRequest{Key: key("given up"), Order: order("hooli", 10, 20, 30), For: time.Hour})
 	check.Must(t, err)
 	check.Must(t, l.Cancel(ctx, key("cancel"), given.Number))
-	_, err = l.Reserve(ctx, ledger.ReserveRequest{Key: key("held"), Order: order("hooli", 10, 30, 60), For: time.Hour})
+	_, err = l.Reserve(ctx, api.ReserveRequest{Key: key("held"), Order: order("hooli", 10, 30, 60), For: time.Hour})
 	check.Must(t, err)
 	for n := range 3 {
-		_, err = l.Answer(ctx, ledger.AnswerRequest{Key: key(fmt.Sprint("answer ", n)), Question: question, Query: "majority:" + valuesOf(question)[0], Epsilon: tenths(2 + i + n), Objects: people(0, 30), AcceptLoss: true, Truth: truths})
+		_, err = l.Answer(ctx, api.AnswerRequest{Key: key(fmt.Sprint("answer ", n)), Question: question, Query: "majority:" + valuesOf(question)[0], Epsilon: tenths(2 + i + n), Objects: people(0, 30), AcceptLoss: true, Truth: truths})
 		check.Must(t, err)
 	}
-	_, err = l.Raise(ctx, ledger.RaiseRequest{Key: key("raise"), Question: question, Epsilon: tenths(10), Objects: people(0, 80), Truth: truths})
+	_, err = l.Raise(ctx, api.RaiseRequest{Key: key("raise"), Question: question, Epsilon: tenths(10), Objects: people(0, 80), Truth: truths})
 	check.Must(t, err)
 }
 
@@ -466,7 +467,7 @@ type said struct {
 
 // typedErrors are the errors that a host tells apart.
 func typedErrors() map[string]error {
-	return map[string]error{"in use": ledger.ErrInUse, "replaced": ledger.ErrReplaced, "read-only": ledger.ErrReadOnly, "stopped": ledger.ErrStopped}
+	return map[string]error{"in use": api.ErrInUse, "replaced": api.ErrReplaced, "read-only": api.ErrReadOnly, "stopped": api.ErrStopped}
 }
 
 func sayOf(value string, err error, since time.Time) said {
@@ -530,7 +531,7 @@ func call(l *ledger.Ledger, line string) (value string, err error) {
 	if err != nil {
 		return "", err
 	}
-	r, err := l.Release(ctx, ledger.ReleaseRequest{Key: key, Question: "vote", Object: "ann", Epsilon: epsilon, TrueValue: "yes"})
+	r, err := l.Release(ctx, api.ReleaseRequest{Key: key, Question: "vote", Object: "ann", Epsilon: epsilon, TrueValue: "yes"})
 	return r.Value, err
 }
 
@@ -626,7 +627,7 @@ func serve() error {
 
 // typed tells whether an error says what it should about a damaged file.
 func typed(err error) bool {
-	return errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrJournal) || errors.Is(err, ledger.ErrVersion)
+	return errors.Is(err, api.ErrCorrupt) || errors.Is(err, api.ErrJournal) || errors.Is(err, api.ErrVersion)
 }
 
 // look opens a file for reading, verifies it, reads all of it if it is clean, and uses it.
@@ -665,7 +666,7 @@ func look(ctx context.Context, one task) (found finding) {
 }
 
 func verify(ctx context.Context, l *ledger.Ledger, checkpoint []byte) (problems uint64, err error) {
-	r := ledger.VerifyRequest{}
+	r := api.VerifyRequest{}
 	if checkpoint != nil {
 		r.Checkpoints = [][]byte{checkpoint}
 		if _, r.Verifiers, _, err = keys(); err != nil {
@@ -699,7 +700,7 @@ func (r *reader) note(what any, err error) {
 	if err == nil {
 		err = r.out.Encode(what)
 	}
-	if errors.Is(err, ledger.ErrNoResponses) {
+	if errors.Is(err, api.ErrNoResponses) {
 		err = r.out.Encode(err.Error())
 	}
 	r.fault = errors.Join(r.fault, err)
@@ -726,16 +727,16 @@ func readAll(ctx context.Context, l *ledger.Ledger) (content string, err error) 
 	r.note(stats, err)
 	r.note(l.Head(ctx, 0))
 	r.note(l.Buyers(ctx))
-	var defined []ledger.Question
+	var defined []api.Question
 	defined, err = l.Questions(ctx)
 	r.note(defined, err)
 	for _, q := range defined {
 		levels, err := l.Levels(ctx, q.Name)
 		r.note(levels, err)
-		r.note(l.Estimate(ctx, ledger.EstimateRequest{Question: q.Name}))
+		r.note(l.Estimate(ctx, api.EstimateRequest{Question: q.Name}))
 		noteAll(r, l.Responses(ctx, q.Name, privacy.Epsilon{}))
 		for _, level := range levels {
-			r.note(l.Estimate(ctx, ledger.EstimateRequest{Question: q.Name, Epsilon: level.Epsilon}))
+			r.note(l.Estimate(ctx, api.EstimateRequest{Question: q.Name, Epsilon: level.Epsilon}))
 			noteAll(r, l.Responses(ctx, q.Name, level.Epsilon))
 		}
 	}
@@ -773,14 +774,14 @@ func use(ctx context.Context, path string) (done int, err error) {
 	}
 	for i, name := range people(0, members) {
 		if i%37 == 3 {
-			count(l.Release(ctx, ledger.ReleaseRequest{Key: fmt.Sprint("use ", i), Question: vote, Object: name, Epsilon: tenths(15), Truth: truths}))
+			count(l.Release(ctx, api.ReleaseRequest{Key: fmt.Sprint("use ", i), Question: vote, Object: name, Epsilon: tenths(15), Truth: truths}))
 		}
 	}
-	all := ledger.Order{Buyer: "late", Question: home, Epsilon: tenths(12), All: true}
+	all := api.Order{Buyer: "late", Question: home, Epsilon: tenths(12), All: true}
 	count(l.Quote(ctx, all))
-	count(l.Sell(ctx, ledger.SellRequest{Key: "use it all", Order: all, Partial: true, Truth: truths}))
+	count(l.Sell(ctx, api.SellRequest{Key: "use it all", Order: all, Partial: true, Truth: truths}))
 	count(nil, l.Forget(ctx, "use and forget", people(81, 82)[0]))
-	count(l.Enroll(ctx, ledger.EnrollRequest{Key: "use new", Question: vote, Objects: people(members, members+20), Cap: tenths(90)}))
+	count(l.Enroll(ctx, api.EnrollRequest{Key: "use new", Question: vote, Objects: people(members, members+20), Cap: tenths(90)}))
 	_ = l.Close() // says again what is wrong
 	return done, nil
 }

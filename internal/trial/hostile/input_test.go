@@ -21,6 +21,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -50,116 +51,116 @@ func (f field) lists() bool { return f.name == "Sales buyer" || f.name == "Reser
 func fields(ctx context.Context) []field {
 	yes, half := sameTruth("yes"), tenths(5)
 	ann := []string{"ann"}
-	order := func(buyer, question string, objects ...string) ledger.Order {
-		return ledger.Order{Buyer: buyer, Question: question, Epsilon: half, Objects: objects}
+	order := func(buyer, question string, objects ...string) api.Order {
+		return api.Order{Buyer: buyer, Question: question, Epsilon: half, Objects: objects}
 	}
 	only := func(_ any, err error) error { return err }
-	reconcile := func(l *ledger.Ledger, m ledger.Member) error {
-		return only(l.Reconcile(ctx, ledger.ReconcileRequest{Members: func(yield func(ledger.Member, error) bool) { yield(m, nil) }}))
+	reconcile := func(l *ledger.Ledger, m api.Member) error {
+		return only(l.Reconcile(ctx, api.ReconcileRequest{Members: func(yield func(api.Member, error) bool) { yield(m, nil) }}))
 	}
 	return []field{
 		{"DefineQuestion key", func(l *ledger.Ledger, s string) error {
-			return l.DefineQuestion(ctx, s, ledger.Question{Name: "other", Values: []string{"a", "b"}})
+			return l.DefineQuestion(ctx, s, api.Question{Name: "other", Values: []string{"a", "b"}})
 		}},
 		{"DefineQuestion name", func(l *ledger.Ledger, s string) error {
-			return l.DefineQuestion(ctx, "name", ledger.Question{Name: s, Values: []string{"a", "b"}})
+			return l.DefineQuestion(ctx, "name", api.Question{Name: s, Values: []string{"a", "b"}})
 		}},
 		{"DefineQuestion value", func(l *ledger.Ledger, s string) error {
-			return l.DefineQuestion(ctx, "value", ledger.Question{Name: "third", Values: []string{"aa", s}})
+			return l.DefineQuestion(ctx, "value", api.Question{Name: "third", Values: []string{"aa", s}})
 		}},
 		{"DefineQuestion encoding", func(l *ledger.Ledger, s string) error {
-			return l.DefineQuestion(ctx, "encoding", ledger.Question{Name: "fourth", Values: []string{"a", "b"}, Encoding: ledger.Encoding(s)})
+			return l.DefineQuestion(ctx, "encoding", api.Question{Name: "fourth", Values: []string{"a", "b"}, Encoding: api.Encoding(s)})
 		}},
 		{"Enroll key", func(l *ledger.Ledger, s string) error {
-			return only(l.Enroll(ctx, ledger.EnrollRequest{Key: s, Question: "vote", Objects: []string{"bob"}, Cap: boundless()}))
+			return only(l.Enroll(ctx, api.EnrollRequest{Key: s, Question: "vote", Objects: []string{"bob"}, Cap: boundless()}))
 		}},
 		{"Enroll question", func(l *ledger.Ledger, s string) error {
-			return only(l.Enroll(ctx, ledger.EnrollRequest{Key: "2", Question: s, Objects: []string{"bob"}, Cap: boundless()}))
+			return only(l.Enroll(ctx, api.EnrollRequest{Key: "2", Question: s, Objects: []string{"bob"}, Cap: boundless()}))
 		}},
 		{"Enroll object", func(l *ledger.Ledger, s string) error {
-			return only(l.Enroll(ctx, ledger.EnrollRequest{Key: "3", Question: "vote", Objects: []string{s}, Cap: boundless()}))
+			return only(l.Enroll(ctx, api.EnrollRequest{Key: "3", Question: "vote", Objects: []string{s}, Cap: boundless()}))
 		}},
 		{"Release key", func(l *ledger.Ledger, s string) error {
-			return only(l.Release(ctx, ledger.ReleaseRequest{Key: s, Question: "vote", Object: "ann", Epsilon: half, Truth: yes}))
+			return only(l.Release(ctx, api.ReleaseRequest{Key: s, Question: "vote", Object: "ann", Epsilon: half, Truth: yes}))
 		}},
 		{"Release question", func(l *ledger.Ledger, s string) error {
-			return only(l.Release(ctx, ledger.ReleaseRequest{Key: "4", Question: s, Object: "ann", Epsilon: half, Truth: yes}))
+			return only(l.Release(ctx, api.ReleaseRequest{Key: "4", Question: s, Object: "ann", Epsilon: half, Truth: yes}))
 		}},
 		{"Release object", func(l *ledger.Ledger, s string) error {
-			return only(l.Release(ctx, ledger.ReleaseRequest{Key: "5", Question: "vote", Object: s, Epsilon: half, Truth: yes}))
+			return only(l.Release(ctx, api.ReleaseRequest{Key: "5", Question: "vote", Object: s, Epsilon: half, Truth: yes}))
 		}},
 		{"Raise key", func(l *ledger.Ledger, s string) error {
-			return only(l.Raise(ctx, ledger.RaiseRequest{Key: s, Question: "vote", Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Raise(ctx, api.RaiseRequest{Key: s, Question: "vote", Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Raise question", func(l *ledger.Ledger, s string) error {
-			return only(l.Raise(ctx, ledger.RaiseRequest{Key: "6", Question: s, Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Raise(ctx, api.RaiseRequest{Key: "6", Question: s, Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Raise object", func(l *ledger.Ledger, s string) error {
-			return only(l.Raise(ctx, ledger.RaiseRequest{Key: "7", Question: "vote", Objects: []string{s}, Epsilon: half, Truth: yes}))
+			return only(l.Raise(ctx, api.RaiseRequest{Key: "7", Question: "vote", Objects: []string{s}, Epsilon: half, Truth: yes}))
 		}},
 		{"Answer key", func(l *ledger.Ledger, s string) error {
-			return only(l.Answer(ctx, ledger.AnswerRequest{Key: s, Question: "vote", Query: "majority:yes", Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Answer(ctx, api.AnswerRequest{Key: s, Question: "vote", Query: "majority:yes", Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Answer question", func(l *ledger.Ledger, s string) error {
-			return only(l.Answer(ctx, ledger.AnswerRequest{Key: "8", Question: s, Query: "majority:yes", Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Answer(ctx, api.AnswerRequest{Key: "8", Question: s, Query: "majority:yes", Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Answer query", func(l *ledger.Ledger, s string) error {
-			return only(l.Answer(ctx, ledger.AnswerRequest{Key: "9", Question: "vote", Query: s, Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Answer(ctx, api.AnswerRequest{Key: "9", Question: "vote", Query: s, Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Answer majority", func(l *ledger.Ledger, s string) error {
-			return only(l.Answer(ctx, ledger.AnswerRequest{Key: "9", Question: "vote", Query: "majority:" + s, Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Answer(ctx, api.AnswerRequest{Key: "9", Question: "vote", Query: "majority:" + s, Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Answer threshold", func(l *ledger.Ledger, s string) error {
-			return only(l.Answer(ctx, ledger.AnswerRequest{Key: "9", Question: "vote", Query: "threshold:" + s, Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Answer(ctx, api.AnswerRequest{Key: "9", Question: "vote", Query: "threshold:" + s, Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Answer number", func(l *ledger.Ledger, s string) error {
-			return only(l.Answer(ctx, ledger.AnswerRequest{Key: "9", Question: "vote", Query: "threshold:yes:" + s, Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Answer(ctx, api.AnswerRequest{Key: "9", Question: "vote", Query: "threshold:yes:" + s, Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"QuoteAnswer query", func(l *ledger.Ledger, s string) error {
-			return only(l.QuoteAnswer(ctx, ledger.AnswerRequest{Question: "vote", Query: s, Objects: ann, Epsilon: half}))
+			return only(l.QuoteAnswer(ctx, api.AnswerRequest{Question: "vote", Query: s, Objects: ann, Epsilon: half}))
 		}},
 		{"Advance key", func(l *ledger.Ledger, s string) error {
-			return only(l.Advance(ctx, ledger.AdvanceRequest{Key: s, Truth: yes}))
+			return only(l.Advance(ctx, api.AdvanceRequest{Key: s, Truth: yes}))
 		}},
 		{"Advance question", func(l *ledger.Ledger, s string) error {
-			return only(l.Advance(ctx, ledger.AdvanceRequest{Key: "advance " + fmt.Sprint(len(s)), Question: s, Truth: yes}))
+			return only(l.Advance(ctx, api.AdvanceRequest{Key: "advance " + fmt.Sprint(len(s)), Question: s, Truth: yes}))
 		}},
 		{"Quote buyer", func(l *ledger.Ledger, s string) error { return only(l.Quote(ctx, order(s, "vote", "ann"))) }},
 		{"Quote question", func(l *ledger.Ledger, s string) error { return only(l.Quote(ctx, order("acme", s, "ann"))) }},
 		{"Quote object", func(l *ledger.Ledger, s string) error { return only(l.Quote(ctx, order("acme", "vote", s))) }},
 		{"Sell key", func(l *ledger.Ledger, s string) error {
-			return only(l.Sell(ctx, ledger.SellRequest{Key: s, Order: order("acme", "vote", "ann"), Truth: yes}))
+			return only(l.Sell(ctx, api.SellRequest{Key: s, Order: order("acme", "vote", "ann"), Truth: yes}))
 		}},
 		{"Sell buyer", func(l *ledger.Ledger, s string) error {
-			return only(l.Sell(ctx, ledger.SellRequest{Key: "10", Order: order(s, "vote", "ann"), Truth: yes}))
+			return only(l.Sell(ctx, api.SellRequest{Key: "10", Order: order(s, "vote", "ann"), Truth: yes}))
 		}},
 		{"Sell quote", func(l *ledger.Ledger, s string) error {
-			return only(l.Sell(ctx, ledger.SellRequest{Key: fmt.Sprint("11 ", len(s)), Order: order("acme", "vote", "ann"), QuoteID: s, Truth: yes}))
+			return only(l.Sell(ctx, api.SellRequest{Key: fmt.Sprint("11 ", len(s)), Order: order("acme", "vote", "ann"), QuoteID: s, Truth: yes}))
 		}},
 		{"Reserve key", func(l *ledger.Ledger, s string) error {
-			return only(l.Reserve(ctx, ledger.ReserveRequest{Key: s, Order: order("acme", "vote", "ann"), For: time.Hour}))
+			return only(l.Reserve(ctx, api.ReserveRequest{Key: s, Order: order("acme", "vote", "ann"), For: time.Hour}))
 		}},
 		{"Commit key", func(l *ledger.Ledger, s string) error {
-			return only(l.Capture(ctx, ledger.CaptureRequest{Key: s, Reservation: 99, Truth: yes}))
+			return only(l.Capture(ctx, api.CaptureRequest{Key: s, Reservation: 99, Truth: yes}))
 		}},
 		{"Cancel key", func(l *ledger.Ledger, s string) error { return l.Cancel(ctx, s, 99) }},
 		{"ChangeTerms key", func(l *ledger.Ledger, s string) error {
-			return only(l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: s, Question: "vote", Objects: ann, Cap: half}))
+			return only(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: s, Question: "vote", Objects: ann, Cap: half}))
 		}},
 		{"ChangeTerms question", func(l *ledger.Ledger, s string) error {
-			return only(l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: "15", Question: s, Objects: ann, Cap: half}))
+			return only(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "15", Question: s, Objects: ann, Cap: half}))
 		}},
 		{"ChangeTerms object", func(l *ledger.Ledger, s string) error {
-			return only(l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: "16", Question: "vote", Objects: []string{s}, Cap: half}))
+			return only(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "16", Question: "vote", Objects: []string{s}, Cap: half}))
 		}},
 		{"ChangeTerms consent", func(l *ledger.Ledger, s string) error {
-			return only(l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: "17 " + fmt.Sprint(len(s)), Question: "vote", Objects: ann, Cap: half, Consent: s}))
+			return only(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "17 " + fmt.Sprint(len(s)), Question: "vote", Objects: ann, Cap: half, Consent: s}))
 		}},
 		{"Reconcile object", func(l *ledger.Ledger, s string) error {
-			return reconcile(l, ledger.Member{Object: s, Question: "vote", Cap: half})
+			return reconcile(l, api.Member{Object: s, Question: "vote", Cap: half})
 		}},
 		{"Reconcile question", func(l *ledger.Ledger, s string) error {
-			return reconcile(l, ledger.Member{Object: "ann", Question: s, Cap: half})
+			return reconcile(l, api.Member{Object: "ann", Question: s, Cap: half})
 		}},
 		{"Withdraw key", func(l *ledger.Ledger, s string) error { return l.Withdraw(ctx, s, "nobody") }},
 		{"Withdraw object", func(l *ledger.Ledger, s string) error { return l.Withdraw(ctx, "12", s) }},
@@ -169,7 +170,7 @@ func fields(ctx context.Context) []field {
 		{"Statement object", func(l *ledger.Ledger, s string) error { return only(l.Statement(ctx, "14", s)) }},
 		{"Object", func(l *ledger.Ledger, s string) error { return only(l.Object(ctx, s)) }},
 		{"Estimate question", func(l *ledger.Ledger, s string) error {
-			return only(l.Estimate(ctx, ledger.EstimateRequest{Question: s}))
+			return only(l.Estimate(ctx, api.EstimateRequest{Question: s}))
 		}},
 		{"Levels question", func(l *ledger.Ledger, s string) error { return only(l.Levels(ctx, s)) }},
 		{"Responses question", func(l *ledger.Ledger, s string) error {
@@ -220,13 +221,13 @@ func TestTextsAreAnyLength(t *testing.T) {
 
 // decided tells whether an error is one that says what was wrong with a request.
 func decided(err error) bool {
-	for _, one := range []error{ledger.ErrInvalid, ledger.ErrUnknown, ledger.ErrKeyConflict, ledger.ErrNotReserved, ledger.ErrNoResponses} {
+	for _, one := range []error{api.ErrInvalid, api.ErrUnknown, api.ErrKeyConflict, api.ErrNotReserved, api.ErrNoResponses} {
 		if errors.Is(err, one) {
 			return true
 		}
 	}
-	var quote *ledger.QuoteError
-	var refused *ledger.RefusedError
+	var quote *api.QuoteError
+	var refused *api.RefusedError
 	return errors.As(err, &quote) || errors.As(err, &refused)
 }
 
@@ -241,22 +242,22 @@ func TestTruthsAreAnyLength(t *testing.T) {
 		source := func(context.Context, string, []string) ([]string, error) { return values, nil }
 		for call, do := range map[string]func() error{
 			"Raise": func() error {
-				_, err := l.Raise(t.Context(), ledger.RaiseRequest{Key: "k", Question: "vote", All: true, Epsilon: tenths(5), Truth: source})
+				_, err := l.Raise(t.Context(), api.RaiseRequest{Key: "k", Question: "vote", All: true, Epsilon: tenths(5), Truth: source})
 				return err
 			},
 			"Sell": func() error {
-				_, err := l.Sell(t.Context(), ledger.SellRequest{Key: "k", Order: ledger.Order{Buyer: "acme", Question: "vote", All: true, Epsilon: tenths(5)}, Truth: source})
+				_, err := l.Sell(t.Context(), api.SellRequest{Key: "k", Order: api.Order{Buyer: "acme", Question: "vote", All: true, Epsilon: tenths(5)}, Truth: source})
 				return err
 			},
 			"Answer": func() error {
-				_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", All: true, Epsilon: tenths(5), AcceptLoss: true, Truth: source})
+				_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", All: true, Epsilon: tenths(5), AcceptLoss: true, Truth: source})
 				return err
 			},
 		} {
 			var err error
 			used := allocated(func() { err = do() })
-			var refused *ledger.RefusedError
-			wanted := errors.Is(err, ledger.ErrTruthSource)
+			var refused *api.RefusedError
+			wanted := errors.Is(err, api.ErrTruthSource)
 			if len(values) == 2 { // as many as objects, and one is none of the question's
 				wanted = errors.As(err, &refused) && len(refused.TruthInvalid) > 0
 			}
@@ -284,12 +285,12 @@ func TestDocumentsAreAnyLength(t *testing.T) {
 		read   func(text []byte) error
 		wants  error
 	}{
-		{"receipt", 1, func(text []byte) error { _, err := evidence.ReadReceipt(text); return err }, ledger.ErrInvalid},
-		{"statement", 1, func(text []byte) error { _, err := evidence.ReadStatement(text); return err }, ledger.ErrInvalid},
+		{"receipt", 1, func(text []byte) error { _, err := evidence.ReadReceipt(text); return err }, api.ErrInvalid},
+		{"statement", 1, func(text []byte) error { _, err := evidence.ReadStatement(text); return err }, api.ErrInvalid},
 		{"checkpoint", 0, func(text []byte) error {
 			_, err := evidence.OpenCheckpoint(text, note.VerifierList(known))
 			return err
-		}, ledger.ErrCheckpoint},
+		}, api.ErrCheckpoint},
 		{"policy", 0, func(text []byte) error { _, err := policy.Parse(text); return err }, policy.ErrInvalid},
 	} {
 		for _, size := range []int{0, 1, pace.Scale(1<<26, 1<<30), len(huge)} {
@@ -322,16 +323,16 @@ func TestFilesAreAnyLength(t *testing.T) {
 		for _, only := range []bool{false, true} {
 			var err error
 			used := allocated(func() { _, err = ledger.Open(path, ledger.Options{ReadOnly: only}) })
-			check.That(t, errors.Is(err, ledger.ErrCorrupt) && used <= 1<<20,
+			check.That(t, errors.Is(err, api.ErrCorrupt) && used <= 1<<20,
 				"a file of %d bytes: %d are allocated, %v", size, used, err)
 		}
 	}
 	other := filepath.Join(pace.Scratch(t), "other.db")
 	for _, text := range []string{zeros(pace.Tries(1<<24, 1<<30, 1<<30)), zeros(257)} {
-		if err := ledger.Create(other, ledger.CreateOptions{Currency: text}); !errors.Is(err, ledger.ErrInvalid) || len(err.Error()) > 300 {
+		if err := ledger.Create(other, ledger.CreateOptions{Currency: text}); !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
 			t.Errorf("a currency of %d bytes: %.300v", len(text), err)
 		}
-		if err := ledger.Create(other, ledger.CreateOptions{LogKey: text}); !errors.Is(err, ledger.ErrInvalid) || len(err.Error()) > 300 {
+		if err := ledger.Create(other, ledger.CreateOptions{LogKey: text}); !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
 			t.Errorf("a log key of %d bytes: %.300v", len(text), err)
 		}
 	}
@@ -403,57 +404,57 @@ func errands(t testing.TB) []errand {
 		}
 		return values, ctx.Err()
 	}
-	order := func(n int) ledger.Order {
-		return ledger.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: append(person(n), person(n+mostLooks)...)}
+	order := func(n int) api.Order {
+		return api.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: append(person(n), person(n+mostLooks)...)}
 	}
 	none := func(err error) (any, error) { return nil, err }
 	return []errand{
 		{"DefineQuestion", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return none(l.DefineQuestion(ctx, key(n), ledger.Question{Name: key(n), Values: []string{"a", "b"}}))
+			return none(l.DefineQuestion(ctx, key(n), api.Question{Name: key(n), Values: []string{"a", "b"}}))
 		}, true},
 		{"Enroll", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Enroll(ctx, ledger.EnrollRequest{Key: key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()})
+			return l.Enroll(ctx, api.EnrollRequest{Key: key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()})
 		}, true},
 		{"Release", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Release(ctx, ledger.ReleaseRequest{Key: key(n), Question: "vote", Object: person(n)[0], Epsilon: tenths(5), Truth: truths})
+			return l.Release(ctx, api.ReleaseRequest{Key: key(n), Question: "vote", Object: person(n)[0], Epsilon: tenths(5), Truth: truths})
 		}, true},
 		{"Raise", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Raise(ctx, ledger.RaiseRequest{Key: key(n), Question: "vote", Objects: order(n).Objects, Epsilon: tenths(5), Truth: truths})
+			return l.Raise(ctx, api.RaiseRequest{Key: key(n), Question: "vote", Objects: order(n).Objects, Epsilon: tenths(5), Truth: truths})
 		}, true},
 		{"Raise all", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Raise(ctx, ledger.RaiseRequest{Key: key(n), Question: "vote", All: true, Epsilon: tenths(n%20 + 1), Truth: truths})
+			return l.Raise(ctx, api.RaiseRequest{Key: key(n), Question: "vote", All: true, Epsilon: tenths(n%20 + 1), Truth: truths})
 		}, true},
 		{"Answer", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Answer(ctx, ledger.AnswerRequest{Key: key(n), Question: "vote", Query: "majority:yes", Objects: order(n).Objects, Epsilon: tenths(5), AcceptLoss: true, Truth: truths})
+			return l.Answer(ctx, api.AnswerRequest{Key: key(n), Question: "vote", Query: "majority:yes", Objects: order(n).Objects, Epsilon: tenths(5), AcceptLoss: true, Truth: truths})
 		}, true},
 		{"Sell", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Sell(ctx, ledger.SellRequest{Key: key(n), Order: order(n), Truth: truths})
+			return l.Sell(ctx, api.SellRequest{Key: key(n), Order: order(n), Truth: truths})
 		}, true},
 		{"Reserve", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Reserve(ctx, ledger.ReserveRequest{Key: key(n), Order: order(n), For: time.Hour})
+			return l.Reserve(ctx, api.ReserveRequest{Key: key(n), Order: order(n), For: time.Hour})
 		}, true},
 		{"Commit", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			number, err := reserved(l, ledger.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
+			number, err := reserved(l, api.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
 			if err != nil {
 				return nil, err
 			}
-			return l.Capture(ctx, ledger.CaptureRequest{Key: key(n), Reservation: number, Truth: truths})
+			return l.Capture(ctx, api.CaptureRequest{Key: key(n), Reservation: number, Truth: truths})
 		}, true},
 		{"Cancel", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			number, err := reserved(l, ledger.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
+			number, err := reserved(l, api.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
 			if err != nil {
 				return nil, err
 			}
 			return none(l.Cancel(ctx, key(n), number))
 		}, true},
 		{"Advance", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			if _, err := l.Enroll(context.Background(), ledger.EnrollRequest{Key: "for " + key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()}); err != nil {
+			if _, err := l.Enroll(context.Background(), api.EnrollRequest{Key: "for " + key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()}); err != nil {
 				return nil, err
 			}
-			return l.Advance(ctx, ledger.AdvanceRequest{Key: key(n), Truth: truths})
+			return l.Advance(ctx, api.AdvanceRequest{Key: key(n), Truth: truths})
 		}, true},
 		{"ChangeTerms", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: key(n), Question: "vote", Objects: person(n), Cap: tenths(n%20 + 100), Consent: "agreed"})
+			return l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: key(n), Question: "vote", Objects: person(n), Cap: tenths(n%20 + 100), Consent: "agreed"})
 		}, true},
 		{"Withdraw", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
 			return none(l.Withdraw(ctx, key(n), person(n)[0]))
@@ -483,7 +484,7 @@ func errands(t testing.TB) []errand {
 		}, false},
 		{"Checkpoint", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return l.Checkpoint(ctx) }, false},
 		{"Verify", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) {
-			return l.Verify(ctx, ledger.VerifyRequest{})
+			return l.Verify(ctx, api.VerifyRequest{})
 		}, false},
 		{"Backup", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
 			return l.Backup(ctx, filepath.Join(pace.Scratch(t), key(n)), nil)
@@ -518,7 +519,7 @@ func TestACallerMayGiveUpAtAnyMoment(t *testing.T) {
 				}
 				quit := ctx.ended()
 				again, fault := e.call(context.Background(), l, n)
-				check.Need(t, fault == nil || errors.Is(fault, ledger.ErrForgotten),
+				check.Need(t, fault == nil || errors.Is(fault, api.ErrForgotten),
 					"given up at look %d, and called again: %v", n, fault)
 				check.Need(t, err != nil || !e.writes || fault != nil || reflect.DeepEqual(first, again),
 					"given up at look %d it came to %+v, and then to %+v", n, first, again)
@@ -559,7 +560,7 @@ func (e errand) wantOnce(t *testing.T, l *ledger.Ledger, n int, was any) {
 	}
 	before := events(t, l)
 	again, err := e.call(context.Background(), l, n)
-	check.That(t, (err == nil || errors.Is(err, ledger.ErrForgotten)) && (err != nil || reflect.DeepEqual(again, was)),
+	check.That(t, (err == nil || errors.Is(err, api.ErrForgotten)) && (err != nil || reflect.DeepEqual(again, was)),
 		"call %d came to %+v, and then to %+v, %v", n, was, again, err)
 	if now := events(t, l); now != before {
 		t.Errorf("call %d, repeated, makes %d events", n, now-before)
@@ -575,10 +576,10 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 	calls := func(l *ledger.Ledger) []func(context.Context) (any, error) {
 		return []func(context.Context) (any, error){
 			func(ctx context.Context) (any, error) {
-				return l.Enroll(ctx, ledger.EnrollRequest{Key: "enroll", Question: "vote", Objects: names, Policy: sale, Cap: boundless()})
+				return l.Enroll(ctx, api.EnrollRequest{Key: "enroll", Question: "vote", Objects: names, Policy: sale, Cap: boundless()})
 			},
 			func(ctx context.Context) (any, error) {
-				return l.Raise(ctx, ledger.RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: tenths(5), Truth: truths})
+				return l.Raise(ctx, api.RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: tenths(5), Truth: truths})
 			},
 		}
 	}
@@ -625,9 +626,9 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 }
 
 // reserved returns the number of a reservation, whatever has become of it since.
-func reserved(l *ledger.Ledger, r ledger.ReserveRequest) (uint64, error) {
+func reserved(l *ledger.Ledger, r api.ReserveRequest) (uint64, error) {
 	made, err := l.Reserve(context.Background(), r)
-	var closed *ledger.ReservationError
+	var closed *api.ReservationError
 	if errors.As(err, &closed) {
 		return closed.Number, nil
 	}
@@ -674,28 +675,28 @@ func crowd(n int) []string {
 func TestVeryManyObjectsInARequest(t *testing.T) {
 	l, _ := market(t, "ann")
 	before := events(t, l)
-	names, yes := crowd(pace.Tries(ledger.MaxPanel+10_000, 400_000, 10_000_000)), sameTruth("yes")
-	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: names}
+	names, yes := crowd(pace.Tries(api.MaxPanel+10_000, 400_000, 10_000_000)), sameTruth("yes")
+	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: names}
 	for name, call := range map[string]func() error{
 		"Quote": func() error { _, err := l.Quote(t.Context(), order); return err },
 		"Sell": func() error {
-			_, err := l.Sell(t.Context(), ledger.SellRequest{Key: "k", Order: order, Truth: yes})
+			_, err := l.Sell(t.Context(), api.SellRequest{Key: "k", Order: order, Truth: yes})
 			return err
 		},
 		"Reserve": func() error {
-			_, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: "k", Order: order, For: time.Hour})
+			_, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: order, For: time.Hour})
 			return err
 		},
 		"Answer": func() error {
-			_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: tenths(5), Objects: names, AcceptLoss: true, Truth: yes})
+			_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: tenths(5), Objects: names, AcceptLoss: true, Truth: yes})
 			return err
 		},
 		"Raise": func() error {
-			_, err := l.Raise(t.Context(), ledger.RaiseRequest{Key: "k", Question: "vote", Epsilon: tenths(5), Objects: names, Truth: yes})
+			_, err := l.Raise(t.Context(), api.RaiseRequest{Key: "k", Question: "vote", Epsilon: tenths(5), Objects: names, Truth: yes})
 			return err
 		},
 		"Enroll": func() error {
-			_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "k", Question: "vote", Objects: append(names[:len(names):len(names)], names[0]), Cap: boundless()})
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: append(names[:len(names):len(names)], names[0]), Cap: boundless()})
 			return err
 		},
 	} {
@@ -718,14 +719,14 @@ func TestVeryManyObjectsInARequest(t *testing.T) {
 func TestVeryManyValues(t *testing.T) {
 	l, _ := market(t)
 	values := crowd(rrchain.MaxValues + 1)
-	for _, encoding := range []ledger.Encoding{"", ledger.Direct, ledger.Unary} {
-		err := l.DefineQuestion(t.Context(), "many", ledger.Question{Name: "many", Values: values, Encoding: encoding})
-		check.That(t, errors.Is(err, ledger.ErrInvalid) && len(err.Error()) <= 300, "%q: %.300v", encoding, err)
+	for _, encoding := range []api.Encoding{"", api.Direct, api.Unary} {
+		err := l.DefineQuestion(t.Context(), "many", api.Question{Name: "many", Values: values, Encoding: encoding})
+		check.That(t, errors.Is(err, api.ErrInvalid) && len(err.Error()) <= 300, "%q: %.300v", encoding, err)
 	}
 	if !pace.Deep() {
 		return // to define the largest, and to list it, takes long
 	}
-	check.Must(t, l.DefineQuestion(t.Context(), "most", ledger.Question{Name: "most", Values: values[:rrchain.MaxValues], Encoding: ledger.Direct}))
+	check.Must(t, l.DefineQuestion(t.Context(), "most", api.Question{Name: "most", Values: values[:rrchain.MaxValues], Encoding: api.Direct}))
 	all, err := l.Questions(t.Context())
 	check.That(t, err == nil && len(all) == 2 && len(all[1].Values) == rrchain.MaxValues,
 		"%d questions, %v", len(all), err)
@@ -742,7 +743,7 @@ func TestVeryManyQuestions(t *testing.T) {
 	t.Logf("%d questions are defined in %v", n, time.Since(began).Round(time.Millisecond))
 	check.That(t, second <= 2*first+64<<20, "the first half allocates %d bytes, the second %d", first, second)
 	began = time.Now()
-	var all []ledger.Question
+	var all []api.Question
 	used := allocated(func() {
 		var err error
 		all, err = l.Questions(t.Context())
@@ -782,7 +783,7 @@ func defineMany(t testing.TB, l *ledger.Ledger, from, to int) {
 	t.Helper()
 	together(t, to-from, func(i int) error {
 		name := questionName(from + i)
-		return l.DefineQuestion(t.Context(), name, ledger.Question{Name: name, Values: []string{"yes", "no"}})
+		return l.DefineQuestion(t.Context(), name, api.Question{Name: name, Values: []string{"yes", "no"}})
 	})
 }
 
@@ -821,7 +822,7 @@ func chained(t *testing.T, n int) map[string]cost {
 		if i%2 == 0 {
 			p = calendar
 		}
-		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: fmt.Sprint("chain ", i), Question: questionName(i), Objects: []string{"ann"}, Policy: p, Cap: boundless()})
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: fmt.Sprint("chain ", i), Question: questionName(i), Objects: []string{"ann"}, Policy: p, Cap: boundless()})
 		return err
 	})
 	costs := map[string]cost{}
@@ -842,39 +843,39 @@ func chained(t *testing.T, n int) map[string]cost {
 		return err
 	})
 	measure("one: release", func() error {
-		_, err := l.Release(t.Context(), ledger.ReleaseRequest{Key: "release", Question: odd, Object: "ann", Epsilon: tenths(1), Truth: yes})
+		_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "release", Question: odd, Object: "ann", Epsilon: tenths(1), Truth: yes})
 		return err
 	})
-	order := ledger.Order{Buyer: "acme", Question: odd, Epsilon: tenths(5), Objects: []string{"ann"}}
+	order := api.Order{Buyer: "acme", Question: odd, Epsilon: tenths(5), Objects: []string{"ann"}}
 	measure("one: quote", func() error { _, err := l.Quote(t.Context(), order); return err })
 	measure("one: sale", func() error {
-		_, err := l.Sell(t.Context(), ledger.SellRequest{Key: "sell", Order: order, Truth: yes})
+		_, err := l.Sell(t.Context(), api.SellRequest{Key: "sell", Order: order, Truth: yes})
 		return err
 	})
 	measure("one: answer", func() error {
-		_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: "answer", Question: odd, Query: "majority:yes", Objects: []string{"ann"}, Epsilon: tenths(1), AcceptLoss: true, Truth: yes})
+		_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "answer", Question: odd, Query: "majority:yes", Objects: []string{"ann"}, Epsilon: tenths(1), AcceptLoss: true, Truth: yes})
 		return err
 	})
 	measure("one: reservation", func() error {
 		order.Epsilon = tenths(15)
-		_, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
+		_, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
 		return err
 	})
 	measure("one: receipt", func() error { _, err := l.Receipt(t.Context(), 1); return err })
 	measure("all: advance", func() error {
-		r, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "advance", Truth: yes})
+		r, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "advance", Truth: yes})
 		if err == nil && len(r.Questions) != n+1 {
 			err = fmt.Errorf("%d questions", len(r.Questions))
 		}
 		return err
 	})
 	measure("all: advance again", func() error {
-		_, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "again", Truth: yes})
+		_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "again", Truth: yes})
 		return err
 	})
 	measure("all: her statement", func() error { _, err := l.Statement(t.Context(), "statement", "ann"); return err })
 	measure("all: audit", func() error {
-		found, err := l.Verify(t.Context(), ledger.VerifyRequest{})
+		found, err := l.Verify(t.Context(), api.VerifyRequest{})
 		if err == nil && found.Problems > 0 {
 			err = fmt.Errorf("%d problems", found.Problems)
 		}
@@ -883,7 +884,7 @@ func chained(t *testing.T, n int) map[string]cost {
 	measure("all: withdraw", func() error { return l.Withdraw(t.Context(), "withdraw", "ann") })
 	measure("all: forget", func() error { return l.Forget(t.Context(), "forget", "ann") })
 	measure("one: enrol again", func() error {
-		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: odd, Objects: []string{"ann"}, Policy: sale})
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: odd, Objects: []string{"ann"}, Policy: sale})
 		return err
 	})
 	wantClean(t, l)

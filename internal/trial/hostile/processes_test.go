@@ -15,6 +15,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -26,14 +27,14 @@ func newFile(t testing.TB) (path string) {
 	l, err := ledger.Open(path, ledger.Options{})
 	check.Must(t, err)
 	ctx := context.Background()
-	check.Must(t, l.DefineQuestion(ctx, "q", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	check.Must(t, l.DefineQuestion(ctx, "q", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	limit, err := privacy.EpsilonFromNano(9_000_000_000)
 	check.Must(t, err)
 	least, err := privacy.EpsilonFromNano(1_000_000_000)
 	check.Must(t, err)
-	_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Cap: limit})
+	_, err = l.Enroll(ctx, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Cap: limit})
 	check.Must(t, err)
-	_, err = l.Release(ctx, ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: least, Truth: sameTruth("yes")})
+	_, err = l.Release(ctx, api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: least, Truth: sameTruth("yes")})
 	check.Must(t, err)
 	check.Must(t, l.Close())
 	return path

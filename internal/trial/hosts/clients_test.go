@@ -22,29 +22,29 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // server is what the clients use: a ledger, or one with a fault.
 type server interface {
-	Enroll(context.Context, ledger.EnrollRequest) (ledger.EnrollResult, error)
-	ChangeTerms(context.Context, ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error)
+	Enroll(context.Context, api.EnrollRequest) (api.EnrollResult, error)
+	ChangeTerms(context.Context, api.ChangeTermsRequest) (api.ChangeTermsResult, error)
 	Withdraw(ctx context.Context, key, object string) error
-	Release(context.Context, ledger.ReleaseRequest) (ledger.Response, error)
-	Raise(context.Context, ledger.RaiseRequest) (ledger.RaiseResult, error)
-	Advance(context.Context, ledger.AdvanceRequest) (ledger.AdvanceResult, error)
-	Quote(context.Context, ledger.Order) (ledger.Quote, error)
-	Sell(context.Context, ledger.SellRequest) (ledger.Sale, error)
-	Reserve(context.Context, ledger.ReserveRequest) (ledger.Reservation, error)
-	Capture(context.Context, ledger.CaptureRequest) (ledger.Sale, error)
+	Release(context.Context, api.ReleaseRequest) (api.Response, error)
+	Raise(context.Context, api.RaiseRequest) (api.RaiseResult, error)
+	Advance(context.Context, api.AdvanceRequest) (api.AdvanceResult, error)
+	Quote(context.Context, api.Order) (api.Quote, error)
+	Sell(context.Context, api.SellRequest) (api.Sale, error)
+	Reserve(context.Context, api.ReserveRequest) (api.Reservation, error)
+	Capture(context.Context, api.CaptureRequest) (api.Sale, error)
 	Cancel(ctx context.Context, key string, reservation uint64) error
-	Answer(context.Context, ledger.AnswerRequest) (ledger.AnswerResult, error)
-	Object(context.Context, string) (ledger.ObjectState, error)
-	Responses(context.Context, string, privacy.Epsilon) iter.Seq2[ledger.Response, error]
-	Deliveries(context.Context, uint64) iter.Seq2[ledger.Delivery, error]
+	Answer(context.Context, api.AnswerRequest) (api.AnswerResult, error)
+	Object(context.Context, string) (api.ObjectState, error)
+	Responses(context.Context, string, privacy.Epsilon) iter.Seq2[api.Response, error]
+	Deliveries(context.Context, uint64) iter.Seq2[api.Delivery, error]
 	Receipt(context.Context, uint64) (evidence.Receipt, error)
 }
 
@@ -109,18 +109,18 @@ func (o order) key() string { return fmt.Sprint("call ", o.number) }
 
 // reply is what came of a call. Which fields are set depends on the call.
 type reply struct {
-	Enrolled    ledger.EnrollResult
-	Changed     ledger.ChangeTermsResult
-	Response    ledger.Response
-	Raised      ledger.RaiseResult
-	Advanced    ledger.AdvanceResult
-	Quote       ledger.Quote
-	Sale        ledger.Sale
-	Deliveries  []ledger.Delivery
-	Reservation ledger.Reservation
-	Answer      ledger.AnswerResult
-	Object      ledger.ObjectState
-	Responses   []ledger.Response
+	Enrolled    api.EnrollResult
+	Changed     api.ChangeTermsResult
+	Response    api.Response
+	Raised      api.RaiseResult
+	Advanced    api.AdvanceResult
+	Quote       api.Quote
+	Sale        api.Sale
+	Deliveries  []api.Delivery
+	Reservation api.Reservation
+	Answer      api.AnswerResult
+	Object      api.ObjectState
+	Responses   []api.Response
 }
 
 // String shows the fields that are set.
@@ -226,7 +226,7 @@ func (x *trial) define(t testing.TB) {
 		wg.Go(func() {
 			for question := range questions {
 				name := questionName(cohort, question)
-				check.OK(t, x.real.DefineQuestion(t.Context(), "define "+name, ledger.Question{Name: name, Values: values()}))
+				check.OK(t, x.real.DefineQuestion(t.Context(), "define "+name, api.Question{Name: name, Values: values()}))
 			}
 		})
 	}
@@ -431,11 +431,11 @@ func recent(rng *random.Rand, from []record) record {
 	return from[len(from)-1-rng.IntN(min(len(from), 20))]
 }
 
-func without(names []string, refused []ledger.Refusal) []string {
+func without(names []string, refused []api.Refusal) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return refusalOf(refused, name) != nil })
 }
 
-func refusalOf(refused []ledger.Refusal, name string) *ledger.Refusal {
+func refusalOf(refused []api.Refusal, name string) *api.Refusal {
 	for _, r := range refused {
 		if r.Object == name {
 			r.Object = ""
@@ -470,10 +470,10 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 	if !o.all {
 		named = o.objects
 	}
-	wanted := ledger.Order{Buyer: buyers()[o.buyer], Question: question, Epsilon: epsilon, Objects: named}
+	wanted := api.Order{Buyer: buyers()[o.buyer], Question: question, Epsilon: epsilon, Objects: named}
 	switch o.what {
 	case toEnroll:
-		r.Enrolled, err = x.host.Enroll(ctx, ledger.EnrollRequest{
+		r.Enrolled, err = x.host.Enroll(ctx, api.EnrollRequest{
 			Key: key, Question: question, Objects: named, Policy: x.terms[o.cohort][o.question], Cap: tenths(most), Partial: o.partial,
 		})
 	case toTerms:
@@ -481,7 +481,7 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 	case toWithdraw:
 		err = x.host.Withdraw(ctx, key, named[0])
 	case toRelease:
-		one := ledger.ReleaseRequest{Key: key, Question: question, Object: named[0], Epsilon: epsilon}
+		one := api.ReleaseRequest{Key: key, Question: question, Object: named[0], Epsilon: epsilon}
 		if o.partial { // which is nothing that a release can be: half of them bring the true value along
 			one.TrueValue = truthOf(named[0])
 		} else {
@@ -489,21 +489,21 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 		}
 		r.Response, err = x.host.Release(ctx, one)
 	case toRaise:
-		r.Raised, err = x.host.Raise(ctx, ledger.RaiseRequest{
+		r.Raised, err = x.host.Raise(ctx, api.RaiseRequest{
 			Key: key, Question: question, Objects: named, All: o.all, Epsilon: epsilon, Partial: o.partial, Truth: truths,
 		})
 	case toAdvance:
-		r.Advanced, err = x.host.Advance(ctx, ledger.AdvanceRequest{Key: key, Question: question, Truth: truths})
+		r.Advanced, err = x.host.Advance(ctx, api.AdvanceRequest{Key: key, Question: question, Truth: truths})
 	case toSell:
-		r.Sale, err = x.host.Sell(ctx, ledger.SellRequest{Key: key, Order: wanted, Partial: o.partial, Truth: truths})
+		r.Sale, err = x.host.Sell(ctx, api.SellRequest{Key: key, Order: wanted, Partial: o.partial, Truth: truths})
 	case toReserve:
-		r.Reservation, err = x.host.Reserve(ctx, ledger.ReserveRequest{Key: key, Order: wanted, For: o.lasting, Partial: o.partial})
+		r.Reservation, err = x.host.Reserve(ctx, api.ReserveRequest{Key: key, Order: wanted, For: o.lasting, Partial: o.partial})
 	case toCommit:
-		r.Sale, err = x.host.Capture(ctx, ledger.CaptureRequest{Key: key, Reservation: o.reservation, Partial: o.partial, Truth: truths})
+		r.Sale, err = x.host.Capture(ctx, api.CaptureRequest{Key: key, Reservation: o.reservation, Partial: o.partial, Truth: truths})
 	case toCancel:
 		err = x.host.Cancel(ctx, key, o.reservation)
 	case toAnswer:
-		r.Answer, err = x.host.Answer(ctx, ledger.AnswerRequest{
+		r.Answer, err = x.host.Answer(ctx, api.AnswerRequest{
 			Key: key, Question: question, Query: query, Epsilon: epsilon, Objects: named, AcceptLoss: true, Truth: truths,
 		})
 	case toQuote:
@@ -522,8 +522,8 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 }
 
 // otherTerms is the request of a change of terms.
-func (x *trial) otherTerms(o order, key string, named []string) ledger.ChangeTermsRequest {
-	r := ledger.ChangeTermsRequest{Key: key, Question: questionName(o.cohort, vote), Objects: named, Cap: tenths(o.cap), Partial: o.partial}
+func (x *trial) otherTerms(o order, key string, named []string) api.ChangeTermsRequest {
+	r := api.ChangeTermsRequest{Key: key, Question: questionName(o.cohort, vote), Objects: named, Cap: tenths(o.cap), Partial: o.partial}
 	if r.Policy = &x.terms[o.cohort][vote]; o.dear {
 		r.Policy = &x.terms[o.cohort][dearer]
 	}
@@ -557,7 +557,7 @@ func (x *trial) readSale(ctx context.Context, told reply) error {
 	if err != nil {
 		return err
 	}
-	same := slices.EqualFunc(receipt.Responses, told.Deliveries, func(a evidence.SoldResponse, b ledger.Delivery) bool {
+	same := slices.EqualFunc(receipt.Responses, told.Deliveries, func(a evidence.SoldResponse, b api.Delivery) bool {
 		return a.Object == b.Object && a.Response == b.Value && a.Price == b.Price && a.Event == b.Sold
 	})
 	if !same || receipt.Price != told.Sale.Price || receipt.Epsilon != told.Sale.Epsilon || receipt.Buyer != told.Sale.Buyer {
@@ -568,8 +568,8 @@ func (x *trial) readSale(ctx context.Context, told reply) error {
 
 // decided tells whether a call came to something: it was carried out, or refused.
 func (r *record) decided() bool {
-	var refused *ledger.RefusedError
-	return r.err == nil || errors.As(r.err, &refused) || errors.Is(r.err, ledger.ErrUnknown) || errors.Is(r.err, ledger.ErrNotReserved)
+	var refused *api.RefusedError
+	return r.err == nil || errors.As(r.err, &refused) || errors.Is(r.err, api.ErrUnknown) || errors.Is(r.err, api.ErrNotReserved)
 }
 
 // The sequential ledger, as far as one object goes. ε is counted in tenths, time in minutes since the opening.
@@ -614,10 +614,10 @@ type terms [questions + 1]policy.Policy
 
 func newTerms(start, end int64) (t terms, err error) {
 	for place, m := range map[int]struct{ max, price int }{vote: {forSale, 7}, dearer: {lessForSale, 9}} {
-		t[place], err = policy.Sell(policy.Market{
+		t[place], err = policy.Market{
 			Max: tenths(m.max), Stride: tenths(1), Floor: 10, Holders: holders,
 			Prices: []policy.Price{{Epsilon: tenths(5), Amount: 5 * int64(m.price)}, {Epsilon: tenths(forSale), Amount: int64(m.price * forSale)}},
-		})
+		}.Policy()
 		if err != nil {
 			return t, err
 		}
@@ -734,20 +734,20 @@ type request struct {
 }
 
 // absent is the refusal of somebody who takes no part.
-func (p *person) absent(r request) *ledger.Refusal {
-	reason := ledger.NotEnrolled
+func (p *person) absent(r request) *api.Refusal {
+	reason := api.NotEnrolled
 	if p.was[r.question] {
-		reason = ledger.Withdrawn
+		reason = api.Withdrawn
 	}
 	if p.in[r.question] {
 		return nil
 	}
-	return &ledger.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyEnrolling}
+	return &api.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: api.RemedyEnrolling}
 }
 
 // overdrawn is the refusal of what costs more than is left, under the ceiling of the chain or the cap. reaches is the ε of the
 // chain afterwards.
-func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *ledger.Refusal {
+func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *api.Refusal {
 	reserved := 0
 	for _, h := range p.held {
 		if h.holds(m) {
@@ -767,20 +767,20 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *le
 	if r.question == vote {
 		left = rest(free, held)
 	}
-	refusal := ledger.Refusal{Asked: tenths(r.epsilon), Cost: tenths(cost), Remedy: vocabulary.RemedyNothing}
+	refusal := api.Refusal{Asked: tenths(r.epsilon), Cost: tenths(cost), Remedy: api.RemedyNothing}
 	switch {
 	case left < cost:
-		refusal.Reason, refusal.Ceiling = ledger.ChainCeiling, tenths(ceiling)
+		refusal.Reason, refusal.Ceiling = api.ChainCeiling, tenths(ceiling)
 		refusal.Spent, refusal.Remaining = tenths(spent), tenths(left)
 		possible := free >= cost || rest(inTenths(under.Limit()), spent) >= cost
 		if possible && capFree >= cost {
-			refusal.Remedy = vocabulary.RemedyWaiting
+			refusal.Remedy = api.RemedyWaiting
 		}
 	case rest(capFree, held) < cost:
-		refusal.Reason, refusal.Ceiling = ledger.ObjectCap, tenths(p.cap)
+		refusal.Reason, refusal.Ceiling = api.ObjectCap, tenths(p.cap)
 		refusal.Spent, refusal.Remaining = tenths(p.spent()), tenths(rest(capFree, held))
 		if capFree >= cost {
-			refusal.Remedy = vocabulary.RemedyWaiting
+			refusal.Remedy = api.RemedyWaiting
 		}
 	default:
 		return nil
@@ -789,16 +789,16 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *le
 }
 
 // orLess adds to a refusal the highest level below a request's that would not be refused.
-func orLess(refusal *ledger.Refusal, r request, refused func(r request) *ledger.Refusal) *ledger.Refusal {
-	if refusal == nil || refusal.Remedy == vocabulary.RemedyEnrolling {
+func orLess(refusal *api.Refusal, r request, refused func(r request) *api.Refusal) *api.Refusal {
+	if refusal == nil || refusal.Remedy == api.RemedyEnrolling {
 		return refusal
 	}
 	for r.epsilon--; r.epsilon > 0; r.epsilon-- {
 		if refused(r) != nil {
 			continue
 		}
-		if refusal.Largest = tenths(r.epsilon); refusal.Remedy == vocabulary.RemedyNothing {
-			refusal.Remedy = vocabulary.RemedyLess
+		if refusal.Largest = tenths(r.epsilon); refusal.Remedy == api.RemedyNothing {
+			refusal.Remedy = api.RemedyLess
 		}
 		break
 	}
@@ -806,13 +806,13 @@ func orLess(refusal *ledger.Refusal, r request, refused func(r request) *ledger.
 }
 
 // undrawable is the refusal of a response, unless it is recorded, or lies below the current one.
-func (p *person) undrawable(t *terms, m moment, r request) *ledger.Refusal {
-	try := func(r request) *ledger.Refusal { return p.undrawn(t, m, r) }
+func (p *person) undrawable(t *terms, m moment, r request) *api.Refusal {
+	try := func(r request) *api.Refusal { return p.undrawn(t, m, r) }
 	return orLess(try(r), r, try)
 }
 
 // undrawn is the refusal without what would do instead.
-func (p *person) undrawn(t *terms, m moment, r request) *ledger.Refusal {
+func (p *person) undrawn(t *terms, m moment, r request) *api.Refusal {
 	if refusal := p.absent(r); refusal != nil {
 		return refusal
 	}
@@ -824,15 +824,15 @@ func (p *person) undrawn(t *terms, m moment, r request) *ledger.Refusal {
 }
 
 // unsaleable is the refusal of an order. What would do instead is on offer: what the buyer holds may not be any more.
-func (p *person) unsaleable(t *terms, m moment, r request) *ledger.Refusal {
-	try := func(r request) *ledger.Refusal { return p.unsold(t, m, r) }
+func (p *person) unsaleable(t *terms, m moment, r request) *api.Refusal {
+	try := func(r request) *api.Refusal { return p.unsold(t, m, r) }
 	refusal, offered := try(r), inTenths(p.under(t, vote).Limit())
 	r.epsilon = min(r.epsilon, offered+1)
 	return orLess(refusal, r, try)
 }
 
 // unsold is the refusal without what would do instead.
-func (p *person) unsold(t *terms, m moment, r request) *ledger.Refusal {
+func (p *person) unsold(t *terms, m moment, r request) *api.Refusal {
 	if refusal := p.absent(r); refusal != nil {
 		return refusal
 	}
@@ -845,8 +845,8 @@ func (p *person) unsold(t *terms, m moment, r request) *ledger.Refusal {
 		return p.undrawn(t, m, r)
 	}
 	if offered := inTenths(p.under(t, vote).Limit()); r.epsilon > offered {
-		return &ledger.Refusal{
-			Reason: ledger.NotOnOffer, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing,
+		return &api.Refusal{
+			Reason: api.NotOnOffer, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing,
 			Ceiling: tenths(offered), Spent: tenths(p.spentOn(vote)), Remaining: tenths(rest(offered, p.spentOn(vote))),
 		}
 	}
@@ -859,9 +859,9 @@ func (p *person) unsold(t *terms, m moment, r request) *ledger.Refusal {
 	if count(waiting) < holders {
 		return p.undrawn(t, m, r)
 	}
-	refusal := &ledger.Refusal{Reason: ledger.HoldersFull, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing}
+	refusal := &api.Refusal{Reason: api.HoldersFull, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing}
 	if count(owners) < holders {
-		refusal.Remedy = vocabulary.RemedyWaiting
+		refusal.Remedy = api.RemedyWaiting
 	}
 	return refusal
 }
@@ -874,13 +874,13 @@ func count(buyers uint8) (n int) {
 }
 
 // unanswerable is the refusal of an answer about a panel that the object belongs to.
-func (p *person) unanswerable(t *terms, m moment, r request) *ledger.Refusal {
-	try := func(r request) *ledger.Refusal { return p.unanswered(t, m, r) }
+func (p *person) unanswerable(t *terms, m moment, r request) *api.Refusal {
+	try := func(r request) *api.Refusal { return p.unanswered(t, m, r) }
 	return orLess(try(r), r, try)
 }
 
 // unanswered is the refusal without what would do instead.
-func (p *person) unanswered(t *terms, m moment, r request) *ledger.Refusal {
+func (p *person) unanswered(t *terms, m moment, r request) *api.Refusal {
 	current := top(p.answers)
 	if r.epsilon <= current {
 		return nil
@@ -892,44 +892,44 @@ func (p *person) unanswered(t *terms, m moment, r request) *ledger.Refusal {
 }
 
 // gone is the refusal of a reservation that cannot be carried out any more.
-func (p *person) gone(t *terms, number uint64, r request) *ledger.Refusal {
+func (p *person) gone(t *terms, number uint64, r request) *api.Refusal {
 	if refusal := p.absent(r); refusal != nil {
 		return refusal
 	}
 	at := slices.IndexFunc(p.held, func(h holding) bool { return h.number == number })
 	if at >= 0 && p.held[at].out {
-		return &ledger.Refusal{Reason: ledger.Withdrawn, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing}
+		return &api.Refusal{Reason: api.Withdrawn, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing}
 	}
 	return p.takenBack(t, r)
 }
 
 // takenBack is the refusal of a reservation whose budget is not there any more, because terms have changed.
-func (p *person) takenBack(t *terms, r request) *ledger.Refusal {
+func (p *person) takenBack(t *terms, r request) *api.Refusal {
 	cost := rest(r.epsilon, top(p.levels[vote]))
-	short := func(reason ledger.Reason, ceiling, spent int) *ledger.Refusal {
+	short := func(reason api.Reason, ceiling, spent int) *api.Refusal {
 		if rest(ceiling, spent) >= cost {
 			return nil
 		}
-		return &ledger.Refusal{
+		return &api.Refusal{
 			Reason: reason, Ceiling: tenths(ceiling), Spent: tenths(spent), Asked: tenths(r.epsilon), Cost: tenths(cost),
-			Remaining: tenths(rest(ceiling, spent)), Remedy: vocabulary.RemedyNothing,
+			Remaining: tenths(rest(ceiling, spent)), Remedy: api.RemedyNothing,
 		}
 	}
-	if refusal := short(ledger.ChainCeiling, inTenths(p.under(t, vote).Limit()), p.spentOn(vote)); refusal != nil {
+	if refusal := short(api.ChainCeiling, inTenths(p.under(t, vote).Limit()), p.spentOn(vote)); refusal != nil {
 		return refusal
 	}
-	return short(ledger.ObjectCap, p.cap, p.spent())
+	return short(api.ObjectCap, p.cap, p.spent())
 }
 
 // unwilling is the refusal of other terms.
-func (p *person) unwilling(r request) *ledger.Refusal {
+func (p *person) unwilling(r request) *api.Refusal {
 	if !p.was[vote] {
-		return &ledger.Refusal{Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}
+		return &api.Refusal{Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}
 	}
 	if r.agreed || r.cap <= p.cap && (r.dear || !p.dear) {
 		return nil
 	}
-	refusal := &ledger.Refusal{Reason: ledger.NeedsConsent, Remedy: vocabulary.RemedyConsent}
+	refusal := &api.Refusal{Reason: api.NeedsConsent, Remedy: api.RemedyConsent}
 	if r.cap > p.cap {
 		refusal.Ceiling, refusal.Asked = tenths(p.cap), tenths(r.cap)
 	}
@@ -937,12 +937,12 @@ func (p *person) unwilling(r request) *ledger.Refusal {
 }
 
 // otherwise is the refusal to enrol somebody on other terms than it is under.
-func (p *person) otherwise(question int) *ledger.Refusal {
+func (p *person) otherwise(question int) *api.Refusal {
 	switch {
 	case p.cap != most && (p.was[vote] || p.was[diary]):
-		return &ledger.Refusal{Reason: ledger.CapDiffers, Ceiling: tenths(p.cap), Spent: tenths(p.spent()), Asked: tenths(most), Remedy: vocabulary.RemedyTerms}
+		return &api.Refusal{Reason: api.CapDiffers, Ceiling: tenths(p.cap), Spent: tenths(p.spent()), Asked: tenths(most), Remedy: api.RemedyTerms}
 	case question == vote && p.dear:
-		return &ledger.Refusal{Reason: ledger.PolicyDiffers, Spent: tenths(top(p.levels[vote])), Remedy: vocabulary.RemedyTerms}
+		return &api.Refusal{Reason: api.PolicyDiffers, Spent: tenths(top(p.levels[vote])), Remedy: api.RemedyTerms}
 	}
 	return nil
 }

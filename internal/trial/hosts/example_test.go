@@ -16,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
@@ -85,6 +86,6 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	check.Must(t, l.Close())
 	l = check.Value(openHere(dir, s.Address("postgres"), "https://"+b.Listen))(t)
 	l = check.Value(l.TakeOver(t.Context()))(t)
-	check.Must(t, l.DefineQuestion(t.Context(), "another", ledger.Question{Name: "another", Values: []string{"yes", "no"}}))
+	check.Must(t, l.DefineQuestion(t.Context(), "another", api.Question{Name: "another", Values: []string{"yes", "no"}}))
 	check.Must(t, l.Close())
 }

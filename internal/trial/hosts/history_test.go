@@ -18,8 +18,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // told is a deed with one person, in the course of two ticks.
@@ -61,9 +60,9 @@ func TestTheCheckerTellsRightFromWrong(t *testing.T) {
 		return deed{what: toSell, request: request{question: vote, epsilon: epsilon, buyer: buyer}, price: price, method: method, first: first, last: last, shown: level{value: "yes", event: event}}
 	}
 	overCap := func(asked, spent, cost int) deed {
-		return deed{what: toRelease, request: ask(diary, asked), failed: true, refusal: &ledger.Refusal{
-			Reason: ledger.ObjectCap, Ceiling: tenths(most), Spent: tenths(spent), Asked: tenths(asked), Cost: tenths(cost),
-			Remaining: tenths(most - spent), Remedy: vocabulary.RemedyLess, Largest: tenths(most - spent),
+		return deed{what: toRelease, request: ask(diary, asked), failed: true, refusal: &api.Refusal{
+			Reason: api.ObjectCap, Ceiling: tenths(most), Spent: tenths(spent), Asked: tenths(asked), Cost: tenths(cost),
+			Remaining: tenths(most - spent), Remedy: api.RemedyLess, Largest: tenths(most - spent),
 		}}
 	}
 	raise := deed{what: toRaise, request: ask(vote, 5), first: 5, last: 7, tally: []int{1, 0, 0}}
@@ -73,8 +72,8 @@ func TestTheCheckerTellsRightFromWrong(t *testing.T) {
 	terms := func(limit int, dear, agreed bool, event uint64) deed {
 		return deed{what: toTerms, request: request{question: vote, cap: limit, dear: dear, agreed: agreed}, first: event, last: event + 1, tally: []int{1, 0}}
 	}
-	short := deed{what: toCommit, request: request{question: vote, epsilon: 16, buyer: 1}, number: 1, failed: true, refusal: &ledger.Refusal{
-		Reason: ledger.ChainCeiling, Ceiling: tenths(lessForSale), Asked: tenths(16), Cost: tenths(16), Remaining: tenths(lessForSale), Remedy: vocabulary.RemedyNothing,
+	short := deed{what: toCommit, request: request{question: vote, epsilon: 16, buyer: 1}, number: 1, failed: true, refusal: &api.Refusal{
+		Reason: api.ChainCeiling, Ceiling: tenths(lessForSale), Asked: tenths(16), Cost: tenths(16), Remaining: tenths(lessForSale), Remedy: api.RemedyNothing,
 	}}
 	hold := deed{what: toReserve, request: request{question: vote, epsilon: 16, buyer: 1}, price: 112, number: 1, expires: 50, first: 5, last: 8}
 	at := func(d deed, first, last int64) deed {
@@ -188,7 +187,7 @@ func (x *trial) once(ctx context.Context) (all []record) {
 			}
 		case !r.decided():
 			x.fault("call %d, %s: %w", r.number, r.what, r.err)
-		case r.what == toReserve && errors.Is(r.err, ledger.ErrNotReserved):
+		case r.what == toReserve && errors.Is(r.err, api.ErrNotReserved):
 			all, closed = append(all, r), append(closed, r)
 		case r.err != nil, r.mereReading():
 			all = append(all, r)
@@ -222,11 +221,11 @@ func (x *trial) once(ctx context.Context) (all []record) {
 }
 
 // reservationOf reads the reservation that is not open, by the error that says so.
-func (x *trial) reservationOf(ctx context.Context, told error) ledger.Reservation {
-	var closed *ledger.ReservationError
+func (x *trial) reservationOf(ctx context.Context, told error) api.Reservation {
+	var closed *api.ReservationError
 	errors.As(told, &closed)
 	r, err := x.real.Reservation(ctx, closed.Number)
-	if err != nil || r.State == ledger.ReservationOpen && closed.State != ledger.ReservationExpired {
+	if err != nil || r.State == api.ReservationOpen && closed.State != api.ReservationExpired {
 		x.fault("%v, and it is read as %+v, %w", told, r, err)
 	}
 	return r
@@ -275,7 +274,7 @@ func (x *trial) checkBooks(ctx context.Context, all []record) (faults []error) {
 		faults = append(faults, fmt.Errorf("%d sales of %d in all were told; the books: %+v, %w", sales, revenue, sums, err))
 	}
 	ahead := uint64(0)
-	found, err := x.real.Verify(ctx, ledger.VerifyRequest{Report: func(p ledger.Problem) {
+	found, err := x.real.Verify(ctx, api.VerifyRequest{Report: func(p api.Finding) {
 		if p.Kind == "clock" { // it has jumped back
 			ahead++
 			return
@@ -323,13 +322,13 @@ func (r *record) deed(name string) *deed {
 		request: r.request, what: r.what, call: r.number, object: name, all: r.all,
 		number: r.reservation, price: -1, shown: level{epsilon: r.epsilon},
 	}
-	var refused *ledger.RefusedError
+	var refused *api.RefusedError
 	switch {
 	case errors.As(r.err, &refused):
 		d.failed, d.refusal = true, refusalOf(refused.Refused, name)
 	case r.err != nil:
-		d.unknown, d.notReserved = errors.Is(r.err, ledger.ErrUnknown), errors.Is(r.err, ledger.ErrNotReserved)
-		var closed *ledger.ReservationError
+		d.unknown, d.notReserved = errors.Is(r.err, api.ErrUnknown), errors.Is(r.err, api.ErrNotReserved)
+		var closed *api.ReservationError
 		if errors.As(r.err, &closed) {
 			d.number = closed.Number
 		}
@@ -464,19 +463,19 @@ type deed struct {
 	log    [2]int64
 
 	// What came of it.
-	failed      bool            // the request was refused, because of this object or another
-	unknown     bool            // ErrUnknown
-	notReserved bool            // ErrNotReserved
-	refusal     *ledger.Refusal // of this object, without its name
-	first, last uint64          // the events of the request, if they were told
-	shown       level           // of one response; value "" if there is none
-	found       bool            // whether there is one, of a read
+	failed      bool         // the request was refused, because of this object or another
+	unknown     bool         // ErrUnknown
+	notReserved bool         // ErrNotReserved
+	refusal     *api.Refusal // of this object, without its name
+	first, last uint64       // the events of the request, if they were told
+	shown       level        // of one response; value "" if there is none
+	found       bool         // whether there is one, of a read
 	method      string
 	price       int64  // −1 if it is not told of this object alone
 	number      uint64 // of a reservation
 	expires     int64
 	tally       []int // of a request for many: how many objects came out each way
-	state       *ledger.ObjectState
+	state       *api.ObjectState
 }
 
 // window are the times that a clock showed in the course of a call.
@@ -612,7 +611,7 @@ func (d *deed) at(p *person, m moment) (*person, bool) {
 // follows tells whether the events of a deed come behind those before it.
 func (d *deed) follows(p *person) bool { return d.first == 0 || d.first > p.last }
 
-func (d *deed) refusalOf(p *person, m moment) *ledger.Refusal {
+func (d *deed) refusalOf(p *person, m moment) *api.Refusal {
 	switch d.what {
 	case toSell, toReserve, toQuote:
 		return p.unsaleable(d.terms, m, d.request)
@@ -624,12 +623,12 @@ func (d *deed) refusalOf(p *person, m moment) *ledger.Refusal {
 	return p.undrawable(d.terms, m, d.request)
 }
 
-func (d *deed) isRefusal(want *ledger.Refusal) bool {
+func (d *deed) isRefusal(want *api.Refusal) bool {
 	if want == nil || d.refusal == nil {
 		return want == d.refusal
 	}
 	told := *d.refusal
-	if told.Why != "" && told.Reason == ledger.NeedsConsent {
+	if told.Why != "" && told.Reason == api.NeedsConsent {
 		told.Why = "" // for people
 	}
 	return *want == told
@@ -776,7 +775,7 @@ func (d *deed) advance(p *person, m moment) (*person, bool) {
 		return p, d.refusal == nil
 	}
 	q, way := *p, 1
-	var refusal *ledger.Refusal
+	var refusal *api.Refusal
 	for _, step := range d.terms[d.question].Releases(minute(m.clock), 0) {
 		r := request{question: d.question, epsilon: inTenths(step.Ceiling)}
 		if _, found := find(q.levels[d.question], r.epsilon); found {
@@ -836,7 +835,7 @@ func (d *deed) read(p *person, m moment) (*person, bool) {
 	return &q, len(chains) == 0
 }
 
-func (d *deed) readChain(p *person, m moment, question int, c ledger.ChainState) bool {
+func (d *deed) readChain(p *person, m moment, question int, c api.ChainState) bool {
 	levels := p.levels[question]
 	answered := p.spentOn(question) - top(levels)
 	if c.Withdrawn == p.in[question] || c.Epsilon != tenths(top(levels)) || c.Answered != tenths(answered) || len(c.Levels) != len(levels) {

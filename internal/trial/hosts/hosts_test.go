@@ -33,6 +33,7 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
@@ -189,8 +190,8 @@ func (p *process) say(s said) {
 // kinds are the errors that the tests tell apart.
 func kinds() map[string]error {
 	return map[string]error{
-		"stopped": ledger.ErrStopped, "held": journal.ErrHeld, "no key": keyholder.ErrNoKey, "lost": journal.ErrLost, "journal": ledger.ErrJournal,
-		"fenced": journal.ErrFenced, "uncertain": journal.ErrUncertain, "corrupt": ledger.ErrCorrupt, "rejected": journal.ErrRejected,
+		"stopped": api.ErrStopped, "held": journal.ErrHeld, "no key": keyholder.ErrNoKey, "lost": journal.ErrLost, "journal": api.ErrJournal,
+		"fenced": journal.ErrFenced, "corrupt": api.ErrCorrupt, "rejected": journal.ErrRejected,
 	}
 }
 
@@ -235,7 +236,7 @@ func (p *process) do(ctx context.Context, c command) (out said, err error) {
 		if err != nil {
 			return out, err
 		}
-		r, err := l.Release(ctx, ledger.ReleaseRequest{Key: c.Key, Question: "vote", Object: c.Object, Epsilon: epsilon, TrueValue: "yes"})
+		r, err := l.Release(ctx, api.ReleaseRequest{Key: c.Key, Question: "vote", Object: c.Object, Epsilon: epsilon, TrueValue: "yes"})
 		return said{Value: r.Value, Event: r.Event}, err
 	case "forget":
 		return out, l.Forget(ctx, c.Key, c.Object)
@@ -261,9 +262,9 @@ func (p *process) have(l *ledger.Ledger, err error) error {
 
 // verify audits a ledger.
 func verify(ctx context.Context, l *ledger.Ledger) error {
-	found, err := l.Verify(ctx, ledger.VerifyRequest{})
+	found, err := l.Verify(ctx, api.VerifyRequest{})
 	if err == nil && found.Problems > 0 {
-		err = fmt.Errorf("%w: %d problems: %v", ledger.ErrCorrupt, found.Problems, found)
+		err = fmt.Errorf("%w: %d problems: %v", api.ErrCorrupt, found.Problems, found)
 	}
 	return err
 }
@@ -472,12 +473,12 @@ func copyFile(t testing.TB, from, to string) {
 
 func enrollAll(t testing.TB, l *ledger.Ledger, names []string) {
 	t.Helper()
-	check.Must(t, l.DefineQuestion(t.Context(), "define vote", ledger.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}))
-	_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: check.Eps(t, "900")}))(t)
+	check.Must(t, l.DefineQuestion(t.Context(), "define vote", api.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}))
+	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: check.Eps(t, "900")}))(t)
 }
 
 // directoryOfKeys is an empty directory of keys.
-func directoryOfKeys(t testing.TB) *keyholder.Directory {
+func directoryOfKeys(t testing.TB) keyholder.Holder {
 	t.Helper()
 	d := check.Value(keyholder.OpenDirectory(filepath.Join(pace.Scratch(t), "keys")))(t)
 	t.Cleanup(func() { check.Must(t, d.Close()) })
@@ -843,14 +844,15 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	o := pgjournal.Options{
 		Database: s.Address("journals"), Host: "a", Keys: directoryOfKeys(t), Others: []keyholder.Holder{directoryOfKeys(t)},
 	}
-	open := func(how func(pgjournal.Options) func(journal.Wanted) (journal.Journal, error)) (*ledger.Ledger, error) {
-		return ledger.Open(path, ledger.Options{Journal: how(o)})
+	open := func(restore bool) (*ledger.Ledger, error) {
+		o.Restore = restore
+		return ledger.Open(path, ledger.Options{Journal: pgjournal.For(o)})
 	}
-	l, err := open(pgjournal.For)
+	l, err := open(false)
 	check.Must(t, err)
-	var all []ledger.Response
-	call := func(n int) ledger.Response {
-		response := check.Value(l.Release(t.Context(), ledger.ReleaseRequest{
+	var all []api.Response
+	call := func(n int) api.Response {
+		response := check.Value(l.Release(t.Context(), api.ReleaseRequest{
 			Key: fmt.Sprint("call ", n), Question: "vote", Object: fmt.Sprint("person ", n), Epsilon: check.Eps(t, "1"),
 			Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
 				return slices.Repeat([]string{"yes"}, len(objects)), nil
@@ -865,21 +867,21 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	s.Stop(t)
 	backup.Begin(t)
 	o.Database = backup.Address("journals")
-	if _, err := open(pgjournal.For); !errors.Is(err, ledger.ErrJournal) && !errors.Is(err, journal.ErrLost) {
+	if _, err := open(false); !errors.Is(err, api.ErrJournal) && !errors.Is(err, journal.ErrLost) {
 		t.Errorf("a database that has less: %v", err)
 	}
-	l, err = open(pgjournal.Restore)
+	l, err = open(true)
 	check.Must(t, err)
 	all = append(all, call(4))
 	check.Must(t, l.Close())
-	l, err = open(pgjournal.For)
+	l, err = open(false)
 	check.Must(t, err)
 	for n, was := range all {
 		if again := call(n); again != was {
 			t.Errorf("%v was told, and now %v", was, again)
 		}
 	}
-	_, err = l.Verify(t.Context(), ledger.VerifyRequest{Report: func(p ledger.Problem) { t.Errorf("found %+v", p) }})
+	_, err = l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("found %+v", p) }})
 	check.Must(t, err)
 	check.Must(t, l.Close())
 }
@@ -1029,7 +1031,7 @@ func (p *pair) other() (*ledger.Ledger, error) {
 // compactAny compacts the file of who serves. It may be taken over from meanwhile.
 func (p *pair) compactAny(ctx context.Context) error {
 	l, _, _ := p.serving()
-	if err := l.Compact(ctx, nil); !errors.Is(err, ledger.ErrStopped) && !errors.Is(err, ledger.ErrClosed) {
+	if err := l.Compact(ctx, nil); !errors.Is(err, api.ErrStopped) && !errors.Is(err, api.ErrClosed) {
 		return err
 	}
 	return nil
@@ -1103,7 +1105,7 @@ func ask[T any](ctx context.Context, p *pair, do func(*ledger.Ledger) (T, error)
 	for {
 		l, changed, failed := p.serving()
 		out, err := do(l)
-		if failed != nil || !errors.Is(err, ledger.ErrStopped) && !errors.Is(err, ledger.ErrClosed) {
+		if failed != nil || !errors.Is(err, api.ErrStopped) && !errors.Is(err, api.ErrClosed) {
 			return out, err
 		}
 		select {
@@ -1134,12 +1136,12 @@ func nothing(do func(*ledger.Ledger) error) func(*ledger.Ledger) (struct{}, erro
 	return func(l *ledger.Ledger) (struct{}, error) { return struct{}{}, do(l) }
 }
 
-func (p *pair) Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.EnrollResult, error) { return l.Enroll(ctx, r) })
+func (p *pair) Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.EnrollResult, error) { return l.Enroll(ctx, r) })
 }
 
-func (p *pair) ChangeTerms(ctx context.Context, r ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.ChangeTermsResult, error) { return l.ChangeTerms(ctx, r) })
+func (p *pair) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.ChangeTermsResult, error) { return l.ChangeTerms(ctx, r) })
 }
 
 func (p *pair) Withdraw(ctx context.Context, key, object string) error {
@@ -1147,32 +1149,32 @@ func (p *pair) Withdraw(ctx context.Context, key, object string) error {
 	return err
 }
 
-func (p *pair) Release(ctx context.Context, r ledger.ReleaseRequest) (ledger.Response, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.Response, error) { return l.Release(ctx, r) })
+func (p *pair) Release(ctx context.Context, r api.ReleaseRequest) (api.Response, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.Response, error) { return l.Release(ctx, r) })
 }
 
-func (p *pair) Raise(ctx context.Context, r ledger.RaiseRequest) (ledger.RaiseResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.RaiseResult, error) { return l.Raise(ctx, r) })
+func (p *pair) Raise(ctx context.Context, r api.RaiseRequest) (api.RaiseResult, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.RaiseResult, error) { return l.Raise(ctx, r) })
 }
 
-func (p *pair) Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.AdvanceResult, error) { return l.Advance(ctx, r) })
+func (p *pair) Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.AdvanceResult, error) { return l.Advance(ctx, r) })
 }
 
-func (p *pair) Quote(ctx context.Context, o ledger.Order) (ledger.Quote, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.Quote, error) { return l.Quote(ctx, o) })
+func (p *pair) Quote(ctx context.Context, o api.Order) (api.Quote, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.Quote, error) { return l.Quote(ctx, o) })
 }
 
-func (p *pair) Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.Sale, error) { return l.Sell(ctx, r) })
+func (p *pair) Sell(ctx context.Context, r api.SellRequest) (api.Sale, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.Sale, error) { return l.Sell(ctx, r) })
 }
 
-func (p *pair) Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.Reservation, error) { return l.Reserve(ctx, r) })
+func (p *pair) Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.Reservation, error) { return l.Reserve(ctx, r) })
 }
 
-func (p *pair) Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.Sale, error) { return l.Capture(ctx, r) })
+func (p *pair) Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.Sale, error) { return l.Capture(ctx, r) })
 }
 
 func (p *pair) Cancel(ctx context.Context, key string, reservation uint64) error {
@@ -1180,20 +1182,20 @@ func (p *pair) Cancel(ctx context.Context, key string, reservation uint64) error
 	return err
 }
 
-func (p *pair) Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.AnswerResult, error) { return l.Answer(ctx, r) })
+func (p *pair) Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.AnswerResult, error) { return l.Answer(ctx, r) })
 }
 
-func (p *pair) Object(ctx context.Context, name string) (ledger.ObjectState, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.ObjectState, error) { return l.Object(ctx, name) })
+func (p *pair) Object(ctx context.Context, name string) (api.ObjectState, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.ObjectState, error) { return l.Object(ctx, name) })
 }
 
-func (p *pair) Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[ledger.Response, error] {
-	return askAll(ctx, p, func(l *ledger.Ledger) iter.Seq2[ledger.Response, error] { return l.Responses(ctx, question, epsilon) })
+func (p *pair) Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[api.Response, error] {
+	return askAll(ctx, p, func(l *ledger.Ledger) iter.Seq2[api.Response, error] { return l.Responses(ctx, question, epsilon) })
 }
 
-func (p *pair) Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error] {
-	return askAll(ctx, p, func(l *ledger.Ledger) iter.Seq2[ledger.Delivery, error] { return l.Deliveries(ctx, sale) })
+func (p *pair) Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error] {
+	return askAll(ctx, p, func(l *ledger.Ledger) iter.Seq2[api.Delivery, error] { return l.Deliveries(ctx, sale) })
 }
 
 func (p *pair) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {

@@ -28,6 +28,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -49,10 +50,10 @@ type market struct {
 	calendar  *calendar
 	ledger    *ledger.Ledger
 	purchases []purchase
-	quoted    []ledger.Quote     // what Atlas was told on day 10
-	reserved  ledger.Reservation // the latest
-	quitter   string             // who withdraws
-	dir       string             // for the ledger and its backup
+	quoted    []api.Quote     // what Atlas was told on day 10
+	reserved  api.Reservation // the latest
+	quitter   string          // who withdraws
+	dir       string          // for the ledger and its backup
 	keys      keys
 	witness   witness
 }
@@ -178,11 +179,11 @@ func (m *market) sweep(ctx context.Context, day int) error {
 	if day >= 15 && day <= 20 {
 		return nil
 	}
-	result, err := m.ledger.Advance(ctx, ledger.AdvanceRequest{Key: fmt.Sprintf("sweep of day %d", day), Truth: m.people.Truth})
+	result, err := m.ledger.Advance(ctx, api.AdvanceRequest{Key: fmt.Sprintf("sweep of day %d", day), Truth: m.people.Truth})
 	if err != nil {
 		return err
 	}
-	raised, refused := 0, []ledger.Refusal(nil)
+	raised, refused := 0, []api.Refusal(nil)
 	for _, q := range result.Questions {
 		raised, refused = raised+q.Raised, append(refused, q.Refused...)
 	}
@@ -222,7 +223,7 @@ func west(buyer string) wish { return wish{buyer, healthy, privacy.MustEpsilon("
 // reserveWest is for a buyer who pays by a slow bank: budget and price are held until the money is there.
 func (m *market) reserveWest(ctx context.Context) (err error) {
 	w := west(beacon)
-	m.reserved, err = m.ledger.Reserve(ctx, ledger.ReserveRequest{
+	m.reserved, err = m.ledger.Reserve(ctx, api.ReserveRequest{
 		Key: m.key("reservation", w, w.region), Order: m.order(w, w.region), For: 72 * time.Hour, Partial: true,
 	})
 	if err == nil {
@@ -233,13 +234,13 @@ func (m *market) reserveWest(ctx context.Context) (err error) {
 
 func (m *market) commitWest(ctx context.Context) error {
 	w := west(beacon)
-	sale, err := m.ledger.Capture(ctx, ledger.CaptureRequest{
+	sale, err := m.ledger.Capture(ctx, api.CaptureRequest{
 		Key: m.key("sale", w, w.region), Reservation: m.reserved.Number, Truth: m.people.Truth,
 	})
 	if err != nil {
 		return err
 	}
-	p := purchase{w, m.calendar.today(), []ledger.Sale{sale}, m.reserved.Refused}
+	p := purchase{w, m.calendar.today(), []api.Sale{sale}, m.reserved.Refused}
 	m.purchases = append(m.purchases, p)
 	m.tellPurchase(p, "pays, and gets")
 	return nil
@@ -248,8 +249,8 @@ func (m *market) commitWest(ctx context.Context) error {
 // refuseWest asks for everybody or nobody, and is told why it is nobody.
 func (m *market) refuseWest(ctx context.Context) error {
 	w := west(cobalt)
-	_, err := m.ledger.Sell(ctx, ledger.SellRequest{Key: m.key("sale", w, w.region), Order: m.order(w, w.region), Truth: m.people.Truth})
-	var refused *ledger.RefusedError
+	_, err := m.ledger.Sell(ctx, api.SellRequest{Key: m.key("sale", w, w.region), Order: m.order(w, w.region), Truth: m.people.Truth})
+	var refused *api.RefusedError
 	if !errors.As(err, &refused) {
 		return fmt.Errorf("the order should have been refused: %w", err)
 	}
@@ -265,7 +266,7 @@ func (m *market) refuseWest(ctx context.Context) error {
 	}
 	m.tell("%s wants %s, from all %d or not at all, and is refused:", w.buyer, w, len(m.people.Members(w.region)))
 	fmt.Fprintf(m.out, "        %s. For example\n", strings.Join(words, ", "))
-	i := slices.IndexFunc(refused.Refused, func(r ledger.Refusal) bool { return r.Reason == ledger.ChainCeiling })
+	i := slices.IndexFunc(refused.Refused, func(r api.Refusal) bool { return r.Reason == api.ChainCeiling })
 	fmt.Fprintf(m.out, "        %s\n", refused.Refused[max(i, 0)])
 	return nil
 }
@@ -274,7 +275,7 @@ func (m *market) refuseWest(ctx context.Context) error {
 func (m *market) reserveSouth(ctx context.Context) error {
 	w := wish{cobalt, healthy, privacy.MustEpsilon("1"), "south"}
 	var err error
-	m.reserved, err = m.ledger.Reserve(ctx, ledger.ReserveRequest{
+	m.reserved, err = m.ledger.Reserve(ctx, api.ReserveRequest{
 		Key: m.key("reservation", w, w.region), Order: m.order(w, w.region), For: 24 * time.Hour, Partial: true,
 	})
 	if err != nil {
@@ -299,10 +300,10 @@ func (m *market) leftOfSouthern(ctx context.Context) (string, error) {
 }
 
 func (m *market) comeTooLateAndQuote(ctx context.Context) error {
-	_, err := m.ledger.Capture(ctx, ledger.CaptureRequest{
+	_, err := m.ledger.Capture(ctx, api.CaptureRequest{
 		Key: "too late", Reservation: m.reserved.Number, Truth: m.people.Truth,
 	})
-	if !errors.Is(err, ledger.ErrNotReserved) {
+	if !errors.Is(err, api.ErrNotReserved) {
 		return fmt.Errorf("the reservation should have expired: %w", err)
 	}
 	rest, err := m.leftOfSouthern(ctx)
@@ -322,7 +323,7 @@ func (m *market) comeTooLateAndQuote(ctx context.Context) error {
 // quotedWish is what Atlas gets quotes for before it buys.
 func quotedWish() wish { return wish{atlas, healthy, privacy.MustEpsilon("0.5"), ""} }
 
-func total(quotes []ledger.Quote) (people uint64, price int64) {
+func total(quotes []api.Quote) (people uint64, price int64) {
 	for _, q := range quotes {
 		people, price = people+q.Objects, price+q.Price
 	}
@@ -333,7 +334,7 @@ func total(quotes []ledger.Quote) (people uint64, price int64) {
 func (m *market) honourQuote(ctx context.Context) error {
 	w := quotedWish()
 	_, err := m.buy(ctx, w, m.quoted...)
-	var changed *ledger.QuoteError
+	var changed *api.QuoteError
 	if !errors.As(err, &changed) {
 		return fmt.Errorf("yesterday's quote should not hold: %w", err)
 	}
@@ -386,18 +387,18 @@ func (m *market) tellCatchUp(ctx context.Context, raised int) error {
 
 // books is what the ledger says at the end of the month, and what the subscriber says beside it.
 type books struct {
-	stats      ledger.Stats
-	people     []ledger.ObjectState // in the order of the survey
-	sales      []ledger.Sale
-	deliveries map[uint64][]ledger.Delivery // by sale
-	buyers     []ledger.BuyerState
+	stats      api.Stats
+	people     []api.ObjectState // in the order of the survey
+	sales      []api.Sale
+	deliveries map[uint64][]api.Delivery // by sale
+	buyers     []api.BuyerState
 	subscriber *subscriber
 	evidence   *proofs
 }
 
 // closeBooks reads the books of the ledger.
 func (m *market) closeBooks(ctx context.Context) (*books, error) {
-	b := &books{deliveries: map[uint64][]ledger.Delivery{}}
+	b := &books{deliveries: map[uint64][]api.Delivery{}}
 	for _, person := range m.people.People {
 		state, err := m.ledger.Object(ctx, person)
 		if err != nil {
@@ -889,11 +890,11 @@ func (m *market) someone(region, terms string) (string, error) {
 // enroll enrols everybody in both questions.
 func (m *market) enroll(ctx context.Context) error {
 	for _, question := range questions() {
-		if err := m.ledger.DefineQuestion(ctx, "define "+question, ledger.Question{Name: question, Values: values()}); err != nil {
+		if err := m.ledger.DefineQuestion(ctx, "define "+question, api.Question{Name: question, Values: values()}); err != nil {
 			return err
 		}
 		for _, o := range m.offers {
-			_, err := m.ledger.Enroll(ctx, ledger.EnrollRequest{
+			_, err := m.ledger.Enroll(ctx, api.EnrollRequest{
 				Key: "enroll " + question + " " + o.name, Question: question, Objects: m.on(o), Policy: o.policy, Cap: o.cap,
 			})
 			if err != nil {
@@ -1189,17 +1190,17 @@ func (h *host) enrol(ctx context.Context) error {
 	if err := h.books.enrol(ctx, names); err != nil {
 		return err
 	}
-	err := h.ledger.DefineQuestion(ctx, "setup/question", ledger.Question{Name: question, Values: []string{"yes", "no"}})
+	err := h.ledger.DefineQuestion(ctx, "setup/question", api.Question{Name: question, Values: []string{"yes", "no"}})
 	if err != nil {
 		return err
 	}
-	terms, err := policy.Sell(policy.Market{Max: privacy.MustEpsilon("2"), Prices: []policy.Price{
+	terms, err := policy.Market{Max: privacy.MustEpsilon("2"), Prices: []policy.Price{
 		{Epsilon: privacy.MustEpsilon("1"), Amount: 100}, {Epsilon: privacy.MustEpsilon("2"), Amount: 180},
-	}})
+	}}.Policy()
 	if err != nil {
 		return err
 	}
-	_, err = h.ledger.Enroll(ctx, ledger.EnrollRequest{Key: "setup/people", Question: question, Objects: names, Policy: terms, Cap: privacy.MustEpsilon("2")})
+	_, err = h.ledger.Enroll(ctx, api.EnrollRequest{Key: "setup/people", Question: question, Objects: names, Policy: terms, Cap: privacy.MustEpsilon("2")})
 	return err
 }
 

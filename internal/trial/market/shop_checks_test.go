@@ -21,6 +21,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -147,7 +148,7 @@ func (b *orderBooks) record(ctx context.Context, id uuid.UUID, out outcome) erro
 
 var errTwoHands = errors.New("somebody else is at this order")
 
-func deliver(ctx context.Context, tx *sql.Tx, id uuid.UUID, all []ledger.Delivery) error {
+func deliver(ctx context.Context, tx *sql.Tx, id uuid.UUID, all []api.Delivery) error {
 	insert, err := tx.PrepareContext(ctx, `insert into deliveries (order_id, object, response) values (?, ?, ?)`)
 	if err != nil {
 		return err
@@ -215,7 +216,7 @@ func (b *orderBooks) deliveries(ctx context.Context, id uuid.UUID) (map[string]s
 	return all, err
 }
 
-// truth tells the ledger what people answered, as a [ledger.TruthFunc]. Of some there is no answer.
+// truth tells the ledger what people answered, as a [api.TruthFunc]. Of some there is no answer.
 func (b *orderBooks) truth(ctx context.Context, _ string, objects []string) (values []string, err error) {
 	list, err := json.Marshal(objects)
 	if err != nil {
@@ -425,7 +426,7 @@ func testPool(t *testing.T, m *market, b *books) {
 // The checks that the host makes find books that were tampered with.
 func testFalseBooks(t *testing.T, m *market, b *books) {
 	top, _ := m.earners(b)
-	i := slices.IndexFunc(b.people, func(s ledger.ObjectState) bool { return s.Object == top })
+	i := slices.IndexFunc(b.people, func(s api.ObjectState) bool { return s.Object == top })
 	sale := b.sales[0].Number
 	for name, number := range map[string]*int64{
 		"a seller's earnings": &b.people[i].Earned, "a payment": &b.buyers[0].Paid, "the revenue": &b.stats.Revenue,

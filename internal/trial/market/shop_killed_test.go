@@ -21,6 +21,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -474,7 +475,7 @@ func seesDifference(t *testing.T, db func(*host) *sql.DB, wrong string) {
 func TestAStoppedLedgerEndsTheLife(t *testing.T) {
 	in, orders := io.Pipe()
 	defer orders.Close()
-	fails := []error{errors.New("no truth today"), fmt.Errorf("sell: %w", ledger.ErrStopped)}
+	fails := []error{errors.New("no truth today"), fmt.Errorf("sell: %w", api.ErrStopped)}
 	var mu sync.Mutex
 	var told []orderAnswer
 	d := desk{
@@ -498,7 +499,7 @@ func TestAStoppedLedgerEndsTheLife(t *testing.T) {
 		}
 		check.Must(t, err)
 	}
-	if err := <-ended; !errors.Is(err, ledger.ErrStopped) {
+	if err := <-ended; !errors.Is(err, api.ErrStopped) {
 		t.Errorf("it ended with %v", err)
 	}
 	check.That(t, len(told) == 1 && told[0].Error == "not decided yet, please ask again",

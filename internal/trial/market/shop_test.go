@@ -23,6 +23,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
@@ -42,26 +43,26 @@ type host struct {
 
 // shopLedger is what the host has of the ledger: open, or over HTTP.
 type shopLedger interface {
-	Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error)
-	Buyers(ctx context.Context) ([]ledger.BuyerState, error)
+	Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error)
+	Buyers(ctx context.Context) ([]api.BuyerState, error)
 	Cancel(ctx context.Context, key string, reservation uint64) error
-	Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error)
+	Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error)
 	Close() error
-	DefineQuestion(ctx context.Context, key string, q ledger.Question) error
-	Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error]
+	DefineQuestion(ctx context.Context, key string, q api.Question) error
+	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]
 	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]
-	Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error)
+	Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error)
 	Forget(ctx context.Context, key, object string) error
-	Object(ctx context.Context, name string) (ledger.ObjectState, error)
-	Quote(ctx context.Context, o ledger.Order) (ledger.Quote, error)
+	Object(ctx context.Context, name string) (api.ObjectState, error)
+	Quote(ctx context.Context, o api.Order) (api.Quote, error)
 	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)
-	Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error)
-	Sale(ctx context.Context, number uint64) (ledger.Sale, error)
-	Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale, error]
-	Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error)
+	Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error)
+	Sale(ctx context.Context, number uint64) (api.Sale, error)
+	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]
+	Sell(ctx context.Context, r api.SellRequest) (api.Sale, error)
 	Statement(ctx context.Context, key, object string) (evidence.Statement, error)
-	Stats(ctx context.Context) (ledger.Stats, error)
-	Verify(ctx context.Context, r ledger.VerifyRequest) (ledger.Verification, error)
+	Stats(ctx context.Context) (api.Stats, error)
+	Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error)
 	Withdraw(ctx context.Context, key, object string) error
 }
 
@@ -195,8 +196,8 @@ type order struct {
 }
 
 // wanted is the order in the ledger's terms: everyone who answered the question.
-func (o order) wanted() ledger.Order {
-	return ledger.Order{Buyer: o.Buyer, Question: o.Question, Epsilon: o.Epsilon, All: true}
+func (o order) wanted() api.Order {
+	return api.Order{Buyer: o.Buyer, Question: o.Question, Epsilon: o.Epsilon, All: true}
 }
 
 // The states of an order.
@@ -210,8 +211,8 @@ const (
 type outcome struct {
 	state      string
 	refusal    string
-	sale       ledger.Sale
-	deliveries []ledger.Delivery
+	sale       api.Sale
+	deliveries []api.Delivery
 	charged    int64 // to the card
 	refund     int64 // of it, because it is not owed
 }
@@ -245,8 +246,8 @@ func (w wish) String() string {
 }
 
 // order is the wish as the ledger takes it, for the people of one region.
-func (m *market) order(w wish, region string) ledger.Order {
-	return ledger.Order{Buyer: w.buyer, Question: w.question, Epsilon: w.epsilon, Objects: m.people.Members(region)}
+func (m *market) order(w wish, region string) api.Order {
+	return api.Order{Buyer: w.buyer, Question: w.question, Epsilon: w.epsilon, Objects: m.people.Members(region)}
 }
 
 // regions returns the panels that a wish is about.
@@ -266,16 +267,16 @@ func (m *market) key(what string, w wish, region string) string {
 type purchase struct {
 	wish
 	day     int
-	sales   []ledger.Sale
-	refused []ledger.Refusal // who was left out, of all sales
+	sales   []api.Sale
+	refused []api.Refusal // who was left out, of all sales
 }
 
 // buy sells to whom it may, a region at a time, leaving out the others. Quotes, if there are any, must be
 // kept.
-func (m *market) buy(ctx context.Context, w wish, quotes ...ledger.Quote) (purchase, error) {
+func (m *market) buy(ctx context.Context, w wish, quotes ...api.Quote) (purchase, error) {
 	p := purchase{wish: w, day: m.calendar.today()}
 	for i, region := range m.regions(w) {
-		r := ledger.SellRequest{Key: m.key("sale", w, region), Order: m.order(w, region), Partial: true, Truth: m.people.Truth}
+		r := api.SellRequest{Key: m.key("sale", w, region), Order: m.order(w, region), Partial: true, Truth: m.people.Truth}
 		if len(quotes) > 0 {
 			r.QuoteID = quotes[i].ID
 		}
@@ -290,7 +291,7 @@ func (m *market) buy(ctx context.Context, w wish, quotes ...ledger.Quote) (purch
 }
 
 // quote asks what a wish would cost, region by region.
-func (m *market) quote(ctx context.Context, w wish) (quotes []ledger.Quote, err error) {
+func (m *market) quote(ctx context.Context, w wish) (quotes []api.Quote, err error) {
 	for _, region := range m.regions(w) {
 		q, err := m.ledger.Quote(ctx, m.order(w, region))
 		if err != nil {
@@ -302,7 +303,7 @@ func (m *market) quote(ctx context.Context, w wish) (quotes []ledger.Quote, err 
 }
 
 // sums adds up the sales of a purchase.
-func (p purchase) sums() (sum ledger.Sale) {
+func (p purchase) sums() (sum api.Sale) {
 	for _, s := range p.sales {
 		sum.Price += s.Price
 		sum.Objects += s.Objects
@@ -316,12 +317,12 @@ func (p purchase) sums() (sum ledger.Sale) {
 }
 
 // reasons are why somebody may be left out here, in the order of the columns of printOrders.
-func reasons() []ledger.Reason {
-	return []ledger.Reason{ledger.NotForSale, ledger.BuyerRefused, ledger.NotOnOffer, ledger.ChainCeiling, ledger.ObjectCap, ledger.Withdrawn}
+func reasons() []api.Reason {
+	return []api.Reason{api.NotForSale, api.BuyerRefused, api.NotOnOffer, api.ChainCeiling, api.ObjectCap, api.Withdrawn}
 }
 
 // countReasons counts refusals in the order of [reasons].
-func countReasons(refused []ledger.Refusal) ([]int, error) {
+func countReasons(refused []api.Refusal) ([]int, error) {
 	counts := make([]int, len(reasons()))
 	for _, r := range refused {
 		i := slices.Index(reasons(), r.Reason)
@@ -358,7 +359,7 @@ func (m *market) printOrders(*books) error {
 // what it held.
 func (h *host) sellByCard(ctx context.Context, o order) (outcome, error) {
 	held, err := h.reserve(ctx, o)
-	var closed *ledger.ReservationError
+	var closed *api.ReservationError
 	if errors.As(err, &closed) {
 		return h.endClosed(ctx, o, closed)
 	}
@@ -382,14 +383,14 @@ func (h *host) sellByCard(ctx context.Context, o order) (outcome, error) {
 
 // endClosed ends an order whose reservation is not open any more: an earlier life got further. It charges nothing. What was charged before
 // is for the sale, or is refunded.
-func (h *host) endClosed(ctx context.Context, o order, closed *ledger.ReservationError) (outcome, error) {
+func (h *host) endClosed(ctx context.Context, o order, closed *api.ReservationError) (outcome, error) {
 	paid, err := h.cards.earned(ctx, o.ID)
 	if err != nil {
 		return outcome{}, err
 	}
-	held := ledger.Reservation{Number: closed.Number, Price: paid}
+	held := api.Reservation{Number: closed.Number, Price: paid}
 	var out outcome
-	if closed.State == ledger.ReservationCaptured {
+	if closed.State == api.ReservationCaptured {
 		out, err = h.commit(ctx, o, held) // by its key: the sale is made already
 	} else {
 		out, err = refusing(closed.Error()), h.cancel(ctx, o, held)
@@ -399,10 +400,10 @@ func (h *host) endClosed(ctx context.Context, o order, closed *ledger.Reservatio
 	return out, err
 }
 
-// reserve holds the order. It returns a [*ledger.ReservationError] if that was done before, and is not open any more.
-func (h *host) reserve(ctx context.Context, o order) (held ledger.Reservation, err error) {
+// reserve holds the order. It returns a [*api.ReservationError] if that was done before, and is not open any more.
+func (h *host) reserve(ctx context.Context, o order) (held api.Reservation, err error) {
 	err = h.step("reserve", func() error {
-		held, err = h.ledger.Reserve(ctx, ledger.ReserveRequest{
+		held, err = h.ledger.Reserve(ctx, api.ReserveRequest{
 			Key: o.ID.String() + "/reserve", Order: o.wanted(), For: h.hold, Partial: true, MaxPrice: &o.MaxPrice,
 		})
 		return err
@@ -410,7 +411,7 @@ func (h *host) reserve(ctx context.Context, o order) (held ledger.Reservation, e
 	return held, err
 }
 
-func (h *host) charge(ctx context.Context, o order, held ledger.Reservation) (declined string, err error) {
+func (h *host) charge(ctx context.Context, o order, held api.Reservation) (declined string, err error) {
 	if held.Price == 0 {
 		return "", nil
 	}
@@ -423,16 +424,16 @@ func (h *host) charge(ctx context.Context, o order, held ledger.Reservation) (de
 
 // commit sells what is reserved. Of whom the host has no answer the ledger cannot draw one; the
 // buyer gets the others, and the difference back.
-func (h *host) commit(ctx context.Context, o order, held ledger.Reservation) (outcome, error) {
-	var sale ledger.Sale
+func (h *host) commit(ctx context.Context, o order, held api.Reservation) (outcome, error) {
+	var sale api.Sale
 	err := h.step("commit", func() (err error) {
-		sale, err = h.ledger.Capture(ctx, ledger.CaptureRequest{
+		sale, err = h.ledger.Capture(ctx, api.CaptureRequest{
 			Key: o.ID.String() + "/commit", Reservation: held.Number, Partial: true, Truth: h.books.truth,
 		})
 		return err
 	})
-	var none *ledger.RefusedError
-	if errors.As(err, &none) || errors.Is(err, ledger.ErrNotReserved) {
+	var none *api.RefusedError
+	if errors.As(err, &none) || errors.Is(err, api.ErrNotReserved) {
 		out := refusing(err.Error())
 		out.refund = held.Price
 		return out, h.cancel(ctx, o, held)
@@ -447,9 +448,9 @@ func (h *host) commit(ctx context.Context, o order, held ledger.Reservation) (ou
 
 // cancel gives a reservation up, so that others need not wait until it lapses; and one that has lapsed, so
 // that no clock brings it back.
-func (h *host) cancel(ctx context.Context, o order, held ledger.Reservation) error {
+func (h *host) cancel(ctx context.Context, o order, held api.Reservation) error {
 	err := h.step("cancel", func() error { return h.ledger.Cancel(ctx, o.ID.String()+"/cancel", held.Number) })
-	if errors.Is(err, ledger.ErrNotReserved) {
+	if errors.Is(err, api.ErrNotReserved) {
 		return nil // it was ended before
 	}
 	return err
@@ -470,9 +471,9 @@ func (h *host) payBack(ctx context.Context, id uuid.UUID) error {
 
 // sell sells to a buyer who pays by invoice.
 func (h *host) sell(ctx context.Context, o order) (outcome, error) {
-	var sale ledger.Sale
+	var sale api.Sale
 	err := h.step("sell", func() (err error) {
-		sale, err = h.ledger.Sell(ctx, ledger.SellRequest{
+		sale, err = h.ledger.Sell(ctx, api.SellRequest{
 			Key: o.ID.String(), Order: o.wanted(), Partial: true, MaxPrice: &o.MaxPrice, Truth: h.books.truth,
 		})
 		return err
@@ -489,17 +490,17 @@ func (h *host) sell(ctx context.Context, o order) (outcome, error) {
 // isRefusal tells whether the ledger has decided against an order. Any other error decides nothing: a
 // full disk, a source of truths that is down, a request cut short. The order then stays placed.
 func isRefusal(err error) bool {
-	var refused *ledger.RefusedError // by the people's policies and budgets
-	var quote *ledger.QuoteError     // dearer than the buyer would pay
-	if errors.Is(err, ledger.ErrTruthSource) {
+	var refused *api.RefusedError // by the people's policies and budgets
+	var quote *api.QuoteError     // dearer than the buyer would pay
+	if errors.Is(err, api.ErrTruthSource) {
 		return false // our own fault; the order is good
 	}
 	return errors.As(err, &refused) || errors.As(err, &quote) ||
-		errors.Is(err, ledger.ErrInvalid) || errors.Is(err, ledger.ErrUnknown) // never possible
+		errors.Is(err, api.ErrInvalid) || errors.Is(err, api.ErrUnknown) // never possible
 }
 
 // sold is the outcome of a sale. Reading deliveries is free, so each attempt may do it.
-func (h *host) sold(ctx context.Context, sale ledger.Sale) (outcome, error) {
+func (h *host) sold(ctx context.Context, sale api.Sale) (outcome, error) {
 	out := outcome{state: sold, sale: sale}
 	for one, err := range h.ledger.Deliveries(ctx, sale.Number) {
 		if err != nil {
@@ -537,7 +538,7 @@ func openSQLite(ctx context.Context, path, schema string) (*sql.DB, error) {
 // at once, until there are no more.
 func (h *host) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	err := h.resume(ctx)
-	if errors.Is(err, ledger.ErrStopped) {
+	if errors.Is(err, api.ErrStopped) {
 		return err
 	}
 	if err != nil {
@@ -609,7 +610,7 @@ func (d desk) answer(ctx context.Context, request []byte) {
 	switch {
 	case errors.Is(err, errOtherOrder):
 		a = orderAnswer{Order: o.ID, Error: err.Error()}
-	case errors.Is(err, ledger.ErrStopped):
+	case errors.Is(err, api.ErrStopped):
 		// Whether the last commit is on disk is known once the ledger is opened again. Since this
 		// program may die anywhere, dying is the simplest way to get there.
 		select {

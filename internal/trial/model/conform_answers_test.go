@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -30,14 +30,14 @@ func levelled(t testing.TB, most string, levels ...string) policy.Policy {
 }
 
 // lost is a row of what an answer displaces.
-func lost(t testing.TB, question, epsilon string, objects uint64, revenue int64) ledger.Displaced {
+func lost(t testing.TB, question, epsilon string, objects uint64, revenue int64) api.Displaced {
 	t.Helper()
-	return ledger.Displaced{Question: question, Epsilon: Eps(t, epsilon), Objects: objects, Revenue: revenue}
+	return api.Displaced{Question: question, Epsilon: Eps(t, epsilon), Objects: objects, Revenue: revenue}
 }
 
 // wantDisplaced checks what the quote of an answer reports as displaced, and that the answer is refused with the same list unless
 // that is empty. Nothing is answered.
-func wantDisplaced(t *T, l Book, r ledger.AnswerRequest, want ...ledger.Displaced) {
+func wantDisplaced(t *T, l Book, r api.AnswerRequest, want ...api.Displaced) {
 	t.Helper()
 	quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 	check.That(t, len(quote.Displaced)+len(want) <= 0 || reflect.DeepEqual(quote.Displaced, want),
@@ -47,7 +47,7 @@ func wantDisplaced(t *T, l Book, r ledger.AnswerRequest, want ...ledger.Displace
 	}
 	r.Truth = Never(t)
 	Unchanged(t, l, func() {
-		var displaced *ledger.DisplacedError
+		var displaced *api.DisplacedError
 		if _, err := l.Answer(t.Context(), r); !errors.As(err, &displaced) || displaced.Question != r.Question || !reflect.DeepEqual(displaced.Displaced, want) {
 			t.Errorf("the answer at ε=%s gives %v, want it refused for\n\t%+v", r.Epsilon, err, want)
 		}
@@ -57,7 +57,7 @@ func wantDisplaced(t *T, l Book, r ledger.AnswerRequest, want ...ledger.Displace
 // quotable reports how many objects a new buyer could buy at a level.
 func quotable(t testing.TB, l Book, epsilon string) uint64 {
 	t.Helper()
-	q := check.Value(l.Quote(t.Context(), ledger.Order{Buyer: "a new buyer", Question: "vote", Epsilon: Eps(t, epsilon), All: true}))(t)
+	q := check.Value(l.Quote(t.Context(), api.Order{Buyer: "a new buyer", Question: "vote", Epsilon: Eps(t, epsilon), All: true}))(t)
 	return q.Objects
 }
 
@@ -95,7 +95,7 @@ func testAnswerDisplacesLevelOnOffer(t *T) {
 		wantDisplaced(t, l, again)
 		AnswerTo(t, l, again)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // An object's cap is shared by its questions: an answer about one takes levels of another off the market.
@@ -110,7 +110,7 @@ func testAnswerDisplacesOtherQuestions(t *T) {
 	EnrollUnder(t, l, "vote", policy.Policy{}, "3", "ann", "bob", "cy", "dot")
 	EnrollUnder(t, l, "smoker", levelled(t, "2", "1", "2"), "3", "ann", "bob", "cy")
 	panel := []string{"ann", "bob", "cy", "dot"}
-	ask := func(key, epsilon string) ledger.AnswerRequest {
+	ask := func(key, epsilon string) api.AnswerRequest {
 		return Inquire(t, key, "winner", epsilon, Ballots("ann"), panel...)
 	}
 	wantDisplaced(t, l, ask("1", "1"))
@@ -118,7 +118,7 @@ func testAnswerDisplacesOtherQuestions(t *T) {
 	wantDisplaced(t, l, ask("1", "2.5"), lost(t, "smoker", "2", 3, 600), lost(t, "smoker", "1", 3, 300))
 
 	// What is sold already stays for sale.
-	_ = check.Value(l.Sell(t.Context(), ledger.SellRequest{Key: "s", Order: ledger.Order{Buyer: "acme", Question: "smoker", Epsilon: Eps(t, "1"), Objects: []string{"bob"}}, Truth: SameTruth("yes")}))(t)
+	_ = check.Value(l.Sell(t.Context(), api.SellRequest{Key: "s", Order: api.Order{Buyer: "acme", Question: "smoker", Epsilon: Eps(t, "1"), Objects: []string{"bob"}}, Truth: SameTruth("yes")}))(t)
 	wantDisplaced(t, l, Inquire(t, "1", "winner", "2", nil, "bob"), lost(t, "smoker", "2", 1, 200))
 }
 
@@ -164,7 +164,7 @@ func testAnswerDisplacesLater(t *T) {
 	under("rising", nil, rising("2"))
 	under("closing", func(m *policy.Market) { m.Until = sooner }, rising("2"))
 	under("chosen", func(m *policy.Market) { m.Buyers = []string{"acme"} })
-	for name, want := range map[string][]ledger.Displaced{
+	for name, want := range map[string][]api.Displaced{
 		"not open": {lost(t, "vote", "2", 1, 200)},
 		"over":     nil,
 		"rising":   {lost(t, "vote", "2", 1, 200), lost(t, "vote", "1", 1, 100)}, // for ever, and for now
@@ -186,7 +186,7 @@ func testAnswerBesideAReservation(t *T) {
 	Define(t, l, Smoker())
 	EnrollUnder(t, l, "vote", levelled(t, "3", "1", "2"), "3", "ann")
 	EnrollUnder(t, l, "smoker", levelled(t, "2", "0.5", "1", "2"), "3", "ann")
-	Reserve(t, l, ledger.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "2", "ann").Order, For: time.Hour})
+	Reserve(t, l, api.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "2", "ann").Order, For: time.Hour})
 	// 1 is left beside the reservation, and 3 without it.
 	wantDisplaced(t, l, Inquire(t, "1", "winner", "0.2", nil, "ann"), lost(t, "smoker", "1", 1, 100))
 	wantDisplaced(t, l, Inquire(t, "1", "winner", "1", nil, "ann"), lost(t, "smoker", "1", 1, 100), lost(t, "smoker", "0.5", 1, 50))
@@ -217,14 +217,14 @@ func testAnswerHeadroomIsUsedUp(t *T) {
 		return ballots(ctx, question, objects)
 	}
 	_, err := l.Answer(t.Context(), r)
-	var displaced *ledger.DisplacedError
-	if !errors.As(err, &displaced) || fmt.Sprint(displaced.Displaced) != fmt.Sprint([]ledger.Displaced{lost(t, "vote", "2", 1, 200)}) {
+	var displaced *api.DisplacedError
+	if !errors.As(err, &displaced) || fmt.Sprint(displaced.Displaced) != fmt.Sprint([]api.Displaced{lost(t, "vote", "2", 1, 200)}) {
 		t.Errorf("the answer gives %v", err)
 	}
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.05") {
 		t.Errorf("ann has spent %s", o.Spent)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Where an object loses millions of levels, the work and the list are bounded.
@@ -243,9 +243,9 @@ func testAnswerOfAFineStride(t *T) {
 }
 
 // quoteOf returns the only refusal of an order for ann.
-func quoteOf(t testing.TB, l Book, buyer, question, epsilon string) ledger.Refusal {
+func quoteOf(t testing.TB, l Book, buyer, question, epsilon string) api.Refusal {
 	t.Helper()
-	q := check.Value(l.Quote(t.Context(), ledger.Order{Buyer: buyer, Question: question, Epsilon: Eps(t, epsilon), Objects: []string{"ann"}}))(t)
+	q := check.Value(l.Quote(t.Context(), api.Order{Buyer: buyer, Question: question, Epsilon: Eps(t, epsilon), Objects: []string{"ann"}}))(t)
 	check.Need(t, len(q.Refused) == 1, "%s at ε=%s: %+v, want a refusal", buyer, epsilon, q)
 	return q.Refused[0]
 }
@@ -264,31 +264,31 @@ func testTheLargestOnOffer(t *T) {
 		terms                 []func(*policy.Market)
 		before                func(l Book)
 		asked                 string
-		reason                ledger.Reason
-		helps                 ledger.Remedy
+		reason                api.Reason
+		helps                 api.Remedy
 		largest               string
 		refused               string // another level on offer, or ""
 	}{
-		{"any level up to the highest", "vote", "9", nil, nil, "1.5", ledger.NotOnOffer, vocabulary.RemedyLess, "1", ""},
-		{"any level up to the cap", "vote", "0.7", nil, nil, "0.9", ledger.ObjectCap, vocabulary.RemedyLess, "0.7", "0.700000001"},
-		{"a level below the cap", "vote", "0.5", []func(*policy.Market){levels}, nil, "0.6", ledger.ObjectCap, vocabulary.RemedyLess, "0.4", ""},
-		{"a multiple below the cap", "vote", "0.7", []func(*policy.Market){stride}, nil, "1", ledger.ObjectCap, vocabulary.RemedyLess, "0.5", "0.75"},
-		{"between multiples", "vote", "9", []func(*policy.Market){stride}, nil, "0.7", ledger.NotOnOffer, vocabulary.RemedyLess, "0.5", ""},
-		{"below the lowest level", "vote", "9", []func(*policy.Market){levels}, nil, "0.05", ledger.NotOnOffer, vocabulary.RemedyNothing, "0", ""},
-		{"a level of a mechanism", "party", "0.7", nil, nil, "1", ledger.ObjectCap, vocabulary.RemedyLess, "0.5", ""},
+		{"any level up to the highest", "vote", "9", nil, nil, "1.5", api.NotOnOffer, api.RemedyLess, "1", ""},
+		{"any level up to the cap", "vote", "0.7", nil, nil, "0.9", api.ObjectCap, api.RemedyLess, "0.7", "0.700000001"},
+		{"a level below the cap", "vote", "0.5", []func(*policy.Market){levels}, nil, "0.6", api.ObjectCap, api.RemedyLess, "0.4", ""},
+		{"a multiple below the cap", "vote", "0.7", []func(*policy.Market){stride}, nil, "1", api.ObjectCap, api.RemedyLess, "0.5", "0.75"},
+		{"between multiples", "vote", "9", []func(*policy.Market){stride}, nil, "0.7", api.NotOnOffer, api.RemedyLess, "0.5", ""},
+		{"below the lowest level", "vote", "9", []func(*policy.Market){levels}, nil, "0.05", api.NotOnOffer, api.RemedyNothing, "0", ""},
+		{"a level of a mechanism", "party", "0.7", nil, nil, "1", api.ObjectCap, api.RemedyLess, "0.5", ""},
 		{"a level that others hold", "vote", "9", []func(*policy.Market){levels, few}, func(l Book) {
 			Sell(t, l, Purchase(t, "1", "other", "0.6", "ann"))
 			Sell(t, l, Purchase(t, "2", "other", "0.4", "ann"))
-		}, "0.6", ledger.HoldersFull, vocabulary.RemedyLess, "0.1", "0.4"},
+		}, "0.6", api.HoldersFull, api.RemedyLess, "0.1", "0.4"},
 		{"a level that is reserved", "vote", "9", []func(*policy.Market){levels, few}, func(l Book) {
-			Reserve(t, l, ledger.ReserveRequest{Key: "1", Order: Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
-		}, "0.6", ledger.HoldersFull, vocabulary.RemedyWaiting, "0.4", ""},
+			Reserve(t, l, api.ReserveRequest{Key: "1", Order: Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
+		}, "0.6", api.HoldersFull, api.RemedyWaiting, "0.4", ""},
 		{"what a reservation leaves", "vote", "0.7", nil, func(l Book) {
-			Reserve(t, l, ledger.ReserveRequest{Key: "1", Order: Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
-		}, "0.9", ledger.ObjectCap, vocabulary.RemedyLess, "0.7", "0.700000001"},
+			Reserve(t, l, api.ReserveRequest{Key: "1", Order: Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
+		}, "0.9", api.ObjectCap, api.RemedyLess, "0.7", "0.700000001"},
 		{"what is recorded", "vote", "0.5", []func(*policy.Market){stride}, func(l Book) {
 			Sell(t, l, Purchase(t, "1", "other", "0.5", "ann"))
-		}, "0.75", ledger.ObjectCap, vocabulary.RemedyLess, "0.5", ""},
+		}, "0.75", api.ObjectCap, api.RemedyLess, "0.5", ""},
 	} {
 		t.Run(test.name, func(t *T) {
 			l := Open(t, ledger.Options{Now: ledgertest.Begin})
@@ -305,7 +305,7 @@ func testTheLargestOnOffer(t *T) {
 				quoteOf(t, l, "buyer", test.question, test.refused)
 			}
 			if !r.Largest.IsZero() {
-				s := ledger.SellRequest{Key: "largest", Order: ledger.Order{Buyer: "buyer", Question: test.question, Epsilon: r.Largest, Objects: []string{"ann"}}, Truth: SameTruth(valueOf(t, l, test.question))}
+				s := api.SellRequest{Key: "largest", Order: api.Order{Buyer: "buyer", Question: test.question, Epsilon: r.Largest, Objects: []string{"ann"}}, Truth: SameTruth(valueOf(t, l, test.question))}
 				Sell(t, l, s)
 			}
 			AuditAll(t, l)
@@ -338,17 +338,17 @@ func testARecordedRefusalSaysTheLargest(t *T) {
 	r.Partial = true
 	for range 2 { // the second time, as it is recorded
 		got := CarryOut(t, l, r).Refused
-		if len(got) != 2 || got[0].Largest != Eps(t, "1") || got[1].Largest != Eps(t, "1") || got[0].Remedy != vocabulary.RemedyLess {
+		if len(got) != 2 || got[0].Largest != Eps(t, "1") || got[1].Largest != Eps(t, "1") || got[0].Remedy != api.RemedyLess {
 			t.Errorf("%+v", got)
 		}
 	}
 	r = Order(t, "untold", "0.75", "ann")
 	r.Truth = SameTruth("")
 	_, err := l.Raise(t.Context(), r)
-	if got := Refusals(t, err); len(got) != 1 || got[0].Largest != Eps(t, "0.5") || got[0].Remedy != vocabulary.RemedyTruth {
+	if got := Refusals(t, err); len(got) != 1 || got[0].Largest != Eps(t, "0.5") || got[0].Remedy != api.RemedyTruth {
 		t.Errorf("%+v, want what is recorded, for which no truth is needed", got)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // An answer in part costs what an answer costs, and what is known of all is there for all.
@@ -357,7 +357,7 @@ func TestTheLargestOfAnAnswer(t *testing.T) { Anywhere(t, testTheLargestOfAnAnsw
 func testTheLargestOfAnAnswer(t *T) {
 	l := Voters(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "1", "ann", "bob")
 	ask := func(epsilon string) error {
-		_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: epsilon, Question: "vote", Query: "majority:yes", Epsilon: Eps(t, epsilon), Objects: []string{"ann", "bob"}, Truth: SameTruth("yes")})
+		_, err := l.Answer(t.Context(), api.AnswerRequest{Key: epsilon, Question: "vote", Query: "majority:yes", Epsilon: Eps(t, epsilon), Objects: []string{"ann", "bob"}, Truth: SameTruth("yes")})
 		return err
 	}
 	check.Must(t, ask("0.75"))
@@ -384,10 +384,10 @@ func testAnAnswerIsGivenOnce(t *T) {
 		t.Errorf("bob has spent %s", o.Spent)
 	}
 	_, err := l.Answer(t.Context(), Inquire(t, "1", "plurality", "0.5", Never(t), "ann", "bob", "cy"))
-	check.Is(t, err, ledger.ErrKeyConflict)
+	check.Is(t, err, api.ErrKeyConflict)
 	_, err = l.Answer(t.Context(), Inquire(t, "1", "winner", "1", Never(t), "ann", "bob", "cy"))
-	check.Is(t, err, ledger.ErrKeyConflict)
-	WantClean(t, l, ledger.VerifyRequest{})
+	check.Is(t, err, api.ErrKeyConflict)
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestALowerAnswerIsDerivedForFree(t *testing.T) {
@@ -409,7 +409,7 @@ func testALowerAnswerIsDerivedForFree(t *T) {
 	if method := MethodOf(Events(t, l)[lower.Event-1]); method != "degrade" {
 		t.Errorf("a lower answer was recorded as %q", method)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Of three values, the plurality and the winner have no score that could be raised, and a threshold beyond all
@@ -443,7 +443,7 @@ func wantAskedAnew(t *T, query string) {
 	if quote, err = l.QuoteAnswer(t.Context(), higher); err != nil || !quote.Charge.IsZero() || quote.Held != Eps(t, "1") {
 		t.Errorf("what is recorded is quoted as %+v, %v", quote, err)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Answers about a question and its chain bind the same ceilings and add up, in whichever order.
@@ -456,8 +456,8 @@ func testAnswersAndChainsShareTheirCeilings(t *T) {
 	Release(t, l, ReleaseOf(t, "1", "ann", "0.75"))
 	_, err := l.Answer(t.Context(), Inquire(t, "2", "majority:yes", "0.5", Never(t), "ann", "bob", "cy"))
 	refused := Refusals(t, err)
-	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.75"), Asked: Eps(t, "0.5"), Cost: Eps(t, "0.5"), Remaining: Eps(t, "0.25"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "0.25")}
-	check.That(t, len(refused) == 1 && (refused[0] == want || refused[0].Reason == ledger.ObjectCap),
+	want := api.Refusal{Object: "ann", Reason: api.ChainCeiling, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.75"), Asked: Eps(t, "0.5"), Cost: Eps(t, "0.5"), Remaining: Eps(t, "0.25"), Remedy: api.RemedyLess, Largest: Eps(t, "0.25")}
+	check.That(t, len(refused) == 1 && (refused[0] == want || refused[0].Reason == api.ObjectCap),
 		"refused %+v", refused)
 	AnswerTo(t, l, Inquire(t, "2", "majority:yes", "0.25", Ballots("ann"), "ann", "bob", "cy"))
 	_, err = l.Release(t.Context(), ReleaseOf(t, "3", "ann", "0.8"))
@@ -465,7 +465,7 @@ func testAnswersAndChainsShareTheirCeilings(t *T) {
 		t.Errorf("refused %+v", r)
 	}
 	Release(t, l, ReleaseOf(t, "4", "bob", "0.75"))
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestAPartialPanelSaysWhomItLeavesOut(t *testing.T) {
@@ -513,7 +513,7 @@ func testAPartialPanelSaysWhomItLeavesOut(t *T) {
 	if _, err := l.Answer(t.Context(), r); len(Refusals(t, err)) != 2 {
 		t.Errorf("a panel of nobody: %v", err)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestAnswersToAllAreAboutThoseEnrolledThen(t *testing.T) {
@@ -533,7 +533,7 @@ func testAnswersToAllAreAboutThoseEnrolledThen(t *T) {
 	if other := AnswerTo(t, l, r); other.Objects != 3 || other.Charged != Eps(t, "0.5") {
 		t.Errorf("about everybody now: %+v", other)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestConcurrentAnswersChargeOnce(t *testing.T) {
@@ -558,7 +558,7 @@ func testConcurrentAnswersChargeOnce(t *T) {
 	if len(seen) != 1 || CountKind(Events(t, l), "answered") != 1 {
 		t.Errorf("answers %v, %d of them recorded", seen, CountKind(Events(t, l), "answered"))
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestABoundTruthBindsAnswersToo(t *testing.T) {
@@ -580,20 +580,20 @@ func TestAnswerRefusesWhatCannotBe(t *testing.T) {
 
 func testAnswerRefusesWhatCannotBe(t *T) {
 	l := Voters(t, NewLedger(t), "2", "ann", "bob")
-	valid := func() ledger.AnswerRequest {
+	valid := func() api.AnswerRequest {
 		return Inquire(t, "1", "majority:yes", "1", Ballots(), "ann", "bob")
 	}
-	for name, spoil := range map[string]func(*ledger.AnswerRequest){
-		"no key":        func(r *ledger.AnswerRequest) { r.Key = "" },
-		"no ε":          func(r *ledger.AnswerRequest) { r.Epsilon = Eps(t, "0") },
-		"no query":      func(r *ledger.AnswerRequest) { r.Query = "" },
-		"unknown value": func(r *ledger.AnswerRequest) { r.Query = "majority:maybe" },
-		"nobody":        func(r *ledger.AnswerRequest) { r.Objects = []string{} },
-		"neither":       func(r *ledger.AnswerRequest) { r.Objects = nil },
-		"both":          func(r *ledger.AnswerRequest) { r.All = true },
-		"twice":         func(r *ledger.AnswerRequest) { r.Objects = []string{"ann", "ann"} },
-		"no source":     func(r *ledger.AnswerRequest) { r.Truth = nil },
-		"too few truths": func(r *ledger.AnswerRequest) {
+	for name, spoil := range map[string]func(*api.AnswerRequest){
+		"no key":        func(r *api.AnswerRequest) { r.Key = "" },
+		"no ε":          func(r *api.AnswerRequest) { r.Epsilon = Eps(t, "0") },
+		"no query":      func(r *api.AnswerRequest) { r.Query = "" },
+		"unknown value": func(r *api.AnswerRequest) { r.Query = "majority:maybe" },
+		"nobody":        func(r *api.AnswerRequest) { r.Objects = []string{} },
+		"neither":       func(r *api.AnswerRequest) { r.Objects = nil },
+		"both":          func(r *api.AnswerRequest) { r.All = true },
+		"twice":         func(r *api.AnswerRequest) { r.Objects = []string{"ann", "ann"} },
+		"no source":     func(r *api.AnswerRequest) { r.Truth = nil },
+		"too few truths": func(r *api.AnswerRequest) {
 			r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, nil }
 		},
 	} {
@@ -602,7 +602,7 @@ func testAnswerRefusesWhatCannotBe(t *T) {
 			spoil(&r)
 			Unchanged(t, l, func() {
 				_, err := l.Answer(t.Context(), r)
-				check.Is(t, err, ledger.ErrInvalid)
+				check.Is(t, err, api.ErrInvalid)
 				check.That(t, err == nil || !strings.Contains(err.Error(), "secret"),
 					"the error tells a truth: %v", err)
 			})
@@ -611,7 +611,7 @@ func testAnswerRefusesWhatCannotBe(t *T) {
 	r := valid()
 	r.Question = "none"
 	_, err := l.Answer(t.Context(), r)
-	check.Is(t, err, ledger.ErrUnknown)
+	check.Is(t, err, api.ErrUnknown)
 	failing := errors.New("offline")
 	r = valid()
 	r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, failing }
@@ -653,5 +653,5 @@ func testAnswersBindTheTruth(t *T) {
 	r.Truth = SameTruth("yes")
 	_, err = l.Release(t.Context(), r)
 	WantChanged(t, err, "ann")
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }

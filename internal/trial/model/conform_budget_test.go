@@ -12,8 +12,8 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -42,7 +42,7 @@ func race(t testing.TB, n int, call func(i int) error) (failed []error) {
 func wantOverCap(t testing.TB, failed []error) {
 	t.Helper()
 	for _, err := range failed {
-		if r := Refusals(t, err); r[0].Reason != ledger.ObjectCap {
+		if r := Refusals(t, err); r[0].Reason != api.ObjectCap {
 			t.Errorf("refused for %v", r)
 		}
 	}
@@ -59,7 +59,7 @@ func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 	l := Voters(t, NewLedger(t), "1", "ann")
 	for i := range buyers {
 		name := fmt.Sprintf("question %d", i)
-		Define(t, l, ledger.Question{Name: name, Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+		Define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}, Encoding: api.Direct})
 		Enroll(t, l, name, "1", "ann")
 	}
 	Release(t, l, ReleaseOf(t, "first", "ann", "0.9"))
@@ -74,7 +74,7 @@ func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.99") {
 		t.Errorf("spent %s of 1", o.Spent)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Of 64 buyers of one question at different ε, all at or below the cap succeed, in whatever order
@@ -87,7 +87,7 @@ func testBuyersOfOneQuestionPayForTheHighestOnly(t *T) {
 	const buyers, fit = 64, 50 // i × 0.02 ≤ 1
 	l := Voters(t, NewLedger(t), "1", "ann")
 	failed := race(t, buyers, func(i int) error {
-		_, err := l.Release(t.Context(), ledger.ReleaseRequest{
+		_, err := l.Release(t.Context(), api.ReleaseRequest{
 			Key: fmt.Sprint(i), Question: "vote", Object: "ann", Epsilon: Nano(t, int64(i+1)*20_000_000), Truth: SameTruth("no"),
 		})
 		return err
@@ -98,7 +98,7 @@ func testBuyersOfOneQuestionPayForTheHighestOnly(t *T) {
 	if o.Spent != Eps(t, "1") || len(o.Chains[0].Levels) != fit {
 		t.Errorf("spent %s on %d levels", o.Spent, len(o.Chains[0].Levels))
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // In floats 0.1 + 0.2 is more than 0.3.
@@ -108,7 +108,7 @@ func TestTwoPartsThatMakeTheWholeFitExactly(t *testing.T) {
 
 func testTwoPartsThatMakeTheWholeFitExactly(t *T) {
 	l := Voters(t, NewLedger(t), "0.3", "ann")
-	Define(t, l, ledger.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	Enroll(t, l, "smoker", "0.3", "ann")
 	Release(t, l, ReleaseOf(t, "1", "ann", "0.1"))
 	r := ReleaseOf(t, "2", "ann", "0.200000001")
@@ -129,16 +129,16 @@ func TestBoundsBindToTheNanoNat(t *testing.T) { Anywhere(t, testBoundsBindToTheN
 
 func testBoundsBindToTheNanoNat(t *T) {
 	for _, bound := range []int64{1, 2, 999_999_999, 1_000_000_001, privacy.MaxEpsilonNano - 1, privacy.MaxEpsilonNano} {
-		for kind, request := range map[ledger.Reason]ledger.EnrollRequest{
-			ledger.ObjectCap:    {Cap: Nano(t, bound)},
-			ledger.ChainCeiling: {Policy: policy.Fixed(Nano(t, bound)), Cap: Boundless()},
+		for kind, request := range map[api.Reason]api.EnrollRequest{
+			api.ObjectCap:    {Cap: Nano(t, bound)},
+			api.ChainCeiling: {Policy: policy.Fixed(Nano(t, bound)), Cap: Boundless()},
 		} {
 			t.Run(fmt.Sprint(kind, bound), func(t *T) { testBound(t, kind, request, bound) })
 		}
 	}
 }
 
-func testBound(t testing.TB, kind ledger.Reason, request ledger.EnrollRequest, bound int64) {
+func testBound(t testing.TB, kind api.Reason, request api.EnrollRequest, bound int64) {
 	l := Open(t, ledger.Options{})
 	Define(t, l, Vote())
 	request.Key, request.Question, request.Objects = "e", "vote", []string{"ann"}
@@ -158,7 +158,7 @@ func testBound(t testing.TB, kind ledger.Reason, request ledger.EnrollRequest, b
 	if o := ObjectOf(t, l, "ann"); o.Spent.Nano() != bound {
 		t.Errorf("spent %d of %d", o.Spent.Nano(), bound)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Even 1,000 chains cannot add up to more than an object has, nor overflow anything.
@@ -170,8 +170,8 @@ func testSpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 	l := Open(t, ledger.Options{})
 	for i := range 3 {
 		name := fmt.Sprintf("question %d", i)
-		Define(t, l, ledger.Question{Name: name, Values: []string{"yes", "no"}, Encoding: ledger.Direct})
-		if _, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}, Cap: Boundless()}); err != nil {
+		Define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}, Encoding: api.Direct})
+		if _, err := l.Enroll(t.Context(), api.EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}, Cap: Boundless()}); err != nil {
 			t.Fatal(err)
 		}
 		r := ReleaseOf(t, fmt.Sprint("r", i), "ann", []string{"999", "2", "1"}[i])
@@ -181,7 +181,7 @@ func testSpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 			check.Must(t, err)
 			continue
 		}
-		want := ledger.Refusal{Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1000"), Spent: Eps(t, "999"), Asked: Eps(t, "2"), Cost: Eps(t, "2"), Remaining: Eps(t, "1"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "1")}
+		want := api.Refusal{Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "1000"), Spent: Eps(t, "999"), Asked: Eps(t, "2"), Cost: Eps(t, "2"), Remaining: Eps(t, "1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")}
 		if got := Refusals(t, err)[0]; got != want {
 			t.Errorf("refused for %+v, want %+v", got, want)
 		}
@@ -197,10 +197,10 @@ func TestACeilingOfZeroAllowsNothing(t *testing.T) { Anywhere(t, testACeilingOfZ
 func testACeilingOfZeroAllowsNothing(t *T) {
 	l := Open(t, ledger.Options{})
 	Define(t, l, Vote())
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: Boundless()})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: Boundless()})
 	check.Must(t, err)
-	_, err = l.Release(t.Context(), ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: Nano(t, 1), Truth: Never(t)})
-	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: vocabulary.RemedyNothing}
+	_, err = l.Release(t.Context(), api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: Nano(t, 1), Truth: Never(t)})
+	want := api.Refusal{Object: "ann", Reason: api.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: api.RemedyNothing}
 	if got := Refusals(t, err)[0]; got != want {
 		t.Errorf("refused for %+v, want %+v", got, want)
 	}
@@ -213,16 +213,16 @@ func TestEnrollingAgainDoesNotMoveTheCap(t *testing.T) {
 
 func testEnrollingAgainDoesNotMoveTheCap(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
-	Define(t, l, ledger.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	for _, question := range []string{"vote", "smoker"} {
 		Unchanged(t, l, func() {
-			_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "more " + question, Question: question, Objects: []string{"ann"}, Cap: Eps(t, "2")})
-			if got := Refusals(t, err)[0]; got.Reason != ledger.CapDiffers {
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "more " + question, Question: question, Objects: []string{"ann"}, Cap: Eps(t, "2")})
+			if got := Refusals(t, err)[0]; got.Reason != api.CapDiffers {
 				t.Errorf("refused for %v", got)
 			}
 		})
 	}
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "same", Question: "smoker", Objects: []string{"ann"}}) // 0: as it is
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "same", Question: "smoker", Objects: []string{"ann"}}) // 0: as it is
 	check.Must(t, err)
 	if o := ObjectOf(t, l, "ann"); o.Cap != Eps(t, "1") || len(o.Chains) != 2 {
 		t.Errorf("%+v", o)
@@ -258,7 +258,7 @@ func testWhoseTruthHasChangedBeginsAnEpoch(t *T) {
 	again = Release(t, l, more)
 	more.Key, more.Epsilon = "6", Eps(t, "0.5001")
 	_, err = l.Release(t.Context(), more)
-	if r := Refusals(t, err); r[0].Reason != ledger.ObjectCap || r[0].Spent != Eps(t, "1.5") {
+	if r := Refusals(t, err); r[0].Reason != api.ObjectCap || r[0].Spent != Eps(t, "1.5") {
 		t.Errorf("refused %+v: both epochs together have spent the cap", r)
 	}
 	o := ObjectOf(t, l, "ann")
@@ -273,7 +273,7 @@ func testWhoseTruthHasChangedBeginsAnEpoch(t *T) {
 		t.Errorf("the old response is read again as %+v", repeated)
 	}
 	AuditAll(t, l)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // The same request does nothing twice; an epoch in which nothing has happened is not ended; and whoever takes no part has none.
@@ -293,21 +293,21 @@ func testEpochsBeginOnce(t *T) {
 	if o := ObjectOf(t, l, "ann"); o.Chains[0].Epoch != 2 || o.Spent != Eps(t, "1") || CountKind(Events(t, l), "epoch") != 1 {
 		t.Errorf("%+v", o)
 	}
-	check.Is(t, l.BeginEpoch(t.Context(), "2", "vote", "bob"), ledger.ErrKeyConflict)
-	check.Is(t, l.BeginEpoch(t.Context(), "4", "void", "bob"), ledger.ErrUnknown)
-	if r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "zoe")); r[0].Reason != ledger.NotEnrolled {
+	check.Is(t, l.BeginEpoch(t.Context(), "2", "vote", "bob"), api.ErrKeyConflict)
+	check.Is(t, l.BeginEpoch(t.Context(), "4", "void", "bob"), api.ErrUnknown)
+	if r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "zoe")); r[0].Reason != api.NotEnrolled {
 		t.Errorf("%+v", r)
 	}
 	check.Must(t, l.Withdraw(t.Context(), "5", "bob"))
-	if r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "bob")); r[0].Reason != ledger.Withdrawn {
+	if r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "bob")); r[0].Reason != api.Withdrawn {
 		t.Errorf("%+v", r)
 	}
 	check.Must(t, l.Forget(t.Context(), "6", "ann"))
-	check.Is(t, l.BeginEpoch(t.Context(), "2", "vote", "ann"), ledger.ErrForgotten)
+	check.Is(t, l.BeginEpoch(t.Context(), "2", "vote", "ann"), api.ErrForgotten)
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "1") || o.Chains[0].Answered != Eps(t, "1") || o.Chains[0].Epoch != 1 || o.Chains[0].Earlier != nil {
 		t.Errorf("%+v", o)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // What is sold belongs to one epoch: its buyers can read it again, but nothing of it is sold any more, and they pay the full
@@ -328,7 +328,7 @@ func testEpochsAreSoldByThemselves(t *T) {
 	before := Delivered(t, l, first.Number)["ann"]
 	r := Purchase(t, "2", "bolt", "0.5", "ann")
 	_, err = l.Sell(t.Context(), r)
-	if got := Refusals(t, err); got[0].Reason != ledger.HoldersFull {
+	if got := Refusals(t, err); got[0].Reason != api.HoldersFull {
 		t.Errorf("%+v", got)
 	}
 	beginEpoch(t, l, "3", "ann")
@@ -347,7 +347,7 @@ func testEpochsAreSoldByThemselves(t *T) {
 		t.Errorf("%+v", c)
 	}
 	AuditAll(t, l)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // What was reserved of somebody ends with the ledgertest.Begin, and holds no budget any more.
@@ -358,22 +358,22 @@ func TestAReservationEndsWithTheEpoch(t *testing.T) {
 func testAReservationEndsWithTheEpoch(t *T) {
 	l := Sellers(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "2", "2", "ann", "bob")
 	Sell(t, l, Purchase(t, "1", "acme", "0.5", "ann", "bob"))
-	held := Reserve(t, l, ledger.ReserveRequest{Key: "2", Order: Purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: time.Hour})
+	held := Reserve(t, l, api.ReserveRequest{Key: "2", Order: Purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: time.Hour})
 	beginEpoch(t, l, "3", "ann")
 	if o := ObjectOf(t, l, "ann"); !o.Held.IsZero() || o.Remaining != Eps(t, "1.5") {
 		t.Errorf("%+v", o)
 	}
 	Release(t, l, ReleaseOf(t, "4", "ann", "1.5"))
-	capture := ledger.CaptureRequest{Key: "5", Reservation: held.Number, Truth: SameTruth("yes")}
+	capture := api.CaptureRequest{Key: "5", Reservation: held.Number, Truth: SameTruth("yes")}
 	Unchanged(t, l, func() {
 		_, err := l.Capture(t.Context(), capture)
-		if got := Refusals(t, err); len(got) != 1 || got[0].Object != "ann" || got[0].Reason != ledger.EpochBegun {
+		if got := Refusals(t, err); len(got) != 1 || got[0].Object != "ann" || got[0].Reason != api.EpochBegun {
 			t.Errorf("%+v", got)
 		}
 	})
 	capture.Partial = true
 	sale := check.Value(l.Capture(t.Context(), capture))(t)
-	check.That(t, sale.Objects == 1 && sale.Refund != 0 && sale.Refused[0].Reason == ledger.EpochBegun, "%+v", sale)
+	check.That(t, sale.Objects == 1 && sale.Refund != 0 && sale.Refused[0].Reason == api.EpochBegun, "%+v", sale)
 	AuditAll(t, l)
 }
 
@@ -387,7 +387,7 @@ func testEstimatesCountTheCurrentEpoch(t *T) {
 	CarryOut(t, l, Order(t, "1", "1"))
 	beginEpoch(t, l, "2", "ann")
 	for _, epsilon := range []string{"0", "1"} {
-		got, err := l.Estimate(t.Context(), ledger.EstimateRequest{Question: "vote", Epsilon: Eps(t, epsilon)})
+		got, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Epsilon: Eps(t, epsilon)})
 		check.Must(t, err)
 		check.That(t, got.N == 1, "ε=%s: %+v", epsilon, got)
 	}
@@ -409,7 +409,7 @@ func testEstimatePoolAndPopulationAreUsed(t *T) {
 		pool, population bool
 		method, covers   string
 	}{{false, false, "stratified", "panel"}, {true, false, "pooled", "panel"}, {false, true, "stratified", "population"}} {
-		got := check.Value(l.Estimate(t.Context(), ledger.EstimateRequest{Question: "vote", Pool: c.pool, Population: c.population}))(t)
+		got := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Pool: c.pool, Population: c.population}))(t)
 		check.That(t, got.Method == c.method && got.Covers == c.covers, "%+v: %s, %s", c, got.Method, got.Covers)
 	}
 }
@@ -427,18 +427,18 @@ func testTheCalendarReleasesInTheNewEpoch(t *T) {
 	EnrollUnder(t, l, "vote", timed, "9", "ann")
 	clock.Set(ledgertest.Begin().Add(2 * time.Hour))
 	advance := func(key string) {
-		_ = check.Value(l.Advance(t.Context(), ledger.AdvanceRequest{Key: key, Truth: SameTruth("yes")}))(t)
+		_ = check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: key, Truth: SameTruth("yes")}))(t)
 	}
 	advance("1")
 	beginEpoch(t, l, "2", "ann")
 	check.Must(t, l.Withdraw(t.Context(), "3", "ann"))
-	_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: timed}))(t)
+	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: timed}))(t)
 	advance("4")
 	o := ObjectOf(t, l, "ann")
 	if c := o.Chains[0]; o.Spent != Eps(t, "2") || c.Epoch != 2 || len(c.Levels) != 2 || len(c.Earlier[0].Levels) != 2 {
 		t.Errorf("%+v", o)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // What an attacker sees of two epochs are independent chains: the law of both responses is the product of the laws of each,
@@ -451,7 +451,7 @@ func TestEpochsAreIndependent(t *testing.T) {
 func testEpochsAreIndependent(t *T) {
 	const people = 1000
 	l := Open(t, ledger.Options{})
-	Define(t, l, ledger.Question{Name: "vote", Values: []string{"yes", "no"}})
+	Define(t, l, api.Question{Name: "vote", Values: []string{"yes", "no"}})
 	names := Crowd(people)
 	Enroll(t, l, "vote", "9", names...)
 	CarryOut(t, l, Order(t, "1", "0.5", names...))
@@ -497,9 +497,9 @@ func testWhoseKeyIsLostHoldsNobodyUp(t *T) {
 		return TheNoiseKey(name), nil
 	}
 	l := house.Open(t, ledger.Options{NoiseKey: keys})
-	refusedFor := func(refused []ledger.Refusal) {
+	refusedFor := func(refused []api.Refusal) {
 		t.Helper()
-		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != ledger.NoNoiseKey || refused[0].Remedy != vocabulary.RemedyKey {
+		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != api.NoNoiseKey || refused[0].Remedy != api.RemedyKey {
 			t.Errorf("refused: %v", refused)
 		}
 	}
@@ -509,7 +509,7 @@ func testWhoseKeyIsLostHoldsNobodyUp(t *T) {
 	bought := Purchase(t, "2", "acme", "1", "of 2025", "of 2026")
 	bought.Partial = true
 	refusedFor(Sell(t, l, bought).Refused)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // TestAQuoteNeedsNoKey opens a ledger for reading, without its keys: it quotes as one with them.
@@ -541,11 +541,11 @@ func testASweepGoesOnWithoutAKey(t *T) {
 		check.Must(t, l.Close())
 	}
 	l := house.Open(t, ledger.Options{})
-	done := check.Value(l.Advance(t.Context(), ledger.AdvanceRequest{Key: "1", Truth: SameTruth("yes")}))(t)
-	if one := done.Questions[0]; one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0].Object != "of <2025>" || one.Refused[0].Reason != ledger.NoNoiseKey {
+	done := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: SameTruth("yes")}))(t)
+	if one := done.Questions[0]; one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0].Object != "of <2025>" || one.Refused[0].Reason != api.NoNoiseKey {
 		t.Errorf("%+v", one)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Faults that the model found.
@@ -607,7 +607,7 @@ func TestAQuotedSaleWithoutATruthAsksForTheTruth(t *testing.T) {
 		return append([]string{"yes"}, make([]string, len(objects)-1)...), nil // nothing but ann's
 	}
 	_, err = l.Sell(t.Context(), r)
-	if got := Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Remedy != vocabulary.RemedyTruth {
+	if got := Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Remedy != api.RemedyTruth {
 		t.Errorf("refused %+v", got)
 	}
 	r.Truth = SameTruth("yes")
@@ -626,8 +626,8 @@ func TestNoReservationRestsOnAnother(t *testing.T) {
 	check.Must(t, err)
 	EnrollUnder(t, l, "vote", p, "9", "ann")
 	Sell(t, l, Purchase(t, "1", "cryo", "0.1", "ann"))
-	hold := func(buyer, epsilon string) ledger.Reservation {
-		return Reserve(t, l, ledger.ReserveRequest{Key: buyer, Order: Purchase(t, "", buyer, epsilon, "ann").Order, For: time.Hour})
+	hold := func(buyer, epsilon string) api.Reservation {
+		return Reserve(t, l, api.ReserveRequest{Key: buyer, Order: Purchase(t, "", buyer, epsilon, "ann").Order, For: time.Hour})
 	}
 	acme, bolt := hold("acme", "0.2"), hold("bolt", "0.5")
 	_, err = l.Answer(t.Context(), Inquire(t, "2", "majority:yes", "0.15", Ballots(), "ann"))
@@ -647,7 +647,7 @@ func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
 	p := check.Value(policy.Min(Market(t, "1"), shares))(t)
 	EnrollUnder(t, l, "vote", p, "9", names...)
 	Sell(t, l, Purchase(t, "1", "cryo", "0.1", names...))
-	Reserve(t, l, ledger.ReserveRequest{Key: "2", Order: Purchase(t, "", "acme", "0.2", last).Order, For: time.Hour})
+	Reserve(t, l, api.ReserveRequest{Key: "2", Order: Purchase(t, "", "acme", "0.2", last).Order, For: time.Hour})
 	r, once := Order(t, "3", "0.25", names...), false
 	r.Progress = func(int, int) {
 		if !once {

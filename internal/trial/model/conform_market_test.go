@@ -11,9 +11,9 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -62,15 +62,15 @@ func testAReservationBringsItsShare(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", p, "9", "ann")
-	r := Reserve(t, l, ledger.ReserveRequest{Key: "r", Order: ledger.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "0.6"), Objects: []string{"ann"}}, For: time.Hour})
+	r := Reserve(t, l, api.ReserveRequest{Key: "r", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "0.6"), Objects: []string{"ann"}}, For: time.Hour})
 	Release(t, l, ReleaseOf(t, "host", "ann", "0.5"))
-	if _, err := l.Release(t.Context(), ReleaseOf(t, "more", "ann", "0.500000001")); Refusals(t, err)[0].Reason != ledger.ChainCeiling {
+	if _, err := l.Release(t.Context(), ReleaseOf(t, "more", "ann", "0.500000001")); Refusals(t, err)[0].Reason != api.ChainCeiling {
 		t.Errorf("got the error %v", err)
 	}
 	if s := Commit(t, l, "c", r.Number); s.Draws != 1 {
 		t.Errorf("%+v", s)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Who withdraws takes back what was reserved of it, also by coming back.
@@ -85,22 +85,22 @@ func testAReservationEndsWithAWithdrawal(t *T) {
 	back := func(question string) { EnrollUnder(t, l, question, Market(t, "2"), "1", "ann") }
 	back("vote")
 	back("smoker")
-	r := Reserve(t, l, ledger.ReserveRequest{Key: "r", Order: ledger.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
+	r := Reserve(t, l, api.ReserveRequest{Key: "r", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
 	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
 	enroll := func(key, question string) {
-		_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: []string{"ann"}, Policy: Market(t, "2")}))(t)
+		_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: []string{"ann"}, Policy: Market(t, "2")}))(t)
 	}
 	enroll("back", "smoker")
 	if o := ObjectOf(t, l, "ann"); !o.Held.IsZero() {
 		t.Errorf("%s is held of who has withdrawn", o.Held)
 	}
-	Sell(t, l, ledger.SellRequest{Key: "s", Order: ledger.Order{Buyer: "zeta", Question: "smoker", Epsilon: Eps(t, "0.5"), Objects: []string{"ann"}}, Truth: SameTruth("yes")})
+	Sell(t, l, api.SellRequest{Key: "s", Order: api.Order{Buyer: "zeta", Question: "smoker", Epsilon: Eps(t, "0.5"), Objects: []string{"ann"}}, Truth: SameTruth("yes")})
 	enroll("again", "vote")
-	_, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: "c", Reservation: r.Number, Truth: Never(t)})
-	if got := Refusals(t, err); got[0].Reason != ledger.Withdrawn || got[0].Remedy != vocabulary.RemedyNothing {
+	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: r.Number, Truth: Never(t)})
+	if got := Refusals(t, err); got[0].Reason != api.Withdrawn || got[0].Remedy != api.RemedyNothing {
 		t.Errorf("got the error %v", err)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Whoever has no truth costs nothing, and so does not break a limit; and no waiting helps against a cap.
@@ -113,12 +113,12 @@ func testLimitsAreThoseOfWhatIsSold(t *T) {
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann", "bob")
 	r := Purchase(t, "1", "acme", "0.5", "ann", "bob")
-	one, err := l.Quote(t.Context(), ledger.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "0.5"), Objects: []string{"ann"}})
+	one, err := l.Quote(t.Context(), api.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "0.5"), Objects: []string{"ann"}})
 	check.Must(t, err)
 	less := one.Price - 1
 	r.Partial, r.MaxPrice, r.Truth = true, &less, ListOf("yes", "")
 	_, err = l.Sell(t.Context(), r)
-	if dearer, is := errors.AsType[*ledger.QuoteError](err); !is || dearer.Quote.Price != one.Price {
+	if dearer, is := errors.AsType[*api.QuoteError](err); !is || dearer.Quote.Price != one.Price {
 		t.Errorf("for one less than it costs: %v", err)
 	}
 	r.MaxPrice = &one.Price
@@ -130,7 +130,7 @@ func testLimitsAreThoseOfWhatIsSold(t *T) {
 	Define(t, late, Vote())
 	EnrollUnder(t, late, "vote", straight(t, "0.1"), "0.5", "ann")
 	_, err = late.Release(t.Context(), ReleaseOf(t, "k", "ann", "0.9"))
-	if got := Refusals(t, err); got[0].Reason != ledger.ChainCeiling || got[0].Remedy != vocabulary.RemedyNothing {
+	if got := Refusals(t, err); got[0].Reason != api.ChainCeiling || got[0].Remedy != api.RemedyNothing {
 		t.Errorf("got the error %v", err)
 	}
 }
@@ -142,13 +142,13 @@ func testNobodyYet(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	r := Purchase(t, "1", "acme", "0.5")
-	if _, err := l.Sell(t.Context(), r); !errors.Is(err, ledger.ErrUnknown) || errors.Is(err, ledger.ErrInvalid) {
+	if _, err := l.Sell(t.Context(), r); !errors.Is(err, api.ErrUnknown) || errors.Is(err, api.ErrInvalid) {
 		t.Errorf("got the error %v", err)
 	}
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann")
 	Sell(t, l, r)
 	for _, broken := range []string{"a\uFFFDb"} {
-		if _, err := l.Sell(t.Context(), Purchase(t, "2", broken, "0.5", "ann")); !errors.Is(err, ledger.ErrInvalid) {
+		if _, err := l.Sell(t.Context(), Purchase(t, "2", broken, "0.5", "ann")); !errors.Is(err, api.ErrInvalid) {
 			t.Errorf("the buyer %q is served: %v", broken, err)
 		}
 	}
@@ -173,17 +173,17 @@ func testComingBackRestoresNoBudget(t *T) {
 			return err
 		},
 	} {
-		if got := Refusals(t, call()); got[0].Reason != ledger.Withdrawn || got[0].Remedy != vocabulary.RemedyEnrolling {
+		if got := Refusals(t, call()); got[0].Reason != api.Withdrawn || got[0].Remedy != api.RemedyEnrolling {
 			t.Errorf("%s of who has withdrawn: %+v", name, got)
 		}
 	}
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2"), Cap: Eps(t, "1")})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2"), Cap: Eps(t, "1")})
 	check.Must(t, err)
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.75") || len(o.Chains[0].Levels) != 1 {
 		t.Errorf("%+v", o)
 	}
 	_, err = l.Sell(t.Context(), Purchase(t, "5", "zeta", "1.000000001", "ann"))
-	if got := Refusals(t, err); got[0].Reason != ledger.ObjectCap || got[0].Remaining != Eps(t, "0.25") {
+	if got := Refusals(t, err); got[0].Reason != api.ObjectCap || got[0].Remaining != Eps(t, "0.25") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -198,12 +198,12 @@ func testComingBackKeepsTheTerms(t *T) {
 	Sell(t, l, Purchase(t, "1", "acme", "1", "ann"))
 	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
 	for name, p := range map[string]policy.Policy{"cheaper": Market(t, "2", func(m *policy.Market) { m.Floor = 1 }), "none": {}} {
-		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: name, Question: "vote", Objects: []string{"ann"}, Policy: p})
-		if got := Refusals(t, err); got[0].Reason != ledger.PolicyDiffers {
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: name, Question: "vote", Objects: []string{"ann"}, Policy: p})
+		if got := Refusals(t, err); got[0].Reason != api.PolicyDiffers {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")}))(t)
+	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")}))(t)
 	if s := Sell(t, l, Purchase(t, "2", "acme", "1", "ann")); s.Price != 0 || s.Resales != 1 {
 		t.Errorf("what acme has paid for costs %+v", s)
 	}
@@ -235,7 +235,7 @@ func newMonth(t *T, limit string) *month {
 	both := check.Value(policy.Sum(halving, policy.Fixed(Eps(t, "0.25"))))(t)
 	Define(t, l, Vote())
 	Define(t, l, Smoker())
-	Define(t, l, ledger.Question{Name: "still", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+	Define(t, l, api.Question{Name: "still", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	EnrollUnder(t, l, "vote", slow, limit, "ann", "bob", "cid")
 	EnrollUnder(t, l, "smoker", both, limit, "ann", "bob")
 	EnrollUnder(t, l, "still", Market(t, "2"), limit, "bob", "dot") // nothing of it comes by itself
@@ -261,7 +261,7 @@ func (m *month) live(sales bool, sweeps func(day int) bool) *month {
 			case 20:
 				check.Must(m, m.ledger.Withdraw(m.Context(), "gone", "cid"))
 			case 21:
-				r := ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "ann", Epsilon: Eps(m, "0.6"), Truth: SameTruth("yes")}
+				r := api.ReleaseRequest{Key: "host", Question: "smoker", Object: "ann", Epsilon: Eps(m, "0.6"), Truth: SameTruth("yes")}
 				Release(m, l, r)
 			case 22:
 				m.sell("still", "0.01", "dot")
@@ -275,16 +275,16 @@ func (m *month) live(sales bool, sweeps func(day int) bool) *month {
 }
 
 // sell sells to acme.
-func (m *month) sell(question, epsilon string, objects ...string) ledger.Sale {
+func (m *month) sell(question, epsilon string, objects ...string) api.Sale {
 	m.Helper()
 	r := Purchase(m, fmt.Sprint("sold ", question, epsilon), "acme", epsilon, objects...)
 	r.Question = question
 	return Sell(m, m.ledger, r)
 }
 
-func (m *month) sweep(key string) ledger.AdvanceResult {
+func (m *month) sweep(key string) api.AdvanceResult {
 	m.Helper()
-	result := check.Value(m.ledger.Advance(m.Context(), ledger.AdvanceRequest{Key: key, Truth: SameTruth("yes")}))(m)
+	result := check.Value(m.ledger.Advance(m.Context(), api.AdvanceRequest{Key: key, Truth: SameTruth("yes")}))(m)
 	return result
 }
 
@@ -366,10 +366,10 @@ func testASweepBelowTheTopIsFree(t *T) {
 	m := newMonth(t, "9")
 	m.clock.Set(ledgertest.Begin().Add(15 * 24 * time.Hour)) // 0.75 is released
 	CarryOut(t, m.ledger, Order(t, "top", "0.75", "ann", "bob", "cid"))
-	before := []ledger.ObjectState{ObjectOf(t, m.ledger, "ann"), ObjectOf(t, m.ledger, "cid")}
-	result, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: "free", Question: "vote", Truth: Never(t)})
+	before := []api.ObjectState{ObjectOf(t, m.ledger, "ann"), ObjectOf(t, m.ledger, "cid")}
+	result, err := m.ledger.Advance(t.Context(), api.AdvanceRequest{Key: "free", Question: "vote", Truth: Never(t)})
 	check.Must(t, err)
-	if want := []ledger.Advanced{{Question: "vote", Raised: 3}}; !reflect.DeepEqual(result.Questions, want) {
+	if want := []api.Advanced{{Question: "vote", Raised: 3}}; !reflect.DeepEqual(result.Questions, want) {
 		t.Errorf("the sweep came to %+v", result)
 	}
 	for _, was := range before {
@@ -377,7 +377,7 @@ func testASweepBelowTheTopIsFree(t *T) {
 			t.Errorf("%+v became %+v", was, is)
 		}
 	}
-	WantClean(t, m.ledger, ledger.VerifyRequest{})
+	WantClean(t, m.ledger, api.VerifyRequest{})
 }
 
 // A clock that goes back releases nothing, and one that comes back releases nothing twice.
@@ -393,7 +393,7 @@ func testAClockThatGoesBackReleasesNothing(t *T) {
 	released := CountKind(Events(t, m.ledger), "released")
 	for i, jump := range []int{0, 5, -3650, 9, 10} {
 		m.clock.Set(ledgertest.Begin().Add(time.Duration(jump) * 24 * time.Hour))
-		result := check.Value(m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint("jump ", i), Truth: Never(t)}))(t)
+		result := check.Value(m.ledger.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint("jump ", i), Truth: Never(t)}))(t)
 		for _, one := range result.Questions {
 			check.That(t, one.Raised == 0 && len(one.Refused) == 0, "day %d: %+v", jump, one)
 		}
@@ -431,12 +431,12 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 	m := newMonth(t, "1")
 	m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour)) // 0.5 is released
 	l := m.ledger
-	hold := Reserve(t, l, ledger.ReserveRequest{Key: "h", Order: ledger.Order{Buyer: "acme", Question: "still", Epsilon: Eps(t, "0.5"), Objects: []string{"bob"}}, For: time.Hour})
-	Release(t, l, ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "bob", Epsilon: Eps(t, "0.25"), Truth: SameTruth("yes")})
-	result := check.Value(l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: "vote", Truth: ListOf("yes", "yes", "")}))(t)
-	want := []ledger.Advanced{{Question: "vote", Raised: 1, Refused: []ledger.Refusal{
-		{Object: "bob", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.3"), Cost: Eps(t, "0.05"), Remaining: Eps(t, "0"), Remedy: vocabulary.RemedyWaiting, Largest: Eps(t, "0.25")},
-		{Object: "cid", Reason: ledger.NoTruth, Asked: Eps(t, "0.05"), Remedy: vocabulary.RemedyTruth},
+	hold := Reserve(t, l, api.ReserveRequest{Key: "h", Order: api.Order{Buyer: "acme", Question: "still", Epsilon: Eps(t, "0.5"), Objects: []string{"bob"}}, For: time.Hour})
+	Release(t, l, api.ReleaseRequest{Key: "host", Question: "smoker", Object: "bob", Epsilon: Eps(t, "0.25"), Truth: SameTruth("yes")})
+	result := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Question: "vote", Truth: ListOf("yes", "yes", "")}))(t)
+	want := []api.Advanced{{Question: "vote", Raised: 1, Refused: []api.Refusal{
+		{Object: "bob", Reason: api.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.3"), Cost: Eps(t, "0.05"), Remaining: Eps(t, "0"), Remedy: api.RemedyWaiting, Largest: Eps(t, "0.25")},
+		{Object: "cid", Reason: api.NoTruth, Asked: Eps(t, "0.05"), Remedy: api.RemedyTruth},
 	}}}
 	check.That(t, reflect.DeepEqual(result.Questions, want), "got %+v", result.Questions)
 	if s := Commit(t, l, "c", hold.Number); s.Draws != 1 || ObjectOf(t, l, "bob").Spent != Eps(t, "1") {
@@ -446,7 +446,7 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 	tight.clock.Set(ledgertest.Begin().Add(days * 24 * time.Hour))
 	for _, one := range tight.sweep("day").Questions {
 		for _, refusal := range one.Refused {
-			if refusal.Reason != ledger.ObjectCap || refusal.Remedy != vocabulary.RemedyLess || refusal.Largest.IsZero() {
+			if refusal.Reason != api.ObjectCap || refusal.Remedy != api.RemedyLess || refusal.Largest.IsZero() {
 				t.Errorf("%s: %+v", one.Question, refusal)
 			}
 		}
@@ -458,7 +458,7 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 		}
 	}
 	AuditAll(t, l)
-	WantClean(t, tight.ledger, ledger.VerifyRequest{})
+	WantClean(t, tight.ledger, api.VerifyRequest{})
 }
 
 // The progress of a sweep counts objects, and of a sweep of one question those who take part in it.
@@ -471,7 +471,7 @@ func testTheProgressOfASweepEnds(t *T) {
 		m := newMonth(t, "9")
 		m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour))
 		done, total := 0, -1
-		_ = check.Value(m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: question, Truth: SameTruth("yes"), Progress: func(d, n int) { done, total = d, n }}))(t)
+		_ = check.Value(m.ledger.Advance(t.Context(), api.AdvanceRequest{Key: "day", Question: question, Truth: SameTruth("yes"), Progress: func(d, n int) { done, total = d, n }}))(t)
 		if want := map[string]int{"": 4, "vote": 3, "still": 2}[question]; done != want || total != want {
 			t.Errorf("question %q: the progress ends with %d of %d, want %d", question, done, total, want)
 		}
@@ -495,7 +495,7 @@ func testSweepsBesideAPolicyThatWaitsForOrders(t *T) {
 		EnrollUnder(t, l, "smoker", straight(t, "0.1"), "1", "ann")
 		for _, day := range days {
 			clock.Set(on(day))
-			_, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint(day), Truth: SameTruth("yes")})
+			_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(day), Truth: SameTruth("yes")})
 			check.Must(t, err)
 		}
 		var out []string
@@ -521,7 +521,7 @@ func testASweepAsksOnce(t *T) {
 	EnrollUnder(t, l, "vote", straight(t, "0.05"), "9", names...)
 	clock.Set(on(20))
 	asked := 0
-	result := check.Value(l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Truth: func(ctx context.Context, q string, objects []string) ([]string, error) {
+	result := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: func(ctx context.Context, q string, objects []string) ([]string, error) {
 		asked += len(objects)
 		return SameTruth("yes")(ctx, q, objects)
 	}}))(t)
@@ -542,17 +542,17 @@ func testASweepLeavesOutWhoHasChanged(t *T) {
 	l := Open(t, ledger.Options{Now: clock.Now, TruthKey: TruthKey()})
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", straight(t, "0.1"), "9", "ann", "bob")
-	for day, truth := range []ledger.TruthFunc{nil, ListOf("yes", "yes"), ListOf("no", "yes")} {
+	for day, truth := range []api.TruthFunc{nil, ListOf("yes", "yes"), ListOf("no", "yes")} {
 		clock.Set(on(day))
-		result := check.Value(l.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint(day), Truth: truth}))(t)
-		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (ledger.Refusal{Object: "ann", Reason: ledger.NoTruth, Asked: Eps(t, "0.2"), Remedy: vocabulary.RemedyTruth, Largest: Eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
+		result := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(day), Truth: truth}))(t)
+		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (api.Refusal{Object: "ann", Reason: api.NoTruth, Asked: Eps(t, "0.2"), Remedy: api.RemedyTruth, Largest: Eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
 			t.Errorf("%+v", one)
 		}
 	}
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.1") {
 		t.Errorf("ann has spent %s", o.Spent)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // unlocking sells ann's vote: half of ε=1 is unlocked by each of two buyers.
@@ -582,7 +582,7 @@ func testUnlockCountsBuyers(t *T) {
 		Sell(t, l, Purchase(t, e, "acme", e, "ann"))
 	}
 	_, err := l.Sell(t.Context(), Purchase(t, "more", "acme", "0.500000001", "ann"))
-	if r := Refusals(t, err)[0]; r.Reason != ledger.ChainCeiling || r.Ceiling != Eps(t, "0.5") || r.Remedy != vocabulary.RemedyWaiting {
+	if r := Refusals(t, err)[0]; r.Reason != api.ChainCeiling || r.Ceiling != Eps(t, "0.5") || r.Remedy != api.RemedyWaiting {
 		t.Errorf("one buyer wants more than its share: %+v", r)
 	}
 	if c := ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 1 || c.Ceiling != Eps(t, "0.5") {
@@ -591,7 +591,7 @@ func testUnlockCountsBuyers(t *T) {
 	Sell(t, l, Purchase(t, "zeta", "zeta", "1", "ann"))
 	Sell(t, l, Purchase(t, "all", "acme", "1", "ann"))
 	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
-	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: *ObjectOf(t, l, "ann").Chains[0].Policy})
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: *ObjectOf(t, l, "ann").Chains[0].Policy})
 	check.Must(t, err)
 	if c := ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 2 || c.Ceiling != Eps(t, "1") {
 		t.Errorf("of %d buyers after a change of mind, %s is unlocked", c.Buyers, c.Ceiling)
@@ -601,7 +601,7 @@ func testUnlockCountsBuyers(t *T) {
 	if c := ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 0 || !c.Ceiling.IsZero() {
 		t.Errorf("of %d buyers of a forgotten chain, %s is unlocked", c.Buyers, c.Ceiling)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // A reservation counts on the share of its own buyer and of those before it. Whatever others buy meanwhile, also the same
@@ -611,13 +611,13 @@ func TestAReservationOutlivesWhatOthersUnlock(t *testing.T) {
 }
 
 func testAReservationOutlivesWhatOthersUnlock(t *T) {
-	reserved := func(l Book, key, buyer, e string) ledger.Reservation {
-		r := check.Value(l.Reserve(t.Context(), ledger.ReserveRequest{Key: key, Order: Purchase(t, key, buyer, e, "ann").Order, For: time.Hour}))(t)
+	reserved := func(l Book, key, buyer, e string) api.Reservation {
+		r := check.Value(l.Reserve(t.Context(), api.ReserveRequest{Key: key, Order: Purchase(t, key, buyer, e, "ann").Order, For: time.Hour}))(t)
 		return r
 	}
-	captured := func(l Book, r ledger.Reservation) {
+	captured := func(l Book, r api.Reservation) {
 		t.Helper()
-		_ = check.Value(l.Capture(t.Context(), ledger.CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: SameTruth("yes")}))(t)
+		_ = check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: SameTruth("yes")}))(t)
 	}
 	for name, meanwhile := range map[string]func(l Book){
 		"another buyer":           func(l Book) { Sell(t, l, Purchase(t, "z", "zeta", "0.25", "ann")) },
@@ -637,7 +637,7 @@ func testAReservationOutlivesWhatOthersUnlock(t *T) {
 			r := reserved(l, "r", "acme", "0.5")
 			meanwhile(l)
 			captured(l, r)
-			WantClean(t, l, ledger.VerifyRequest{})
+			WantClean(t, l, api.VerifyRequest{})
 		})
 	}
 }
@@ -651,13 +651,13 @@ func TestAnAnswerLeavesAKnownBuyersReservation(t *testing.T) {
 func testAnAnswerLeavesAKnownBuyersReservation(t *T) {
 	l := unlocking(t)
 	Sell(t, l, Purchase(t, "a", "acme", "0.1", "ann"))
-	r, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: "r", Order: Purchase(t, "r", "acme", "0.5", "ann").Order, For: time.Hour})
+	r, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "r", Order: Purchase(t, "r", "acme", "0.5", "ann").Order, For: time.Hour})
 	check.Must(t, err)
 	_, err = l.Answer(t.Context(), Inquire(t, "q", "majority:yes", "0.1", Ballots("ann"), "ann"))
-	if refused := Refusals(t, err)[0]; refused.Reason != ledger.ChainCeiling || !refused.Remaining.IsZero() {
+	if refused := Refusals(t, err)[0]; refused.Reason != api.ChainCeiling || !refused.Remaining.IsZero() {
 		t.Errorf("an answer takes what is reserved: %+v", refused)
 	}
-	_, err = l.Capture(t.Context(), ledger.CaptureRequest{Key: "c", Reservation: r.Number, Truth: SameTruth("yes")})
+	_, err = l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: r.Number, Truth: SameTruth("yes")})
 	check.Must(t, err)
 }
 
@@ -675,7 +675,7 @@ func testAdvanceDrawsNothingThatIsForSale(t *T) {
 	EnrollUnder(t, l, "vote", sold, "9", "ann", "bob")
 	EnrollUnder(t, l, "vote", calendar, "9", "cid")
 	clock.Set(ledgertest.Begin().Add(5 * 24 * time.Hour))
-	done := check.Value(l.Advance(t.Context(), ledger.AdvanceRequest{Key: "a", Truth: SameTruth("yes")}))(t)
+	done := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "a", Truth: SameTruth("yes")}))(t)
 	if q := done.Questions[0]; q.Raised != 1 || q.Unchanged != 2 || len(q.Refused) != 0 {
 		t.Errorf("%+v", q)
 	}
@@ -698,7 +698,7 @@ func TestReservation_EachReadingReportsTheSameState(t *testing.T) {
 		l := Open(t, ledger.Options{Now: clock.Now})
 		t.Run("called", func(t *T) { testReservationStates(t, l, clock, "called") })
 		t.Run("served", func(t *T) { testReservationStates(t, Served(t, l.(*ledger.Ledger)), clock, "served") })
-		WantClean(t, l, ledger.VerifyRequest{})
+		WantClean(t, l, api.VerifyRequest{})
 	})
 }
 
@@ -706,22 +706,22 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 	if buyer == "called" {
 		Sellers(t, l, "9", "9", "ann")
 	}
-	request := func(key string) ledger.ReserveRequest {
-		return ledger.ReserveRequest{Key: buyer + key, Order: Purchase(t, "", buyer, "0.1", "ann").Order, For: time.Hour}
+	request := func(key string) api.ReserveRequest {
+		return api.ReserveRequest{Key: buyer + key, Order: Purchase(t, "", buyer, "0.1", "ann").Order, For: time.Hour}
 	}
 	open, captured, cancelled, expired := request("open"), request("captured"), request("cancelled"), request("expired")
 	expired.For = time.Minute
-	number := map[ledger.ReservationState]uint64{}
-	for state, r := range map[ledger.ReservationState]ledger.ReserveRequest{
-		ledger.ReservationOpen: open, ledger.ReservationCaptured: captured, ledger.ReservationCancelled: cancelled, ledger.ReservationExpired: expired,
+	number := map[api.ReservationState]uint64{}
+	for state, r := range map[api.ReservationState]api.ReserveRequest{
+		api.ReservationOpen: open, api.ReservationCaptured: captured, api.ReservationCancelled: cancelled, api.ReservationExpired: expired,
 	} {
 		made := Reserve(t, l, r)
-		if number[state] = made.Number; made.State != ledger.ReservationOpen {
+		if number[state] = made.Number; made.State != api.ReservationOpen {
 			t.Errorf("a new reservation is %s", made.State)
 		}
 	}
-	sale := Commit(t, l, buyer+"paid", number[ledger.ReservationCaptured])
-	check.Must(t, l.Cancel(t.Context(), buyer+"cancel", number[ledger.ReservationCancelled]))
+	sale := Commit(t, l, buyer+"paid", number[api.ReservationCaptured])
+	check.Must(t, l.Cancel(t.Context(), buyer+"cancel", number[api.ReservationCancelled]))
 
 	end := clock.Now().Add(time.Minute)
 	clock.Set(end.Add(-1)) // the last instant at which the short one is open
@@ -729,36 +729,36 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 		t.Errorf("one nanosecond before it expires: %v", err)
 	}
 	clock.Set(end)
-	for state, r := range map[ledger.ReservationState]ledger.ReserveRequest{
-		ledger.ReservationOpen: open, ledger.ReservationCaptured: captured, ledger.ReservationCancelled: cancelled, ledger.ReservationExpired: expired,
+	for state, r := range map[api.ReservationState]api.ReserveRequest{
+		api.ReservationOpen: open, api.ReservationCaptured: captured, api.ReservationCancelled: cancelled, api.ReservationExpired: expired,
 	} {
 		n := number[state]
-		want := ledger.ReservationError{Number: n, State: state}
+		want := api.ReservationError{Number: n, State: state}
 		switch state {
-		case ledger.ReservationCaptured:
+		case api.ReservationCaptured:
 			want.Sale = sale.Number
-		case ledger.ReservationExpired:
+		case api.ReservationExpired:
 			want.Expires = end
 		}
 		read, err := l.Reservation(t.Context(), n)
 		check.That(t, err == nil && read.State == state, "%s: it is read as %s, %v", state, read.State, err)
 		again, err := l.Reserve(t.Context(), r)
-		if state == ledger.ReservationOpen {
+		if state == api.ReservationOpen {
 			check.That(t, err == nil && again.State == state && again.Number == n,
 				"%s: reserved again as %+v, %v", state, again, err)
 			continue
 		}
 		wantClosed(t, "reserve", want, err)
 		check.That(t, again.Number == 0, "%s: the error comes with %+v", state, again)
-		_, err = l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "capture" + string(state), Reservation: n, Truth: SameTruth("yes")})
+		_, err = l.Capture(t.Context(), api.CaptureRequest{Key: buyer + "capture" + string(state), Reservation: n, Truth: SameTruth("yes")})
 		wantClosed(t, "capture", want, err)
-		if state != ledger.ReservationExpired {
+		if state != api.ReservationExpired {
 			wantClosed(t, "cancel", want, l.Cancel(t.Context(), buyer+"cancel"+string(state), n))
 		}
 	}
-	for _, states := range [][]ledger.ReservationState{
-		nil, {ledger.ReservationOpen}, {ledger.ReservationCaptured}, {ledger.ReservationCancelled}, {ledger.ReservationExpired},
-		{ledger.ReservationExpired, ledger.ReservationCaptured},
+	for _, states := range [][]api.ReservationState{
+		nil, {api.ReservationOpen}, {api.ReservationCaptured}, {api.ReservationCancelled}, {api.ReservationExpired},
+		{api.ReservationExpired, api.ReservationCaptured},
 	} {
 		var got, want []uint64
 		for state, n := range number {
@@ -777,28 +777,28 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 		}
 	}
 	for _, err := range l.Reservations(t.Context(), "", "sold") {
-		check.That(t, errors.Is(err, ledger.ErrInvalid), "of a state that there is not: %v", err)
+		check.That(t, errors.Is(err, api.ErrInvalid), "of a state that there is not: %v", err)
 	}
 
 	// One that has expired can be cancelled, and then no clock that is put right opens it again.
-	check.Must(t, l.Cancel(t.Context(), buyer+"settle", number[ledger.ReservationExpired]))
+	check.Must(t, l.Cancel(t.Context(), buyer+"settle", number[api.ReservationExpired]))
 	_, err := l.Reserve(t.Context(), expired)
-	wantClosed(t, "after it was settled", ledger.ReservationError{Number: number[ledger.ReservationExpired], State: ledger.ReservationCancelled}, err)
+	wantClosed(t, "after it was settled", api.ReservationError{Number: number[api.ReservationExpired], State: api.ReservationCancelled}, err)
 
 	// A sale that was never reserved is no reservation, whatever is asked of it.
 	direct := Sell(t, l, Purchase(t, buyer+"direct", buyer, "0.1", "ann"))
 	_, read := l.Reservation(t.Context(), direct.Number)
-	_, capture := l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "direct capture", Reservation: direct.Number, Truth: SameTruth("yes")})
+	_, capture := l.Capture(t.Context(), api.CaptureRequest{Key: buyer + "direct capture", Reservation: direct.Number, Truth: SameTruth("yes")})
 	for _, err := range []error{read, capture, l.Cancel(t.Context(), buyer+"direct cancel", direct.Number)} {
-		check.That(t, errors.Is(err, ledger.ErrUnknown), "a sale that was never reserved: %v", err)
+		check.That(t, errors.Is(err, api.ErrUnknown), "a sale that was never reserved: %v", err)
 	}
 }
 
 // wantClosed checks that an error reports a reservation that is not open.
-func wantClosed(t *T, what string, want ledger.ReservationError, err error) {
+func wantClosed(t *T, what string, want api.ReservationError, err error) {
 	t.Helper()
-	var got *ledger.ReservationError
-	if !errors.As(err, &got) || !errors.Is(err, ledger.ErrNotReserved) || !got.Expires.Equal(want.Expires) {
+	var got *api.ReservationError
+	if !errors.As(err, &got) || !errors.Is(err, api.ErrNotReserved) || !got.Expires.Equal(want.Expires) {
 		t.Errorf("%s: %v, want %v", what, err, &want)
 		return
 	}
@@ -813,20 +813,20 @@ func TestReservation_ClockPutRight_IsOpenAgain(t *testing.T) {
 		clock := ledgertest.NewClock(ledgertest.Begin())
 		l := Open(t, ledger.Options{Now: clock.Now})
 		Sellers(t, l, "9", "9", "ann")
-		r := ledger.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann").Order, For: time.Hour}
+		r := api.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann").Order, For: time.Hour}
 		made := Reserve(t, l, r)
 		clock.Advance(time.Hour)
-		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, ledger.ErrNotReserved) {
+		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, api.ErrNotReserved) {
 			t.Errorf("by the clock that is ahead: %v", err)
 		}
 		clock.Advance(-time.Minute)
-		if again := Reserve(t, l, r); again.Number != made.Number || again.State != ledger.ReservationOpen {
+		if again := Reserve(t, l, r); again.Number != made.Number || again.State != api.ReservationOpen {
 			t.Errorf("by the clock put right: %+v", again)
 		}
 		clock.Advance(time.Minute)
 		Release(t, l, ReleaseOf(t, "an event", "ann", "0.1")) // which moves the log's time on
 		clock.Advance(-time.Minute)
-		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, ledger.ErrNotReserved) {
+		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, api.ErrNotReserved) {
 			t.Errorf("after the log has passed the expiry: %v", err)
 		}
 	})
@@ -837,12 +837,12 @@ func TestReservation_RefusedObjects_AreCompleteInEveryReading(t *testing.T) {
 	Both(t, func(t *T) {
 		l := Open(t, ledger.Options{})
 		Sellers(t, l, "9", "9", "ann", "bob", "cyd")
-		r := ledger.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann", "bob", "cyd", "zoe").Order, For: time.Hour, Partial: true}
+		r := api.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann", "bob", "cyd", "zoe").Order, For: time.Hour, Partial: true}
 		made := Reserve(t, l, r)
 		wantLeftOut(t, "reserved", made.Refused, "zoe")
 		check.Must(t, l.Withdraw(t.Context(), "w", "bob"))
 		wantLeftOut(t, "reserved again", Reserve(t, l, r).Refused, "zoe")
-		capture := ledger.CaptureRequest{Key: "c", Reservation: made.Number, Partial: true, Truth: SameTruth("yes")}
+		capture := api.CaptureRequest{Key: "c", Reservation: made.Number, Partial: true, Truth: SameTruth("yes")}
 		for range 2 {
 			sold := check.Value(l.Capture(t.Context(), capture))(t)
 			wantLeftOut(t, "captured", sold.Refused, "bob", "zoe")
@@ -863,7 +863,7 @@ func TestReservation_RefusedObjects_AreCompleteInEveryReading(t *testing.T) {
 	})
 }
 
-func wantLeftOut(t *T, what string, refused []ledger.Refusal, want ...string) {
+func wantLeftOut(t *T, what string, refused []api.Refusal, want ...string) {
 	t.Helper()
 	var got []string
 	for _, r := range refused {
@@ -881,18 +881,18 @@ func testReservationsAreBounded(t *T) {
 	now := on(1)
 	l := Open(t, ledger.Options{Now: func() time.Time { return now }})
 	Sellers(t, l, "2", "9", "ann", "bob")
-	request := func(key string) ledger.ReserveRequest {
-		return ledger.ReserveRequest{Key: key, Order: Purchase(t, key, "buyer "+key, "1", "ann").Order, For: time.Hour}
+	request := func(key string) api.ReserveRequest {
+		return api.ReserveRequest{Key: key, Order: Purchase(t, key, "buyer "+key, "1", "ann").Order, For: time.Hour}
 	}
-	var last ledger.Reservation
-	for i := range vocabulary.MaxReservations {
+	var last api.Reservation
+	for i := range api.MaxReservations {
 		last = Reserve(t, l, request(fmt.Sprint(i)))
 	}
 	refused := func(key string) {
 		t.Helper()
 		_, err := l.Reserve(t.Context(), request(key))
 		got := Refusals(t, err)
-		check.That(t, len(got) == 1 && got[0].Reason == ledger.Full && got[0].Remedy == vocabulary.RemedyWaiting,
+		check.That(t, len(got) == 1 && got[0].Reason == api.Full && got[0].Remedy == api.RemedyWaiting,
 			"refused %+v", got)
 	}
 	refused("over")

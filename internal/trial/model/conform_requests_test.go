@@ -18,8 +18,8 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -39,7 +39,7 @@ func mutations(t *T) map[string]mutation {
 			return nil, l.DefineQuestion(ctx, "k1", Vote())
 		},
 		"2 enroll": func(l Book) (any, error) {
-			return l.Enroll(ctx, ledger.EnrollRequest{Key: "k2", Question: "vote", Objects: []string{"bob", "ann"}, Policy: policy.Fixed(Eps(t, "2")), Cap: Eps(t, "3")})
+			return l.Enroll(ctx, api.EnrollRequest{Key: "k2", Question: "vote", Objects: []string{"bob", "ann"}, Policy: policy.Fixed(Eps(t, "2")), Cap: Eps(t, "3")})
 		},
 		"3 release": func(l Book) (any, error) { return l.Release(ctx, ReleaseOf(t, "k3", "ann", "0.5")) },
 		"4 raise":   func(l Book) (any, error) { return l.Raise(ctx, Order(t, "k4", "1", "bob", "ann")) },
@@ -106,7 +106,7 @@ func testKeysUsedByManyAtOnceActOnce(t *T) {
 	if all := Events(t, l); CountKind(all, "released") != 1+2+1+2 || CountKind(all, "settled") != 1+len(calls) {
 		t.Errorf("%d released, %d settled", CountKind(all, "released"), CountKind(all, "settled"))
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestAKeyIsNotGoodForAnotherRequest(t *testing.T) {
@@ -115,7 +115,7 @@ func TestAKeyIsNotGoodForAnotherRequest(t *testing.T) {
 
 func testAKeyIsNotGoodForAnotherRequest(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "3", "ann", "bob")
-	Define(t, l, ledger.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	Enroll(t, l, "smoker", "3", "ann", "bob")
 	used := Order(t, "used", "0.5", "ann", "bob")
 	CarryOut(t, l, used)
@@ -124,7 +124,7 @@ func testAKeyIsNotGoodForAnotherRequest(t *T) {
 			if err := call(); err == nil {
 				t.Errorf("%s: the key is good for another request", name)
 			} else {
-				check.Is(t, err, ledger.ErrKeyConflict)
+				check.Is(t, err, api.ErrKeyConflict)
 			}
 		})
 	}
@@ -132,23 +132,23 @@ func testAKeyIsNotGoodForAnotherRequest(t *T) {
 }
 
 // conflicts are requests with the key of another one, each different in one respect.
-func conflicts(t *T, l Book, used ledger.RaiseRequest) map[string]func() error {
+func conflicts(t *T, l Book, used api.RaiseRequest) map[string]func() error {
 	ctx := t.Context()
-	raise := func(change func(*ledger.RaiseRequest)) func() error {
+	raise := func(change func(*api.RaiseRequest)) func() error {
 		r := used
 		r.Truth = Never(t)
 		change(&r)
 		return func() error { _, err := l.Raise(ctx, r); return err }
 	}
 	return map[string]func() error{
-		"ε":           raise(func(r *ledger.RaiseRequest) { r.Epsilon = Eps(t, "0.500000001") }),
-		"question":    raise(func(r *ledger.RaiseRequest) { r.Question = "smoker" }),
-		"objects":     raise(func(r *ledger.RaiseRequest) { r.Objects = []string{"ann"} }),
-		"all objects": raise(func(r *ledger.RaiseRequest) { r.Objects, r.All = nil, true }),
-		"partial":     raise(func(r *ledger.RaiseRequest) { r.Partial = true }),
+		"ε":           raise(func(r *api.RaiseRequest) { r.Epsilon = Eps(t, "0.500000001") }),
+		"question":    raise(func(r *api.RaiseRequest) { r.Question = "smoker" }),
+		"objects":     raise(func(r *api.RaiseRequest) { r.Objects = []string{"ann"} }),
+		"all objects": raise(func(r *api.RaiseRequest) { r.Objects, r.All = nil, true }),
+		"partial":     raise(func(r *api.RaiseRequest) { r.Partial = true }),
 		"release":     func() error { _, err := l.Release(ctx, ReleaseOf(t, used.Key, "ann", "0.5")); return err },
 		"enroll": func() error {
-			_, err := l.Enroll(ctx, ledger.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: Boundless()})
+			_, err := l.Enroll(ctx, api.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: Boundless()})
 			return err
 		},
 		"define": func() error { return l.DefineQuestion(ctx, used.Key, Vote()) },
@@ -178,7 +178,7 @@ func testARefusedKeyIsStillFree(t *T) {
 	mute := ReleaseOf(t, "mute", "ann", "0.5")
 	mute.Truth = SameTruth("")
 	Unchanged(t, l, func() {
-		for _, r := range []ledger.ReleaseRequest{late, mute} {
+		for _, r := range []api.ReleaseRequest{late, mute} {
 			_, err := l.Release(t.Context(), r)
 			Refusals(t, err)
 		}
@@ -194,7 +194,7 @@ func testARefusedKeyIsStillFree(t *T) {
 	Refusals(t, err)
 	CarryOut(t, l, Order(t, "over", "1", "ann"))
 	_, err = l.Raise(t.Context(), over)
-	check.Is(t, err, ledger.ErrKeyConflict)
+	check.Is(t, err, api.ErrKeyConflict)
 }
 
 // The result of a partial answer is that of its own panel, also when a later answer was about fewer.
@@ -234,7 +234,7 @@ func testOfTwoRequestsWithOneKeyOneWins(t *T) {
 	})
 	check.That(t, len(failed) == 16, "%d callers failed, want 16", len(failed))
 	for _, err := range failed {
-		check.Is(t, err, ledger.ErrKeyConflict)
+		check.Is(t, err, api.ErrKeyConflict)
 	}
 	if n := CountKind(Events(t, l), "released"); n != 1 {
 		t.Errorf("%d draws", n)
@@ -244,7 +244,7 @@ func testOfTwoRequestsWithOneKeyOneWins(t *T) {
 // fieldOf returns what an idempotency conflict says.
 func fieldOf(t *T, err error) string {
 	t.Helper()
-	var conflict *ledger.KeyConflictError
+	var conflict *api.KeyConflictError
 	check.Need(t, errors.As(err, &conflict) && conflict.Key == "the key", "the conflict is %v", err)
 	if named := conflict.Field; named != "" && named != "Kind" && !strings.HasSuffix(err.Error(), "differs in "+named) {
 		t.Errorf("a difference in %s is told as %v", named, err)
@@ -261,20 +261,20 @@ func TestAConflictNamesTheFieldThatDiffers(t *testing.T) {
 func testAConflictNamesTheFieldThatDiffers(t *T) {
 	ctx := t.Context()
 	limit := int64(10_000)
-	sale := func(t *T) ledger.SellRequest {
+	sale := func(t *T) api.SellRequest {
 		r := Purchase(t, "the key", "acme", "0.5", "ann", "bob")
 		r.MaxPrice = &limit
 		return r
 	}
 	l := Sellers(t, Open(t, ledger.Options{}), "5", "5", "ann", "bob")
 	Sell(t, l, sale(t))
-	for field, change := range map[string]func(*ledger.SellRequest){
-		"Buyer":    func(r *ledger.SellRequest) { r.Buyer = "acme's rival" },
-		"Epsilon":  func(r *ledger.SellRequest) { r.Epsilon = Eps(t, "0.25") },
-		"Objects":  func(r *ledger.SellRequest) { r.Objects = []string{"ann"} },
-		"QuoteID":  func(r *ledger.SellRequest) { r.QuoteID = "another" },
-		"MaxPrice": func(r *ledger.SellRequest) { r.MaxPrice = nil },
-		"Partial":  func(r *ledger.SellRequest) { r.Partial = true },
+	for field, change := range map[string]func(*api.SellRequest){
+		"Buyer":    func(r *api.SellRequest) { r.Buyer = "acme's rival" },
+		"Epsilon":  func(r *api.SellRequest) { r.Epsilon = Eps(t, "0.25") },
+		"Objects":  func(r *api.SellRequest) { r.Objects = []string{"ann"} },
+		"QuoteID":  func(r *api.SellRequest) { r.QuoteID = "another" },
+		"MaxPrice": func(r *api.SellRequest) { r.MaxPrice = nil },
+		"Partial":  func(r *api.SellRequest) { r.Partial = true },
 	} {
 		r := sale(t)
 		change(&r)
@@ -296,13 +296,13 @@ func TestAConflictNamesItsKey(t *testing.T) {
 func testAConflictNamesItsKey(t *T) {
 	l := NewLedger(t)
 	check.Must(t, l.DefineQuestion(t.Context(), "the key", Vote()))
-	var conflict *ledger.KeyConflictError
+	var conflict *api.KeyConflictError
 	err := l.DefineQuestion(t.Context(), "the key", Smoker())
-	if !errors.As(err, &conflict) || conflict.Key != "the key" || !errors.Is(err, ledger.ErrKeyConflict) || !strings.Contains(err.Error(), `"the key"`) {
+	if !errors.As(err, &conflict) || conflict.Key != "the key" || !errors.Is(err, api.ErrKeyConflict) || !strings.Contains(err.Error(), `"the key"`) {
 		t.Errorf("the conflict is %v", err)
 	}
-	_, err = l.Answer(t.Context(), ledger.AnswerRequest{Key: "2", Question: "vote", Query: "winner", Epsilon: Eps(t, "1"), Objects: Crowd(ledger.MaxPanel + 1)})
-	check.That(t, errors.Is(err, ledger.ErrInvalid) && strings.Contains(err.Error(), "divide it into several"),
+	_, err = l.Answer(t.Context(), api.AnswerRequest{Key: "2", Question: "vote", Query: "winner", Epsilon: Eps(t, "1"), Objects: Crowd(api.MaxPanel + 1)})
+	check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "divide it into several"),
 		"an answer about too many is refused by %v", err)
 }
 
@@ -314,18 +314,18 @@ func TestAnOrderSellsToAllOrToNone(t *testing.T) {
 }
 
 func testAnOrderSellsToAllOrToNone(t *T) {
-	for name, spoil := range map[string]func(*T, Book, *ledger.RaiseRequest){
-		"one not enrolled": func(t *T, l Book, r *ledger.RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
-		"one over the cap": func(t *T, l Book, r *ledger.RaiseRequest) {
+	for name, spoil := range map[string]func(*T, Book, *api.RaiseRequest){
+		"one not enrolled": func(t *T, l Book, r *api.RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
+		"one over the cap": func(t *T, l Book, r *api.RaiseRequest) {
 			s := ReleaseOf(t, "s", "dot", "0.5")
 			s.Question = "smoker"
 			Release(t, l, s)
 		},
-		"one without truth": func(t *T, l Book, r *ledger.RaiseRequest) { r.Truth = ListOf("yes", "no", "", "yes") },
-		"one unknown truth": func(t *T, l Book, r *ledger.RaiseRequest) {
+		"one without truth": func(t *T, l Book, r *api.RaiseRequest) { r.Truth = ListOf("yes", "no", "", "yes") },
+		"one unknown truth": func(t *T, l Book, r *api.RaiseRequest) {
 			r.Truth = ListOf("yes", "no", "?", "yes")
 		},
-		"truths fail": func(t *T, l Book, r *ledger.RaiseRequest) {
+		"truths fail": func(t *T, l Book, r *api.RaiseRequest) {
 			r.Truth = func(context.Context, string, []string) ([]string, error) {
 				return nil, errors.New("the disk is on fire")
 			}
@@ -362,10 +362,10 @@ func testAPartialOrderLeavesOutExactlyTheRefused(t *T) {
 	r.Partial, r.Truth = true, ListOf("yes", "") // of cid and dot, who alone can need theirs
 	before := Stats(t, l).Events
 	got := CarryOut(t, l, r)
-	want := ledger.RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 5, Refused: []ledger.Refusal{
-		{Object: "bob", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.75"), Cost: Eps(t, "0.75"), Remaining: Eps(t, "0.5"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "0.5")},
-		{Object: "dot", Reason: ledger.NoTruth, Asked: Eps(t, "0.75"), Remedy: vocabulary.RemedyTruth},
-		{Object: "zoe", Reason: ledger.NotEnrolled, Asked: Eps(t, "0.75"), Remedy: vocabulary.RemedyEnrolling},
+	want := api.RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 5, Refused: []api.Refusal{
+		{Object: "bob", Reason: api.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.75"), Cost: Eps(t, "0.75"), Remaining: Eps(t, "0.5"), Remedy: api.RemedyLess, Largest: Eps(t, "0.5")},
+		{Object: "dot", Reason: api.NoTruth, Asked: Eps(t, "0.75"), Remedy: api.RemedyTruth},
+		{Object: "zoe", Reason: api.NotEnrolled, Asked: Eps(t, "0.75"), Remedy: api.RemedyEnrolling},
 	}}
 	check.That(t, reflect.DeepEqual(got, want), "got %+v\nwant %+v", got, want)
 	r.Truth = Never(t)
@@ -383,7 +383,7 @@ func TestWhomARequestIsForMustBeClear(t *testing.T) {
 
 func testWhomARequestIsForMustBeClear(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
-	raise := func(change func(*ledger.RaiseRequest)) func() error {
+	raise := func(change func(*api.RaiseRequest)) func() error {
 		return func() error {
 			r := Order(t, "k", "0.5", "ann")
 			r.Truth = Never(t)
@@ -394,23 +394,23 @@ func testWhomARequestIsForMustBeClear(t *T) {
 	}
 	enrol := func(objects ...string) func() error {
 		return func() error {
-			_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: Boundless()})
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: Boundless()})
 			return err
 		}
 	}
 	for name, call := range map[string]func() error{
-		"nobody":            raise(func(r *ledger.RaiseRequest) { r.Objects = nil }),
-		"empty list":        raise(func(r *ledger.RaiseRequest) { r.Objects = []string{} }),
-		"names and all":     raise(func(r *ledger.RaiseRequest) { r.All = true }),
-		"empty and all":     raise(func(r *ledger.RaiseRequest) { r.Objects, r.All = []string{}, true }),
-		"twice":             raise(func(r *ledger.RaiseRequest) { r.Objects = []string{"ann", "bob", "ann"} }),
+		"nobody":            raise(func(r *api.RaiseRequest) { r.Objects = nil }),
+		"empty list":        raise(func(r *api.RaiseRequest) { r.Objects = []string{} }),
+		"names and all":     raise(func(r *api.RaiseRequest) { r.All = true }),
+		"empty and all":     raise(func(r *api.RaiseRequest) { r.Objects, r.All = []string{}, true }),
+		"twice":             raise(func(r *api.RaiseRequest) { r.Objects = []string{"ann", "bob", "ann"} }),
 		"enrol nobody":      enrol(),
 		"enrol twice":       enrol("bob", "ann", "bob"),
 		"enrol a non-name":  enrol("bob", ""),
 		"release of nobody": func() error { _, err := l.Release(t.Context(), ReleaseOf(t, "k", "", "0.5")); return err },
 	} {
 		Unchanged(t, l, func() {
-			if err := call(); !errors.Is(err, ledger.ErrInvalid) {
+			if err := call(); !errors.Is(err, api.ErrInvalid) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
 		})
@@ -446,7 +446,7 @@ func testAnEndedContextStopsEveryCall(t *T) {
 	Unchanged(t, l, func() {
 		_, err := l.Release(ctx, ReleaseOf(t, "k", "ann", "0.5"))
 		check.Is(t, err, context.Canceled)
-		_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: Boundless()})
+		_, err = l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: Boundless()})
 		check.Is(t, err, context.Canceled)
 		check.Is(t, l.DefineQuestion(ctx, "k", Smoker()), context.Canceled)
 		_, err = l.Object(ctx, "ann")
@@ -475,7 +475,7 @@ func TestARecordedAnswerIsTheSameForEverybodyForEver(t *testing.T) {
 func testARecordedAnswerIsTheSameForEverybodyForEver(t *T) {
 	house := VotersHouse(t, "3", "ann")
 	l := house.Open(t, ledger.Options{})
-	recorded := map[string]ledger.Response{}
+	recorded := map[string]api.Response{}
 	for i, epsilon := range []string{"0.5", "1", "0.7", "2", "0.6", "0.1"} {
 		recorded[epsilon] = Release(t, l, ReleaseOf(t, fmt.Sprint("first ", i), "ann", epsilon))
 	}
@@ -499,7 +499,7 @@ func testARecordedAnswerIsTheSameForEverybodyForEver(t *T) {
 }
 
 // wantSame asks for a recorded answer in one of several ways; none may need the truth.
-func wantSame(t *T, l Book, i int, epsilon string, want ledger.Response) {
+func wantSame(t *T, l Book, i int, epsilon string, want api.Response) {
 	t.Helper()
 	got := want
 	switch i % 4 {
@@ -545,7 +545,7 @@ func testTheTruthIsNotAskedBelowTheCurrentLevel(t *T) {
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "2") {
 		t.Errorf("spent %s", o.Spent)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // mostOfAName is how many bytes a name may have.
@@ -566,11 +566,11 @@ func nameFields(t testing.TB, l Book) map[string]func(name string) error {
 	ctx, n := t.Context(), 0
 	fresh := func() string { n++; return fmt.Sprint("key ", n) }
 	enroll := func(key, object string) error {
-		_, err := l.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()})
+		_, err := l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()})
 		return err
 	}
 	define := func(key, name, value string) error {
-		return l.DefineQuestion(ctx, key, ledger.Question{Name: name, Values: []string{"other", value}, Encoding: ledger.Direct})
+		return l.DefineQuestion(ctx, key, api.Question{Name: name, Values: []string{"other", value}, Encoding: api.Direct})
 	}
 	return map[string]func(name string) error{
 		"question":   func(name string) error { return define(fresh(), name, "a") },
@@ -589,7 +589,7 @@ func testNames(t *T) {
 	for field, use := range nameFields(t, l) {
 		for _, name := range badNames() {
 			Unchanged(t, l, func() {
-				if err := use(name); !errors.Is(err, ledger.ErrInvalid) {
+				if err := use(name); !errors.Is(err, api.ErrInvalid) {
 					t.Errorf("%s %.20q (%d bytes): got the error %v", field, name, len(name), err)
 				} else if len(err.Error()) > 4096 {
 					t.Errorf("%s: the error has %d bytes", field, len(err.Error()))
@@ -598,12 +598,12 @@ func testNames(t *T) {
 		}
 		for _, name := range goodNames() {
 			// A key that another field has used is as good a name as any.
-			if err := use(name); err != nil && !errors.Is(err, ledger.ErrKeyConflict) {
+			if err := use(name); err != nil && !errors.Is(err, api.ErrKeyConflict) {
 				t.Errorf("%s %.20q (%d bytes): %v", field, name, len(name), err)
 			}
 		}
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Good names work all the way, next to each other.
@@ -619,7 +619,7 @@ func testObjectsWithOddNamesAreToldApart(t *T) {
 			t.Errorf("%.20q: %+v, %+v", name, r, o)
 		}
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestQuestionsNeedTwoDifferentValues(t *testing.T) {
@@ -632,12 +632,12 @@ func testQuestionsNeedTwoDifferentValues(t *T) {
 		"none": nil, "one": {"a"}, "twice": {"a", "b", "a"}, "empty": {"a", ""}, "too many": make([]string, rrchain.MaxValues+1),
 	} {
 		Unchanged(t, l, func() {
-			if err := l.DefineQuestion(t.Context(), "k", ledger.Question{Name: "q", Values: values}); !errors.Is(err, ledger.ErrInvalid) {
+			if err := l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: values}); !errors.Is(err, api.ErrInvalid) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
 		})
 	}
-	check.Must(t, l.DefineQuestion(t.Context(), "k", ledger.Question{Name: "q", Values: []string{"a", "A"}, Encoding: ledger.Direct}))
+	check.Must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: []string{"a", "A"}, Encoding: api.Direct}))
 }
 
 // A question of 70,000 values, such as postcodes, on disk and back; and the last of its values as a
@@ -652,18 +652,18 @@ func testAQuestionOfManyValues(t *T) {
 	}
 	house := NewHouse(t)
 	l := house.Open(t, ledger.Options{})
-	q := ledger.Question{Name: "home", Values: values}
+	q := api.Question{Name: "home", Values: values}
 	Define(t, l, q)
 	Enroll(t, l, "home", "1000", "ann")
 	check.Must(t, l.Close())
 	l = house.Open(t, ledger.Options{})
 	all := check.Value(l.Questions(t.Context()))(t)
 	check.That(t, len(all) == 1 && slices.Equal(all[0].Values, values), "the question came back changed")
-	r := ledger.ReleaseRequest{Key: "k", Question: "home", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth(values[many-1])}
+	r := api.ReleaseRequest{Key: "k", Question: "home", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth(values[many-1])}
 	if got := Release(t, l, r); got.Value != values[many-1] { // any other value has a probability below 1e-400
 		t.Errorf("got %q", got.Value)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // What the caller does with its list afterwards does not change a question.
@@ -674,12 +674,12 @@ func TestAQuestionIsTheLedgersOwnCopy(t *testing.T) {
 func testAQuestionIsTheLedgersOwnCopy(t *T) {
 	l := Open(t, ledger.Options{})
 	values := []string{"yes", "no"}
-	Define(t, l, ledger.Question{Name: "q", Values: values})
+	Define(t, l, api.Question{Name: "q", Values: values})
 	values[0] = "maybe"
 	all := check.Value(l.Questions(t.Context()))(t)
 	all[0].Values[1] = "never"
 	Enroll(t, l, "q", "1000", "ann")
-	r := ledger.ReleaseRequest{Key: "k", Question: "q", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth("yes")}
+	r := api.ReleaseRequest{Key: "k", Question: "q", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth("yes")}
 	if got := Release(t, l, r); got.Value != "yes" {
 		t.Errorf("got %q", got.Value)
 	}
@@ -719,7 +719,7 @@ func testEventTimesNeverDecrease(t *T) {
 			t.Errorf("the log is at %v, the clock was never behind %v", last, highest)
 		}
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // The memory of the time is in the log, not in the process.
@@ -753,15 +753,15 @@ func testAClockBefore1970IsHarmless(t *T) {
 			t.Errorf("with the clock at %v the log is at %v", now, last)
 		}
 		clock.Set(ledgertest.Begin())
-		WantClean(t, l, ledger.VerifyRequest{})
+		WantClean(t, l, api.VerifyRequest{})
 	}
 }
 
 // wantClockError fails unless an error says how far the clock is ahead of which event.
 func wantClockError(t *T, err error, clock, last time.Time) {
 	t.Helper()
-	var ahead *ledger.ClockError
-	if !errors.As(err, &ahead) || !errors.Is(err, ledger.ErrClock) || !ahead.Clock.Equal(clock) || !ahead.Last.Equal(last) || ahead.Leap != 366*24*time.Hour {
+	var ahead *api.ClockError
+	if !errors.As(err, &ahead) || !errors.Is(err, api.ErrClock) || !ahead.Clock.Equal(clock) || !ahead.Last.Equal(last) || ahead.Leap != 366*24*time.Hour {
 		t.Errorf("the error is %v; the clock says %v, the last event is of %v", err, clock, last)
 	}
 }
@@ -778,7 +778,7 @@ func testAClockFarAheadChangesNothing(t *T) {
 	Define(t, l, Vote())
 	dated := Market(t, "2", func(m *policy.Market) { m.Until = ledgertest.Begin().AddDate(0, 1, 0) })
 	EnrollUnder(t, l, "vote", dated, "5", "ann", "bob")
-	held := Reserve(t, l, ledger.ReserveRequest{Key: "held", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: 24 * time.Hour})
+	held := Reserve(t, l, api.ReserveRequest{Key: "held", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: 24 * time.Hour})
 	sold := Sell(t, l, Purchase(t, "sold", "bolt", "0.5", "bob"))
 
 	far := time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -787,23 +787,23 @@ func testAClockFarAheadChangesNothing(t *T) {
 	for name, call := range map[string]func() error{
 		"define": func() error { return l.DefineQuestion(ctx, "1", Smoker()) },
 		"enroll": func() error {
-			return check.Err(l.Enroll(ctx, ledger.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"cid"}, Cap: Eps(t, "1")}))
+			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"cid"}, Cap: Eps(t, "1")}))
 		},
 		"release": func() error { return check.Err(l.Release(ctx, ReleaseOf(t, "3", "ann", "0.25"))) },
 		"raise":   func() error { return check.Err(l.Raise(ctx, Order(t, "4", "0.25", "ann", "bob"))) },
 		"sell":    func() error { return check.Err(l.Sell(ctx, Purchase(t, "5", "acme", "0.5", "ann"))) },
 		"reserve": func() error {
-			return check.Err(l.Reserve(ctx, ledger.ReserveRequest{Key: "6", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: time.Hour}))
+			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "6", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: time.Hour}))
 		},
 		"commit": func() error {
-			return check.Err(l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}))
+			return check.Err(l.Capture(ctx, api.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}))
 		},
 		"cancel": func() error { return l.Cancel(ctx, "8", held.Number) },
 		"advance": func() error {
-			return check.Err(l.Advance(ctx, ledger.AdvanceRequest{Key: "9", Truth: SameTruth("yes")}))
+			return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "9", Truth: SameTruth("yes")}))
 		},
 		"answer": func() error {
-			return check.Err(l.Answer(ctx, ledger.AnswerRequest{Key: "10", Question: "vote", Query: "winner", Epsilon: Eps(t, "0.1"), All: true, Truth: SameTruth("yes")}))
+			return check.Err(l.Answer(ctx, api.AnswerRequest{Key: "10", Question: "vote", Query: "winner", Epsilon: Eps(t, "0.1"), All: true, Truth: SameTruth("yes")}))
 		},
 		"withdraw": func() error { return l.Withdraw(ctx, "11", "ann") },
 		"forget":   func() error { return l.Forget(ctx, "12", "ann") },
@@ -817,15 +817,15 @@ func testAClockFarAheadChangesNothing(t *T) {
 		t.Errorf("a sale of before is told as %+v", again)
 	}
 	quoted := check.Value(l.Quote(ctx, Purchase(t, "", "cryo", "0.5", "bob").Order))(t)
-	check.That(t, len(quoted.Refused) == 1 && quoted.Refused[0].Reason == ledger.SaleClosed,
+	check.That(t, len(quoted.Refused) == 1 && quoted.Refused[0].Reason == api.SaleClosed,
 		"a quote shows what would be: %+v", quoted)
 
 	clock.Set(ledgertest.Begin().Add(time.Hour)) // it was wrong, and nothing has come of it
-	if made, err := l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}); err != nil || made.Objects != 1 {
+	if made, err := l.Capture(ctx, api.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}); err != nil || made.Objects != 1 {
 		t.Errorf("the reservation: %+v, %v", made, err)
 	}
 	Sell(t, l, Purchase(t, "5", "cryo", "0.5", "ann"))
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // A ledger that nobody has used for two years goes on when a person has said once that the clock is right.
@@ -861,11 +861,11 @@ func testALongIdleLedgerIsConfirmedOnce(t *T) {
 		check.Must(t, l.Close())
 	}
 	_, err := house.Try(ledger.Options{ClockLeap: -1})
-	check.Is(t, err, ledger.ErrInvalid)
+	check.Is(t, err, api.ErrInvalid)
 	// What opening writes is refused as well.
 	clock.Set(ledgertest.Begin().AddDate(50, 0, 0))
 	_, err = house.Try(ledger.Options{Now: clock.Now, TruthKey: TruthKey()})
-	check.Is(t, err, ledger.ErrClock)
+	check.Is(t, err, api.ErrClock)
 }
 
 // The laws of raised answers and of keyed responses, as they come out of a ledger. Random bits are fixed, so that a
@@ -953,7 +953,7 @@ func answersLaw(position int, e [3]float64) map[string]float64 {
 func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 	const values = 90
 	panels := pace.Tries(2, 12/pace.Step(6), 12)
-	q := ledger.Question{Name: "vote", Encoding: ledger.Direct}
+	q := api.Question{Name: "vote", Encoding: api.Direct}
 	for i := range values {
 		q.Values = append(q.Values, fmt.Sprint("v", i))
 	}
@@ -1013,7 +1013,7 @@ func shareOfYes(law map[string]float64, level int) (share float64) {
 
 // chainLaw is the joint probability of the responses of a chain at three rising ε, given the truth: each is the one
 // above it with the retention between them, and else uniform.
-func chainLaw(t *testing.T, q ledger.Question, truth int, levels [3]string) map[string]float64 {
+func chainLaw(t *testing.T, q api.Question, truth int, levels [3]string) map[string]float64 {
 	t.Helper()
 	m := len(q.Values)
 	keep := func(epsilon string) float64 {
@@ -1046,9 +1046,9 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 		l := Open(t, ledger.Options{NoiseKey: NoiseKeys(fmt.Sprint("law ", truth))})
 		Define(t, l, q)
 		Enroll(t, l, q.Name, "9", names...)
-		var at [3]map[string]ledger.Response
+		var at [3]map[string]api.Response
 		for _, i := range order {
-			CarryOut(t, l, ledger.RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: Eps(t, levels[i]), All: true, Truth: SameTruth(q.Values[truth])})
+			CarryOut(t, l, api.RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: Eps(t, levels[i]), All: true, Truth: SameTruth(q.Values[truth])})
 			at[i] = Responses(t, l, q.Name, Eps(t, levels[i]))
 		}
 		counts := map[string]int{}
@@ -1063,12 +1063,12 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 // with 1/(1+e^ε), independently.
 func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 	names := Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000))
-	q := ledger.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: ledger.Unary}
+	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: api.Unary}
 	l := Open(t, ledger.Options{NoiseKey: NoiseKeys("law")})
 	Define(t, l, q)
 	Enroll(t, l, q.Name, "9", names...)
 	for _, epsilon := range []string{"2", "0.5", "1"} {
-		r := ledger.RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: Eps(t, epsilon), All: true, Truth: SameTruth("b")}
+		r := api.RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: Eps(t, epsilon), All: true, Truth: SameTruth("b")}
 		CarryOut(t, l, r)
 		law, counts := map[string]float64{}, map[string]int{}
 		set := 1 / (1 + math.Exp(r.Epsilon.Float64()))
@@ -1092,7 +1092,7 @@ func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 }
 
 // setBits names the values whose bits are set in a response.
-func setBits(bits string, q ledger.Question) string {
+func setBits(bits string, q api.Question) string {
 	var on []string
 	for value, name := range q.Values {
 		if bits[value] == '1' {
@@ -1105,5 +1105,5 @@ func setBits(bits string, q ledger.Question) string {
 // queriesOf returns a sampler on repeatable random bits.
 func queriesOf(seed byte) *mechanism.Sampler {
 	random := rand.NewChaCha8([32]byte{seed})
-	return mechanism.ReplaySampler(exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) }))
+	return &mechanism.Sampler{Random: exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })}
 }

@@ -26,12 +26,12 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -123,49 +123,49 @@ func (h *House) Try(o ledger.Options) (*ledger.Ledger, error) {
 
 // Book is a ledger as a host calls it: an open one, or one behind a handler. What a method does is told in package ledger.
 type Book interface {
-	About() ledger.About                             // as of [ledger.Ledger]
-	Stats(ctx context.Context) (ledger.Stats, error) // as of [ledger.Ledger]
+	About() api.About                             // as of [ledger.Ledger]
+	Stats(ctx context.Context) (api.Stats, error) // as of [ledger.Ledger]
 
-	Questions(ctx context.Context) ([]ledger.Question, error)                                       // as of [ledger.Ledger]
-	DefineQuestion(ctx context.Context, key string, q ledger.Question) error                        // as of [ledger.Ledger]
-	Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error)                // as of [ledger.Ledger]
-	ChangeTerms(ctx context.Context, r ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error) // as of [ledger.Ledger]
-	Reconcile(ctx context.Context, r ledger.ReconcileRequest) (ledger.ReconcileResult, error)       // as of [ledger.Ledger]
-	Release(ctx context.Context, r ledger.ReleaseRequest) (ledger.Response, error)                  // as of [ledger.Ledger]
-	Raise(ctx context.Context, r ledger.RaiseRequest) (ledger.RaiseResult, error)                   // as of [ledger.Ledger]
-	Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error)             // as of [ledger.Ledger]
-	Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerResult, error)                // as of [ledger.Ledger]
-	QuoteAnswer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerQuote, error)            // as of [ledger.Ledger]
-	BeginEpoch(ctx context.Context, key, question, object string) error                             // as of [ledger.Ledger]
-	Withdraw(ctx context.Context, key, object string) error                                         // as of [ledger.Ledger]
-	Forget(ctx context.Context, key, object string) error                                           // as of [ledger.Ledger]
+	Questions(ctx context.Context) ([]api.Question, error)                                    // as of [ledger.Ledger]
+	DefineQuestion(ctx context.Context, key string, q api.Question) error                     // as of [ledger.Ledger]
+	Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error)                // as of [ledger.Ledger]
+	ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) // as of [ledger.Ledger]
+	Reconcile(ctx context.Context, r api.ReconcileRequest) (api.ReconcileResult, error)       // as of [ledger.Ledger]
+	Release(ctx context.Context, r api.ReleaseRequest) (api.Response, error)                  // as of [ledger.Ledger]
+	Raise(ctx context.Context, r api.RaiseRequest) (api.RaiseResult, error)                   // as of [ledger.Ledger]
+	Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error)             // as of [ledger.Ledger]
+	Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error)                // as of [ledger.Ledger]
+	QuoteAnswer(ctx context.Context, r api.AnswerRequest) (api.AnswerQuote, error)            // as of [ledger.Ledger]
+	BeginEpoch(ctx context.Context, key, question, object string) error                       // as of [ledger.Ledger]
+	Withdraw(ctx context.Context, key, object string) error                                   // as of [ledger.Ledger]
+	Forget(ctx context.Context, key, object string) error                                     // as of [ledger.Ledger]
 
-	Budget(ctx context.Context, r ledger.BudgetRequest) (ledger.Budget, error)                                              // as of [ledger.Ledger]
-	Quote(ctx context.Context, o ledger.Order) (ledger.Quote, error)                                                        // as of [ledger.Ledger]
-	Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error)                                                    // as of [ledger.Ledger]
-	Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error)                                       // as of [ledger.Ledger]
-	Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error)                                              // as of [ledger.Ledger]
-	Cancel(ctx context.Context, key string, reservation uint64) error                                                       // as of [ledger.Ledger]
-	Sale(ctx context.Context, number uint64) (ledger.Sale, error)                                                           // as of [ledger.Ledger]
-	Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale, error]                                                  // as of [ledger.Ledger]
-	Reservation(ctx context.Context, number uint64) (ledger.Reservation, error)                                             // as of [ledger.Ledger]
-	Reservations(ctx context.Context, buyer string, states ...ledger.ReservationState) iter.Seq2[ledger.Reservation, error] // as of [ledger.Ledger]
-	Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error]                                          // as of [ledger.Ledger]
-	Buyers(ctx context.Context) ([]ledger.BuyerState, error)                                                                // as of [ledger.Ledger]
+	Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error)                                              // as of [ledger.Ledger]
+	Quote(ctx context.Context, o api.Order) (api.Quote, error)                                                        // as of [ledger.Ledger]
+	Sell(ctx context.Context, r api.SellRequest) (api.Sale, error)                                                    // as of [ledger.Ledger]
+	Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error)                                       // as of [ledger.Ledger]
+	Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error)                                              // as of [ledger.Ledger]
+	Cancel(ctx context.Context, key string, reservation uint64) error                                                 // as of [ledger.Ledger]
+	Sale(ctx context.Context, number uint64) (api.Sale, error)                                                        // as of [ledger.Ledger]
+	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]                                               // as of [ledger.Ledger]
+	Reservation(ctx context.Context, number uint64) (api.Reservation, error)                                          // as of [ledger.Ledger]
+	Reservations(ctx context.Context, buyer string, states ...api.ReservationState) iter.Seq2[api.Reservation, error] // as of [ledger.Ledger]
+	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]                                       // as of [ledger.Ledger]
+	Buyers(ctx context.Context) ([]api.BuyerState, error)                                                             // as of [ledger.Ledger]
 
-	Object(ctx context.Context, name string) (ledger.ObjectState, error)                                       // as of [ledger.Ledger]
-	Estimate(ctx context.Context, r ledger.EstimateRequest) (ledger.Estimate, error)                           // as of [ledger.Ledger]
-	Levels(ctx context.Context, question string) ([]ledger.LevelCount, error)                                  // as of [ledger.Ledger]
-	Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[ledger.Response, error] // as of [ledger.Ledger]
-	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]                                    // as of [ledger.Ledger]
-	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[ledger.Event, error]                      // as of [ledger.Ledger]
+	Object(ctx context.Context, name string) (api.ObjectState, error)                                       // as of [ledger.Ledger]
+	Estimate(ctx context.Context, r api.EstimateRequest) (api.Estimate, error)                              // as of [ledger.Ledger]
+	Levels(ctx context.Context, question string) ([]api.LevelCount, error)                                  // as of [ledger.Ledger]
+	Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[api.Response, error] // as of [ledger.Ledger]
+	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]                                 // as of [ledger.Ledger]
+	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[ledger.Event, error]                   // as of [ledger.Ledger]
 
-	Checkpoint(ctx context.Context) ([]byte, error)                                  // as of [ledger.Ledger]
-	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)              // as of [ledger.Ledger]
-	Statement(ctx context.Context, key, object string) (evidence.Statement, error)   // as of [ledger.Ledger]
-	Verify(ctx context.Context, r ledger.VerifyRequest) (ledger.Verification, error) // as of [ledger.Ledger]
-	Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]           // as of [ledger.Ledger]
-	Close() error                                                                    // as of [ledger.Ledger]
+	Checkpoint(ctx context.Context) ([]byte, error)                                // as of [ledger.Ledger]
+	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)            // as of [ledger.Ledger]
+	Statement(ctx context.Context, key, object string) (evidence.Statement, error) // as of [ledger.Ledger]
+	Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error)     // as of [ledger.Ledger]
+	Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]         // as of [ledger.Ledger]
+	Close() error                                                                  // as of [ledger.Ledger]
 }
 
 var (
@@ -212,14 +212,14 @@ type served struct {
 func (s *served) Close() error { return errors.Join(s.Client.Close(), s.ledger.Close()) }
 
 // Verify verifies where the ledger is: a copy, which the client would verify, cannot be made of one in memory.
-func (s *served) Verify(ctx context.Context, r ledger.VerifyRequest) (ledger.Verification, error) {
+func (s *served) Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error) {
 	return s.ledger.Verify(ctx, r)
 }
 
 // Refusals returns what a call was refused for.
-func Refusals(t testing.TB, err error) []ledger.Refusal {
+func Refusals(t testing.TB, err error) []api.Refusal {
 	t.Helper()
-	var refused *ledger.RefusedError
+	var refused *api.RefusedError
 	check.Need(t, errors.As(err, &refused), "got the error %v, want a RefusedError", err)
 	return refused.Refused
 }
@@ -230,13 +230,13 @@ func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps
 // WantChanged fails unless a request was refused for the changed truths of these people, and for nothing else.
 func WantChanged(t testing.TB, err error, names ...string) {
 	t.Helper()
-	var refused *ledger.RefusedError
+	var refused *api.RefusedError
 	check.Need(t, errors.As(err, &refused) && slices.Equal(refused.TruthChanged, names),
 		"%v, want one for the changed truths of %q", err, names)
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
-		if r != (ledger.Refusal{Object: r.Object, Reason: ledger.NoTruth, Asked: r.Asked, Remedy: vocabulary.RemedyTruth, Largest: r.Largest}) {
+		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: api.RemedyTruth, Largest: r.Largest}) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}
@@ -259,15 +259,15 @@ func Nano(t testing.TB, n int64) privacy.Epsilon {
 func Boundless() privacy.Epsilon { return privacy.MaxEpsilon() }
 
 // Vote is the question that most tests ask.
-func Vote() ledger.Question {
-	return ledger.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}
+func Vote() api.Question {
+	return api.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}
 }
 
 // Smoker is a question of two values.
-func Smoker() ledger.Question { return ledger.Question{Name: "smoker", Values: []string{"yes", "no"}} }
+func Smoker() api.Question { return api.Question{Name: "smoker", Values: []string{"yes", "no"}} }
 
 // Define defines a question.
-func Define(t testing.TB, l Book, q ledger.Question) {
+func Define(t testing.TB, l Book, q api.Question) {
 	t.Helper()
 	check.Must(t, l.DefineQuestion(t.Context(), "define "+q.Name, q))
 }
@@ -276,7 +276,7 @@ func Define(t testing.TB, l Book, q ledger.Question) {
 func Enroll(t testing.TB, l Book, question, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d", question, objects[0], len(objects))
-	_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: Eps(t, limit)}))(t)
+	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: Eps(t, limit)}))(t)
 }
 
 // Voters defines the vote and enrols objects in it, each with the same cap.
@@ -305,40 +305,40 @@ func Crowd(n int) []string {
 }
 
 // SameTruth is a source with one value for all objects.
-func SameTruth(value string) ledger.TruthFunc {
+func SameTruth(value string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return slices.Repeat([]string{value}, len(objects)), nil
 	}
 }
 
 // ReleaseOf asks for an object's vote, which is yes.
-func ReleaseOf(t testing.TB, key, object, epsilon string) ledger.ReleaseRequest {
+func ReleaseOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 	t.Helper()
-	return ledger.ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: Eps(t, epsilon), Truth: SameTruth("yes")}
+	return api.ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: Eps(t, epsilon), Truth: SameTruth("yes")}
 }
 
 // Release carries a request out.
-func Release(t testing.TB, l Book, r ledger.ReleaseRequest) ledger.Response {
+func Release(t testing.TB, l Book, r api.ReleaseRequest) api.Response {
 	t.Helper()
 	response := check.Value(l.Release(t.Context(), r))(t)
 	return response
 }
 
 // Order asks for the votes of many objects, or of all.
-func Order(t testing.TB, key, epsilon string, objects ...string) ledger.RaiseRequest {
+func Order(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
-	return ledger.RaiseRequest{Key: key, Question: "vote", Epsilon: Eps(t, epsilon), Objects: objects, All: objects == nil, Truth: SameTruth("yes")}
+	return api.RaiseRequest{Key: key, Question: "vote", Epsilon: Eps(t, epsilon), Objects: objects, All: objects == nil, Truth: SameTruth("yes")}
 }
 
 // CarryOut carries a request out.
-func CarryOut(t testing.TB, l Book, r ledger.RaiseRequest) ledger.RaiseResult {
+func CarryOut(t testing.TB, l Book, r api.RaiseRequest) api.RaiseResult {
 	t.Helper()
 	result := check.Value(l.Raise(t.Context(), r))(t)
 	return result
 }
 
 // Never is a source of true values that must not be asked.
-func Never(t testing.TB) ledger.TruthFunc {
+func Never(t testing.TB) api.TruthFunc {
 	return func(_ context.Context, question string, objects []string) ([]string, error) {
 		t.Errorf("asked for the truth of %q about %.3q", question, objects)
 		return nil, errors.New("no truth for you")
@@ -346,7 +346,7 @@ func Never(t testing.TB) ledger.TruthFunc {
 }
 
 // Ballots is a source of truths: who is named votes yes, everybody else no.
-func Ballots(yes ...string) ledger.TruthFunc {
+func Ballots(yes ...string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		values := make([]string, len(objects))
 		for i, object := range objects {
@@ -362,13 +362,13 @@ func Ballots(yes ...string) ledger.TruthFunc {
 }
 
 // Inquire asks a query about the votes of objects.
-func Inquire(t testing.TB, key, query, epsilon string, truth ledger.TruthFunc, objects ...string) ledger.AnswerRequest {
+func Inquire(t testing.TB, key, query, epsilon string, truth api.TruthFunc, objects ...string) api.AnswerRequest {
 	t.Helper()
-	return ledger.AnswerRequest{Key: key, Question: "vote", Query: query, Epsilon: Eps(t, epsilon), Objects: objects, Truth: truth}
+	return api.AnswerRequest{Key: key, Question: "vote", Query: query, Epsilon: Eps(t, epsilon), Objects: objects, Truth: truth}
 }
 
 // AnswerTo carries a request out.
-func AnswerTo(t testing.TB, l Book, r ledger.AnswerRequest) ledger.AnswerResult {
+func AnswerTo(t testing.TB, l Book, r api.AnswerRequest) api.AnswerResult {
 	t.Helper()
 	result := check.Value(l.Answer(t.Context(), r))(t)
 	return result
@@ -387,12 +387,12 @@ func ValuesOf(n int) []string {
 }
 
 // Home is a question in unary encoding.
-func Home(values int) ledger.Question {
-	return ledger.Question{Name: "home", Values: ValuesOf(values), Encoding: ledger.Unary}
+func Home(values int) api.Question {
+	return api.Question{Name: "home", Values: ValuesOf(values), Encoding: api.Unary}
 }
 
 // HomesOf asks for the homes of many objects, or of all.
-func HomesOf(t testing.TB, key, epsilon string, objects ...string) ledger.RaiseRequest {
+func HomesOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
 	r := Order(t, key, epsilon, objects...)
 	r.Question, r.Truth = "home", SameTruth(ValueName(2))
@@ -414,7 +414,7 @@ func NoiseKeys(current string) ledger.NoiseKeys {
 func TruthKey() []byte { return []byte("the key of the host, 32 bytes ..") }
 
 // ListOf is a source that gives these values, whomever it is asked about.
-func ListOf(values ...string) ledger.TruthFunc {
+func ListOf(values ...string) api.TruthFunc {
 	return func(context.Context, string, []string) ([]string, error) { return values, nil }
 }
 
@@ -425,7 +425,7 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 	for _, change := range more {
 		change(&m)
 	}
-	p := check.Value(policy.Sell(m))(t)
+	p := check.Value(m.Policy())(t)
 	return p
 }
 
@@ -433,7 +433,7 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 func EnrollUnder(t testing.TB, l Book, question string, p policy.Policy, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d under <%.60s>", question, objects[0], len(objects), p)
-	_ = check.Value(l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)}))(t)
+	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)}))(t)
 }
 
 // Sellers defines the vote and puts objects in it on the market.
@@ -445,39 +445,39 @@ func Sellers(t testing.TB, l Book, most, limit string, objects ...string) Book {
 }
 
 // Purchase is an order for votes, which are all yes.
-func Purchase(t testing.TB, key, buyer, epsilon string, objects ...string) ledger.SellRequest {
+func Purchase(t testing.TB, key, buyer, epsilon string, objects ...string) api.SellRequest {
 	t.Helper()
-	return ledger.SellRequest{
-		Key: key, Order: ledger.Order{Buyer: buyer, Question: "vote", Epsilon: Eps(t, epsilon), Objects: objects, All: objects == nil},
+	return api.SellRequest{
+		Key: key, Order: api.Order{Buyer: buyer, Question: "vote", Epsilon: Eps(t, epsilon), Objects: objects, All: objects == nil},
 		Truth: SameTruth("yes"),
 	}
 }
 
 // Sell makes a sale.
-func Sell(t testing.TB, l Book, r ledger.SellRequest) ledger.Sale {
+func Sell(t testing.TB, l Book, r api.SellRequest) api.Sale {
 	t.Helper()
 	s := check.Value(l.Sell(t.Context(), r))(t)
 	return s
 }
 
 // Commit makes a sale of a reservation.
-func Commit(t testing.TB, l Book, key string, reservation uint64) ledger.Sale {
+func Commit(t testing.TB, l Book, key string, reservation uint64) api.Sale {
 	t.Helper()
-	s := check.Value(l.Capture(t.Context(), ledger.CaptureRequest{Key: key, Reservation: reservation, Truth: SameTruth("yes")}))(t)
+	s := check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: key, Reservation: reservation, Truth: SameTruth("yes")}))(t)
 	return s
 }
 
 // Reserve makes a reservation.
-func Reserve(t testing.TB, l Book, r ledger.ReserveRequest) ledger.Reservation {
+func Reserve(t testing.TB, l Book, r api.ReserveRequest) api.Reservation {
 	t.Helper()
 	got := check.Value(l.Reserve(t.Context(), r))(t)
 	return got
 }
 
 // Delivered returns what a sale delivered, by object.
-func Delivered(t testing.TB, l Book, number uint64) map[string]ledger.Delivery {
+func Delivered(t testing.TB, l Book, number uint64) map[string]api.Delivery {
 	t.Helper()
-	all, last := map[string]ledger.Delivery{}, ""
+	all, last := map[string]api.Delivery{}, ""
 	for d, err := range l.Deliveries(t.Context(), number) {
 		check.Must(t, err)
 		check.That(t, d.Object > last, "sale %d delivers %q after %q", number, d.Object, last)
@@ -487,10 +487,10 @@ func Delivered(t testing.TB, l Book, number uint64) map[string]ledger.Delivery {
 }
 
 // BuyersOf returns all buyers by name.
-func BuyersOf(t testing.TB, l Book) map[string]ledger.BuyerState {
+func BuyersOf(t testing.TB, l Book) map[string]api.BuyerState {
 	t.Helper()
 	list := check.Value(l.Buyers(t.Context()))(t)
-	all := map[string]ledger.BuyerState{}
+	all := map[string]api.BuyerState{}
 	for _, one := range list {
 		all[one.Buyer] = one
 	}
@@ -504,7 +504,7 @@ type Asked struct {
 }
 
 // Truth gives everybody a value.
-func (a *Asked) Truth(value string) ledger.TruthFunc {
+func (a *Asked) Truth(value string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -535,23 +535,23 @@ func (a *Asked) Names() []string {
 }
 
 // ObjectOf returns what the ledger says of an object.
-func ObjectOf(t testing.TB, l Book, name string) ledger.ObjectState {
+func ObjectOf(t testing.TB, l Book, name string) api.ObjectState {
 	t.Helper()
 	o := check.Value(l.Object(t.Context(), name))(t)
 	return o
 }
 
 // Stats returns the sum of all.
-func Stats(t testing.TB, l Book) ledger.Stats {
+func Stats(t testing.TB, l Book) api.Stats {
 	t.Helper()
 	s := check.Value(l.Stats(t.Context()))(t)
 	return s
 }
 
 // Responses returns the recorded responses at one ε, by object. They come in order, each once.
-func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) map[string]ledger.Response {
+func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) map[string]api.Response {
 	t.Helper()
-	found, last := map[string]ledger.Response{}, ""
+	found, last := map[string]api.Response{}, ""
 	for r, err := range l.Responses(t.Context(), question, epsilon) {
 		check.Must(t, err)
 		check.That(t, r.Object > last, "the response of %q comes after that of %q", r.Object, last)
@@ -637,16 +637,16 @@ func WantSpent(t *testing.T, l Book, epsilon string, names ...string) {
 }
 
 // WantClean has a ledger folded again from its log, and compared with what it stores. It fails if there is any problem.
-func WantClean(t testing.TB, l Book, r ledger.VerifyRequest) {
+func WantClean(t testing.TB, l Book, r api.VerifyRequest) {
 	t.Helper()
-	r.Report = func(p ledger.Problem) { t.Errorf("found %+v", p) }
+	r.Report = func(p api.Finding) { t.Errorf("found %+v", p) }
 	_ = check.Value(l.Verify(t.Context(), r))(t)
 }
 
 // AuditAll compares the fold of the log with what is stored, and the money with the prices.
 func AuditAll(t testing.TB, l Book) {
 	t.Helper()
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 	AuditMarket(t, l)
 }
 
@@ -659,7 +659,7 @@ func Unchanged(t testing.TB, l Book, fn func()) {
 	if now := Stats(t, l); !bytes.Equal(Text(t, Events(t, l)), log) || now.Events != sum.Events || now.Objects != sum.Objects {
 		t.Errorf("after a call that failed there is %+v, before %+v", now, sum)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // RecordedBy returns the response that an event records, released or sold, and tells whether it does.
@@ -813,15 +813,15 @@ func (b books) enterSold(number uint64, d says.Sold) {
 // auditMoney checks that what was paid, earned and counted is the same money.
 func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
 	t.Helper()
-	earned, objects, invoices, revenue := map[string]int64{}, map[string]ledger.ObjectState{}, map[string]int64{}, int64(0)
+	earned, objects, invoices, revenue := map[string]int64{}, map[string]api.ObjectState{}, map[string]int64{}, int64(0)
 	forgotten, gone := map[string]bool{}, int64(0) // what no event says who earned it
 	for who, amount := range paid {
-		o, err := ledger.ObjectState{}, error(nil)
+		o, err := api.ObjectState{}, error(nil)
 		if who.object != "" {
 			o, err = l.Object(t.Context(), who.object)
 		}
 		if who.buyer == "" {
-			if errors.Is(err, ledger.ErrUnknown) {
+			if errors.Is(err, api.ErrUnknown) {
 				continue // it was forgotten, and was never enrolled
 			}
 			forgotten[who.object] = true

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -57,7 +58,7 @@ func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTr
 		func(levels []privacy.Epsilon, truth int, o []int) float64 { return unaryLaw(m, levels, truth, o) },
 	}), rand.New(rand.NewPCG(1, uint64(m)))}
 	root, l := tr.plant()
-	Define(t, l, ledger.Question{Name: "q", Values: ValuesOf(m), Encoding: ledger.Unary})
+	Define(t, l, api.Question{Name: "q", Values: ValuesOf(m), Encoding: api.Unary})
 	EnrollUnder(t, l, "q", Market(t, "3"), "3", "ann")
 	tr.shut(l)
 	tr.grow(root)
@@ -71,7 +72,7 @@ type coinWords []uint64
 type bitWords [][2]uint64
 
 // probe returns the outcome that the next sale would record.
-func (tr *unaryTree) probe(at levelPlace, n int, truth ledger.TruthFunc, coin coinWords, row bitWords) (outcome int) {
+func (tr *unaryTree) probe(at levelPlace, n int, truth api.TruthFunc, coin coinWords, row bitWords) (outcome int) {
 	tr.Helper()
 	text := tr.would(at, n, truth, fedWith(coin, row))
 	check.Need(tr, len(text) == tr.m && strings.Trim(text, "01") == "", "a probe came to %q", text)
@@ -138,7 +139,7 @@ func (r stretchRows) probability(v int) (p float64) {
 }
 
 // measureRows finds the stretches of all bits, given what the coin reads.
-func (tr *unaryTree) measureRows(where levelPlace, n int, truth ledger.TruthFunc, coin coinWords) stretchRows {
+func (tr *unaryTree) measureRows(where levelPlace, n int, truth api.TruthFunc, coin coinWords) stretchRows {
 	tr.Helper()
 	r := make(stretchRows, tr.m)
 	for c, choice := range bitChoices() {
@@ -496,7 +497,7 @@ func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
 		tr.choices = append(tr.choices, word)
 	}
 	root, l := tr.plant()
-	q := ledger.Question{Name: "q"}
+	q := api.Question{Name: "q"}
 	for v := range m {
 		q.Values = append(q.Values, ValueName(v))
 	}
@@ -579,7 +580,7 @@ func (tr *tree) shut(l *ledger.Ledger) {
 }
 
 // would sells the next level in a copy of a place, and returns the response.
-func (tr *tree) would(at levelPlace, n int, truth ledger.TruthFunc, d ledgertest.Draws) string {
+func (tr *tree) would(at levelPlace, n int, truth api.TruthFunc, d ledgertest.Draws) string {
 	tr.Helper()
 	tr.probes++
 	probed := at.copied(tr, "probe")
@@ -592,8 +593,8 @@ func (tr *tree) would(at levelPlace, n int, truth ledger.TruthFunc, d ledgertest
 }
 
 // order asks for the n-th level; buyers alternate.
-func (tr *tree) order(n int, truth ledger.TruthFunc) ledger.SellRequest {
-	return ledger.SellRequest{Key: fmt.Sprint("sale ", n), Order: ledger.Order{
+func (tr *tree) order(n int, truth api.TruthFunc) api.SellRequest {
+	return api.SellRequest{Key: fmt.Sprint("sale ", n), Order: api.Order{
 		Buyer: []string{"acme", "zeta"}[n%2], Question: "q", Epsilon: tr.levels[n], Objects: []string{"ann"},
 	}, Truth: truth}
 }
@@ -617,7 +618,7 @@ func drawWord(m int, u, choice uint64) uint64 {
 }
 
 // probe returns the response that the next sale would record.
-func (tr *tree) probe(at levelPlace, n int, truth ledger.TruthFunc, word, choice uint64) (response int) {
+func (tr *tree) probe(at levelPlace, n int, truth api.TruthFunc, word, choice uint64) (response int) {
 	tr.Helper()
 	text := tr.would(at, n, truth, seeing(tr.m, word, choice))
 	for response := range tr.m {
@@ -654,7 +655,7 @@ func (tr *tree) change(first, last, width uint64, same func(word uint64) bool) u
 }
 
 // measure returns the probability of each response to the next sale, and words that lead to it.
-func (tr *tree) measure(where levelPlace, n int, truth ledger.TruthFunc) (p []float64, lead [][2]uint64) {
+func (tr *tree) measure(where levelPlace, n int, truth api.TruthFunc) (p []float64, lead [][2]uint64) {
 	p, lead = make([]float64, tr.m), make([][2]uint64, tr.m)
 	for _, choice := range tr.choices {
 		at := func(word uint64) int { return tr.probe(where, n, truth, word, choice) }
@@ -710,7 +711,7 @@ func (tr *tree) grow(at node) {
 }
 
 // truth is the source of truths of a sale: one that must not be asked if the sale is free.
-func (tr *tree) truth(free bool, v int) ledger.TruthFunc {
+func (tr *tree) truth(free bool, v int) api.TruthFunc {
 	if free {
 		return Never(tr)
 	}

@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -29,15 +28,15 @@ const (
 
 // paperDeal is a reservation or a sale.
 type paperDeal struct {
-	ledger.Order
+	api.Order
 	status     dealStatus
 	promised   map[string]int64 // of a reservation, by object
 	under      map[string]rule  // likewise, whose prices were promised
 	expires    time.Time
-	granted    ledger.Reservation
+	granted    api.Reservation
 	gone       int // of those reserved, who were forgotten
-	sale       ledger.Sale
-	deliveries []ledger.Delivery // without the values
+	sale       api.Sale
+	deliveries []api.Delivery // without the values
 }
 
 // forget destroys what a deal says of somebody.
@@ -45,7 +44,7 @@ func (d *paperDeal) forget(name string) {
 	d.sale.Refused, d.granted.Refused = without1(d.sale.Refused, name), without1(d.granted.Refused, name)
 	for i, one := range d.deliveries {
 		if one.Object == name {
-			d.deliveries[i] = ledger.Delivery{Response: ledger.Response{Question: one.Question, Epsilon: one.Epsilon}, Price: one.Price, Sold: one.Sold, Sale: one.Sale, Channel: one.Channel, Erased: true}
+			d.deliveries[i] = api.Delivery{Response: api.Response{Question: one.Question, Epsilon: one.Epsilon}, Price: one.Price, Sold: one.Sold, Sale: one.Sale, Channel: one.Channel, Erased: true}
 		}
 	}
 	if i := slices.Index(d.Objects, name); d.granted.Number != 0 && i >= 0 {
@@ -60,28 +59,28 @@ func (d *paperDeal) holds(at time.Time) bool {
 }
 
 // reservation returns a deal that was reserved as it is listed.
-func (d *paperDeal) reservation(at time.Time) ledger.Reservation {
+func (d *paperDeal) reservation(at time.Time) api.Reservation {
 	r := d.granted
 	switch {
 	case d.status == dealSold:
-		r.State, r.Refused = ledger.ReservationCaptured, d.sale.Refused
+		r.State, r.Refused = api.ReservationCaptured, d.sale.Refused
 	case d.status == dealCancelled:
-		r.State = ledger.ReservationCancelled
+		r.State = api.ReservationCancelled
 	case !d.holds(at):
-		r.State = ledger.ReservationExpired
+		r.State = api.ReservationExpired
 	}
 	return r
 }
 
 // closed returns why a reservation is not open, or nil.
 func (d *paperDeal) closed(at time.Time) error {
-	e := &ledger.ReservationError{Number: d.granted.Number, State: d.reservation(at).State}
+	e := &api.ReservationError{Number: d.granted.Number, State: d.reservation(at).State}
 	switch e.State {
-	case ledger.ReservationOpen:
+	case api.ReservationOpen:
 		return nil
-	case ledger.ReservationCaptured:
+	case api.ReservationCaptured:
 		e.Sale = e.Number
-	case ledger.ReservationExpired:
+	case api.ReservationExpired:
 		e.Expires = d.expires
 	}
 	return e
@@ -91,11 +90,11 @@ func (d *paperDeal) epsilon() int64 { return d.Epsilon.Nano() }
 
 // paperTrade is an order being looked at.
 type paperTrade struct {
-	ledger.Order
-	question ledger.Question
+	api.Order
+	question api.Question
 	reserves bool // it becomes a reservation
 	lines    []paperLine
-	refused  []ledger.Refusal
+	refused  []api.Refusal
 }
 
 type paperLine struct {
@@ -119,7 +118,7 @@ type consent struct {
 type paperQuote struct{ offer, people, under string }
 
 // trade looks at an order, a new one or one that was reserved.
-func (m *paper) trade(o ledger.Order, reserved *paperDeal) (*paperTrade, error) {
+func (m *paper) trade(o api.Order, reserved *paperDeal) (*paperTrade, error) {
 	return m.survey(&paperTrade{Order: o}, reserved)
 }
 
@@ -131,11 +130,11 @@ func (m *paper) survey(t *paperTrade, reserved *paperDeal) (*paperTrade, error) 
 		return nil, err
 	}
 	if !hasLevel(t.question, o.Epsilon.Nano()) {
-		return nil, ledger.ErrInvalid
+		return nil, api.ErrInvalid
 	}
 	names := m.members(o.Question, o.Objects)
 	if len(names) == 0 {
-		return nil, ledger.ErrUnknown
+		return nil, api.ErrUnknown
 	}
 	for _, name := range names {
 		line, refusal := m.line(t, name, reserved)
@@ -150,7 +149,7 @@ func (m *paper) survey(t *paperTrade, reserved *paperDeal) (*paperTrade, error) 
 
 // line says what an order means for one object. What was reserved is not held against the terms again,
 // and comes before what others have reserved. Whoever has withdrawn since is out of it.
-func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLine, refusal *ledger.Refusal) {
+func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLine, refusal *api.Refusal) {
 	e := t.Epsilon.Nano()
 	if refusal = m.look(t.Question, name, e); refusal != nil {
 		return n, refusal
@@ -161,9 +160,9 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 	case reserved == nil:
 		refusal = m.terms(c, t, name)
 	case !m.holdsFor(reserved, name):
-		refusal = &ledger.Refusal{Object: name, Asked: t.Epsilon, Reason: ledger.Withdrawn, Remedy: vocabulary.RemedyNothing}
+		refusal = &api.Refusal{Object: name, Asked: t.Epsilon, Reason: api.Withdrawn, Remedy: api.RemedyNothing}
 		if uint64(m.people[name].left) < reserved.granted.First {
-			refusal.Reason = ledger.EpochBegun
+			refusal.Reason = api.EpochBegun
 		}
 	}
 	orders := t.orders(c)
@@ -236,8 +235,8 @@ func (c *paperChain) buyers() int64 {
 }
 
 // terms says why the terms of sale do not let a buyer have a level. What a buyer holds it may have again.
-func (m *paper) terms(c *paperChain, t *paperTrade, name string) *ledger.Refusal {
-	r := &ledger.Refusal{Object: name, Asked: t.Epsilon, Remedy: vocabulary.RemedyNothing}
+func (m *paper) terms(c *paperChain, t *paperTrade, name string) *api.Refusal {
+	r := &api.Refusal{Object: name, Asked: t.Epsilon, Remedy: api.RemedyNothing}
 	var holders []string
 	if l := c.levels[t.Epsilon.Nano()]; l != nil {
 		holders = l.holders
@@ -247,17 +246,17 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *ledger.Refusal
 	case slices.Contains(holders, t.Buyer):
 		return nil
 	case market == nil:
-		r.Reason = ledger.NotForSale
+		r.Reason = api.NotForSale
 	case slices.Contains(market.Barred, t.Buyer) || len(market.Buyers) > 0 && !slices.Contains(market.Buyers, t.Buyer):
-		r.Reason = ledger.BuyerRefused
+		r.Reason = api.BuyerRefused
 	case market.Max.Less(t.Epsilon) || !market.Stride.IsZero() && t.Epsilon.Nano()%market.Stride.Nano() != 0,
 		market.Levels != nil && !slices.Contains(market.Levels, t.Epsilon):
-		r.Reason, r.Ceiling, r.Spent = ledger.NotOnOffer, market.Max, epsilonOf(c.spent())
+		r.Reason, r.Ceiling, r.Spent = api.NotOnOffer, market.Max, epsilonOf(c.spent())
 		r.Remaining = epsilonOf(max(0, market.Max.Nano()-c.spent()))
 	case !market.From.IsZero() && m.now().Before(market.From):
-		r.Reason, r.Remedy = ledger.SaleClosed, vocabulary.RemedyWaiting
+		r.Reason, r.Remedy = api.SaleClosed, api.RemedyWaiting
 	case !market.Until.IsZero() && !m.now().Before(market.Until):
-		r.Reason = ledger.SaleClosed // for good: the log's time, by which windows go, does not run back
+		r.Reason = api.SaleClosed // for good: the log's time, by which windows go, does not run back
 	case market.Holders > 0:
 		return m.crowded(r, t, market, holders)
 	default:
@@ -267,7 +266,7 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *ledger.Refusal
 }
 
 // crowded says whether as many others as may hold a level do, or have reserved it.
-func (m *paper) crowded(r *ledger.Refusal, t *paperTrade, market *policy.Market, holders []string) *ledger.Refusal {
+func (m *paper) crowded(r *api.Refusal, t *paperTrade, market *policy.Market, holders []string) *api.Refusal {
 	all := map[string]bool{}
 	for _, buyer := range holders {
 		all[buyer] = true
@@ -280,8 +279,8 @@ func (m *paper) crowded(r *ledger.Refusal, t *paperTrade, market *policy.Market,
 	if len(all) < market.Holders {
 		return nil
 	}
-	if r.Reason = ledger.HoldersFull; len(holders) < market.Holders {
-		r.Remedy = vocabulary.RemedyWaiting
+	if r.Reason = api.HoldersFull; len(holders) < market.Holders {
+		r.Remedy = api.RemedyWaiting
 	}
 	return r
 }
@@ -294,8 +293,8 @@ func (t *paperTrade) price() (sum int64) {
 }
 
 // quote is the offer without its ID.
-func (t *paperTrade) quote() ledger.Quote {
-	q := ledger.Quote{Offer: ledger.Offer{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines))}, Sums: sumsOf(t.refused)}
+func (t *paperTrade) quote() api.Quote {
+	q := api.Quote{Offer: api.Offer{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines))}, Sums: sumsOf(t.refused)}
 	q.Refused, q.Unlisted = firstListed(t.refused)
 	for _, n := range t.lines {
 		switch n.method {
@@ -350,32 +349,32 @@ func (t *paperTrade) offer() string {
 // accept says why the buyer does not agree to what the order has become. Another quote would not help who
 // is bound to one against a lack of truths.
 func (m *paper) accept(t *paperTrade, c consent) error {
-	untold := slices.DeleteFunc(slices.Clone(t.refused), func(r ledger.Refusal) bool { return r.Reason != ledger.NoTruth })
+	untold := slices.DeleteFunc(slices.Clone(t.refused), func(r api.Refusal) bool { return r.Reason != api.NoTruth })
 	switch {
 	case len(t.refused) > 0 && !c.partial, len(t.lines) == 0:
 		return refusedError(t.Question, t.refused)
 	case len(untold) > 0 && c.id != "":
 		return refusedError(t.Question, untold)
 	case c.most != nil && *c.most < t.price():
-		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: vocabulary.RemedyPaying}
+		return &api.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: api.RemedyPaying}
 	case c.id != "" && c.quoted.offer != t.offer():
-		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: vocabulary.RemedyQuoting}
+		return &api.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: api.RemedyQuoting}
 	}
 	return nil
 }
 
 // drop refuses objects for which the host has no truth.
-func (t *paperTrade) drop(untold []ledger.Refusal) {
+func (t *paperTrade) drop(untold []api.Refusal) {
 	t.refused = byObject(append(t.refused, untold...))
 	t.lines = slices.DeleteFunc(t.lines, func(n paperLine) bool { return isAmong(untold)(n.name) })
 }
 
 // customer returns a buyer, and names it if it is new.
-func (m *paper) customer(name string) *ledger.BuyerState {
-	i := slices.IndexFunc(m.buyers, func(b *ledger.BuyerState) bool { return b.Buyer == name })
+func (m *paper) customer(name string) *api.BuyerState {
+	i := slices.IndexFunc(m.buyers, func(b *api.BuyerState) bool { return b.Buyer == name })
 	if i < 0 {
 		m.write("buyer", "")
-		i, m.buyers = len(m.buyers), append(m.buyers, &ledger.BuyerState{Buyer: name, Currency: "EUR"})
+		i, m.buyers = len(m.buyers), append(m.buyers, &api.BuyerState{Buyer: name, Currency: "EUR"})
 	}
 	return m.buyers[i]
 }
@@ -394,7 +393,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 			needy = append(needy, n.name)
 		}
 	}
-	untold, err := m.ask(h, t.question, t.Epsilon.Nano(), needy, func(r *ledger.Refusal) *ledger.Refusal {
+	untold, err := m.ask(h, t.question, t.Epsilon.Nano(), needy, func(r *api.Refusal) *api.Refusal {
 		if reserved != nil {
 			return r
 		}
@@ -439,10 +438,10 @@ func (m *paper) ordinal(buyer string) (n uint64) {
 func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 	q := t.quote()
 	d.status = dealSold
-	d.sale = ledger.Sale{Number: d.sale.Number, Ordinal: d.sale.Ordinal, Offer: q.Offer, Refund: d.sale.Refund, Refused: t.refused, Time: m.now()}
+	d.sale = api.Sale{Number: d.sale.Number, Ordinal: d.sale.Ordinal, Offer: q.Offer, Refund: d.sale.Refund, Refused: t.refused, Time: m.now()}
 	m.write("sale", "")
 	question, _ := m.question(t.Question)
-	channel, _ := vocabulary.ChannelOf(question.Encoding, len(question.Values), t.Epsilon)
+	channel, _ := api.ChannelOf(question.Encoding, len(question.Values), t.Epsilon)
 	for _, n := range t.lines {
 		ev := m.write("sold", n.name)
 		if n.verdict != reused {
@@ -453,12 +452,12 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 			l.holders, l.paid = append(l.holders, t.Buyer), append(l.paid, n.price)
 		}
 		m.people[n.name].earned += n.price
-		recorded := ledger.Response{Object: n.name, Question: t.Question, Epsilon: t.Epsilon, Event: uint64(l.event)}
-		d.deliveries = append(d.deliveries, ledger.Delivery{Response: recorded, Price: n.price, Method: n.method, Sold: uint64(ev), Sale: d.sale.Number, Channel: channel})
+		recorded := api.Response{Object: n.name, Question: t.Question, Epsilon: t.Epsilon, Event: uint64(l.event)}
+		d.deliveries = append(d.deliveries, api.Delivery{Response: recorded, Price: n.price, Method: n.method, Sold: uint64(ev), Sale: d.sale.Number, Channel: channel})
 	}
 }
 
-func (m *paper) reserve(o ledger.Order, c consent, during time.Duration) (*paperDeal, error) {
+func (m *paper) reserve(o api.Order, c consent, during time.Duration) (*paperDeal, error) {
 	t, err := m.survey(&paperTrade{Order: o, reserves: true}, nil)
 	if err != nil {
 		return nil, err
@@ -468,8 +467,8 @@ func (m *paper) reserve(o ledger.Order, c consent, during time.Duration) (*paper
 	}
 	q := t.quote()
 	d := &paperDeal{Order: t.Order, status: dealReserved, promised: map[string]int64{}, under: map[string]rule{}, expires: m.now().Add(during)}
-	d.granted = ledger.Reservation{
-		Number: uint64(len(m.deals)) + 1, Ordinal: m.ordinal(t.Buyer), State: ledger.ReservationOpen, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
+	d.granted = api.Reservation{
+		Number: uint64(len(m.deals)) + 1, Ordinal: m.ordinal(t.Buyer), State: api.ReservationOpen, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
 		Objects: q.Objects, Refused: t.refused, Key: c.key, Expires: d.expires, First: m.next(),
 	}
 	m.customer(t.Buyer)
@@ -488,11 +487,11 @@ func (m *paper) reserve(o ledger.Order, c consent, during time.Duration) (*paper
 // reservation returns one that was neither sold nor cancelled.
 func (m *paper) reservation(number uint64) (*paperDeal, error) {
 	if number == 0 || number > uint64(len(m.deals)) {
-		return nil, ledger.ErrUnknown
+		return nil, api.ErrUnknown
 	}
 	d := m.deals[number-1]
 	if d.promised == nil {
-		return nil, ledger.ErrUnknown
+		return nil, api.ErrUnknown
 	}
 	if d.status == dealReserved {
 		return d, nil
@@ -510,7 +509,7 @@ func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
 	}
 	if d.gone > 0 && (!c.partial || len(d.Objects) == 0) {
 		// Nobody knows any more who it was.
-		return nil, refusedError(d.Question, slices.Repeat([]ledger.Refusal{{Reason: ledger.Withdrawn, Asked: d.Epsilon, Remedy: vocabulary.RemedyNothing}}, d.gone))
+		return nil, refusedError(d.Question, slices.Repeat([]api.Refusal{{Reason: api.Withdrawn, Asked: d.Epsilon, Remedy: api.RemedyNothing}}, d.gone))
 	}
 	t, err := m.trade(d.Order, d)
 	if err != nil {
@@ -542,23 +541,23 @@ type agreement struct {
 	consent string
 }
 
-func (m *paper) enrol(r ledger.EnrollRequest, of func(string) agreement) (out ledger.EnrollResult, err error) {
+func (m *paper) enrol(r api.EnrollRequest, of func(string) agreement) (out api.EnrollResult, err error) {
 	q, err := m.question(r.Question)
 	if err != nil {
 		return out, err
 	}
 	names := m.members("", r.Objects)
-	var refusals []ledger.Refusal
+	var refusals []api.Refusal
 	var fresh []string
 	for _, name := range names {
 		p, c, want := m.people[name], m.chain(r.Question, name), of(name)
 		switch {
 		case p == nil && want.cap == 0:
-			return out, ledger.ErrNoCap
+			return out, api.ErrNoCap
 		case p != nil && want.cap != 0 && want.cap != p.cap:
-			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: epsilonOf(want.cap), Remedy: vocabulary.RemedyTerms})
+			refusals = append(refusals, api.Refusal{Object: name, Reason: api.CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: epsilonOf(want.cap), Remedy: api.RemedyTerms})
 		case c != nil && !c.rule.policy.Equal(want.under.policy):
-			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.PolicyDiffers, Spent: epsilonOf(c.current()), Remedy: vocabulary.RemedyTerms})
+			refusals = append(refusals, api.Refusal{Object: name, Reason: api.PolicyDiffers, Spent: epsilonOf(c.current()), Remedy: api.RemedyTerms})
 		case c == nil:
 			if _, err := m.noiseOf(q); err != nil {
 				return out, err
@@ -571,7 +570,7 @@ func (m *paper) enrol(r ledger.EnrollRequest, of func(string) agreement) (out le
 	if len(refusals) > 0 && !r.Partial {
 		return out, refusedError(r.Question, refusals)
 	}
-	out = ledger.EnrollResult{Enrolled: len(fresh), Already: len(names) - len(fresh) - len(refusals), Refused: refusals, First: m.next()}
+	out = api.EnrollResult{Enrolled: len(fresh), Already: len(names) - len(fresh) - len(refusals), Refused: refusals, First: m.next()}
 	for _, name := range fresh {
 		m.definePolicy(of(name).under)
 	}
@@ -591,7 +590,7 @@ func (m *paper) definePolicy(of rule) {
 }
 
 // begin enrols one object, or lets it come back with everything it has spent.
-func (m *paper) begin(q ledger.Question, name string, want agreement) {
+func (m *paper) begin(q api.Question, name string, want agreement) {
 	if m.people[name] == nil {
 		m.people[name] = &person{cap: want.cap, chains: map[string]*paperChain{}}
 	}
@@ -619,9 +618,9 @@ func (m *paper) more(now, to rule, limit, cap int64) string {
 	if limit < cap {
 		texts = append(texts, fmt.Sprintf("the cap would be ε=%s, and is ε=%s", epsilonOf(cap), epsilonOf(limit)))
 	}
-	err := policy.AtMost(orAll(to.policy), orAll(now.policy), m.clock)
+	err := orAll(to.policy).AtMost(orAll(now.policy), m.clock)
 	if err != nil && orAll(to.policy).Equal(policy.Fixed(privacy.MaxEpsilon())) {
-		texts = append(texts, policy.ErrMore.Error()+": without a policy only the cap binds")
+		texts = append(texts, "the policy may allow more: without a policy only the cap binds")
 	} else if err != nil {
 		texts = append(texts, err.Error())
 	} else if at, orders, is := higher(to, now, m.clock); is {
@@ -643,7 +642,7 @@ func higher(to, now rule, from time.Time) (at time.Time, orders int64, is bool) 
 }
 
 // termsOf says what an agreement changes of a chain: nothing, something, or why it is refused.
-func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement) (to rule, cap int64, changes bool, refusal *ledger.Refusal) {
+func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement) (to rule, cap int64, changes bool, refusal *api.Refusal) {
 	to, cap = c.rule, limit
 	if !want.keeps {
 		to = want.under
@@ -655,7 +654,7 @@ func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement)
 		return to, cap, false, nil
 	}
 	if why := m.more(c.rule, to, limit, cap); why != "" && want.consent == "" {
-		r := &ledger.Refusal{Object: name, Reason: ledger.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: why}
+		r := &api.Refusal{Object: name, Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: why}
 		if limit < cap {
 			r.Ceiling, r.Asked = epsilonOf(limit), epsilonOf(cap)
 		}
@@ -664,17 +663,17 @@ func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement)
 	return to, cap, true, nil
 }
 
-func (m *paper) changeTerms(r ledger.ChangeTermsRequest, of func(string) agreement) (out ledger.ChangeTermsResult, err error) {
+func (m *paper) changeTerms(r api.ChangeTermsRequest, of func(string) agreement) (out api.ChangeTermsResult, err error) {
 	if _, err := m.question(r.Question); err != nil {
 		return out, err
 	}
 	names := m.members("", r.Objects)
-	var refusals []ledger.Refusal
+	var refusals []api.Refusal
 	var changed []string
 	for _, name := range names {
 		c := m.chain(r.Question, name)
 		if c == nil {
-			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling})
+			refusals = append(refusals, api.Refusal{Object: name, Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling})
 			continue
 		}
 		_, _, changes, refusal := m.termsOf(name, c, m.people[name].cap, of(name))
@@ -687,7 +686,7 @@ func (m *paper) changeTerms(r ledger.ChangeTermsRequest, of func(string) agreeme
 	if len(refusals) > 0 && !r.Partial {
 		return out, refusedError(r.Question, refusals)
 	}
-	out = ledger.ChangeTermsResult{Changed: len(changed), Unchanged: len(names) - len(changed) - len(refusals), Refused: refusals, First: m.next()}
+	out = api.ChangeTermsResult{Changed: len(changed), Unchanged: len(names) - len(changed) - len(refusals), Refused: refusals, First: m.next()}
 	for _, name := range changed {
 		if want := of(name); !want.keeps {
 			m.definePolicy(want.under)
@@ -706,12 +705,12 @@ func (m *paper) changeTerms(r ledger.ChangeTermsRequest, of func(string) agreeme
 
 func (one moveReturn) play(g *game) {
 	if c := g.paper.chain(one.Question, one.Object); c != nil {
-		g.enrol(ledger.EnrollRequest{Key: g.key(), Question: one.Question, Objects: []string{one.Object}, Policy: c.rule.policy}, func(string) agreement { return agreement{under: c.rule} })
+		g.enrol(api.EnrollRequest{Key: g.key(), Question: one.Question, Objects: []string{one.Object}, Policy: c.rule.policy}, func(string) agreement { return agreement{under: c.rule} })
 	}
 }
 
 func (one moveEnroll) play(g *game) {
-	r := ledger.EnrollRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Partial: one.Partial}
+	r := api.EnrollRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Partial: one.Partial}
 	of := func(string) agreement { return agreement{under: allRules()[one.Rule], cap: one.Cap} }
 	if one.Other == 0 {
 		r.Policy, r.Cap = allRules()[one.Rule].policy, epsilonOf(one.Cap)
@@ -727,13 +726,13 @@ func (one moveEnroll) play(g *game) {
 	g.enrol(r, of)
 }
 
-func (g *game) enrol(r ledger.EnrollRequest, of func(string) agreement) {
+func (g *game) enrol(r api.EnrollRequest, of func(string) agreement) {
 	want, refused := g.paper.enrol(r, of)
-	call := func(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
+	call := func(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error) {
 		return g.ledger.Enroll(ctx, r)
 	}
 	demand(g, r, call, want, refused,
-		func(r *ledger.EnrollRequest) {
+		func(r *api.EnrollRequest) {
 			if r.Cap = epsilonOf(7 + r.Cap.Nano()%7); r.Terms != nil {
 				given, limit := r.Terms, r.Cap
 				r.Cap = privacy.Epsilon{}
@@ -743,13 +742,13 @@ func (g *game) enrol(r ledger.EnrollRequest, of func(string) agreement) {
 				}
 			}
 		},
-		func(r *ledger.EnrollRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
-		func(r *ledger.EnrollRequest) { r.Terms, r.Policy = nil, fixedRule(7).policy },
-		func(r *ledger.EnrollRequest) { r.Partial = !r.Partial })
+		func(r *api.EnrollRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
+		func(r *api.EnrollRequest) { r.Terms, r.Policy = nil, fixedRule(7).policy },
+		func(r *api.EnrollRequest) { r.Partial = !r.Partial })
 }
 
 func (one moveTerms) play(g *game) {
-	r := ledger.ChangeTermsRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Cap: epsilonOf(one.Cap), Consent: one.Consent, Partial: one.Partial}
+	r := api.ChangeTermsRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Cap: epsilonOf(one.Cap), Consent: one.Consent, Partial: one.Partial}
 	want := agreement{keeps: one.Rule == 0, cap: one.Cap, consent: one.Consent}
 	if !want.keeps {
 		want.under = allRules()[one.Rule-1]
@@ -757,29 +756,29 @@ func (one moveTerms) play(g *game) {
 	}
 	if want.keeps && one.Cap == 0 {
 		_, err := g.ledger.ChangeTerms(g.Context(), r)
-		g.wantError(err, ledger.ErrInvalid)
+		g.wantError(err, api.ErrInvalid)
 		return
 	}
 	result, refused := g.paper.changeTerms(r, func(string) agreement { return want })
-	call := func(ctx context.Context, r ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error) {
+	call := func(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) {
 		return g.ledger.ChangeTerms(ctx, r)
 	}
 	demand(g, r, call, result, refused,
-		func(r *ledger.ChangeTermsRequest) { r.Cap = epsilonOf(7 + r.Cap.Nano()%7) },
-		func(r *ledger.ChangeTermsRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
-		func(r *ledger.ChangeTermsRequest) { r.Policy = new(fixedRule(7).policy) },
-		func(r *ledger.ChangeTermsRequest) { r.Consent += "!" },
-		func(r *ledger.ChangeTermsRequest) { r.Partial = !r.Partial })
+		func(r *api.ChangeTermsRequest) { r.Cap = epsilonOf(7 + r.Cap.Nano()%7) },
+		func(r *api.ChangeTermsRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
+		func(r *api.ChangeTermsRequest) { r.Policy = new(fixedRule(7).policy) },
+		func(r *api.ChangeTermsRequest) { r.Consent += "!" },
+		func(r *api.ChangeTermsRequest) { r.Partial = !r.Partial })
 	if g.closed == nil {
 		g.compareObjects()
 	}
 }
 
 // table yields the rows of the host's table.
-func (one moveReconcile) table() iter.Seq2[ledger.Member, error] {
-	return func(yield func(ledger.Member, error) bool) {
+func (one moveReconcile) table() iter.Seq2[api.Member, error] {
+	return func(yield func(api.Member, error) bool) {
 		for _, r := range one.Rows {
-			if !yield(ledger.Member{Object: r.Object, Question: r.Question, Policy: allRules()[r.Rule].policy, Cap: epsilonOf(r.Cap), Consent: r.Consent}, nil) {
+			if !yield(api.Member{Object: r.Object, Question: r.Question, Policy: allRules()[r.Rule].policy, Cap: epsilonOf(r.Cap), Consent: r.Consent}, nil) {
 				return
 			}
 		}
@@ -787,7 +786,7 @@ func (one moveReconcile) table() iter.Seq2[ledger.Member, error] {
 }
 
 func (one moveReconcile) play(g *game) {
-	r := ledger.ReconcileRequest{Members: one.table(), Withdraw: one.Withdraw, DryRun: one.Dry}
+	r := api.ReconcileRequest{Members: one.table(), Withdraw: one.Withdraw, DryRun: one.Dry}
 	kept := g.paper
 	if one.Dry {
 		g.paper = kept.clone()
@@ -802,7 +801,7 @@ func (one moveReconcile) play(g *game) {
 		g.paper = kept
 	}
 	got, err := g.ledger.Reconcile(g.Context(), r)
-	var gone, goneOnPaper *ledger.GoneError
+	var gone, goneOnPaper *api.GoneError
 	switch {
 	case errors.As(refused, &goneOnPaper) && errors.As(err, &gone):
 		gone.Expected = goneOnPaper.Expected
@@ -836,7 +835,7 @@ func (one moveReconcile) play(g *game) {
 }
 
 // leavesAll tells whether there is nothing to do.
-func leavesAll(r ledger.ReconcileResult) bool {
+func leavesAll(r api.ReconcileResult) bool {
 	n := r.Withdrawn
 	for _, q := range r.Questions {
 		n += q.New.Count + q.Changed.Count
@@ -875,20 +874,20 @@ func (m *paper) missing(one moveReconcile) (names []string) {
 	return names
 }
 
-func named(l *ledger.NameList, name string) { l.Count, l.First = l.Count+1, append(l.First, name) }
+func named(l *api.NameList, name string) { l.Count, l.First = l.Count+1, append(l.First, name) }
 
 // reconcile brings the paper in line with a table.
-func (m *paper) reconcile(one moveReconcile, expected int) (out ledger.ReconcileResult, err error) {
+func (m *paper) reconcile(one moveReconcile, expected int) (out api.ReconcileResult, err error) {
 	gone, present := m.missing(one), 0
 	for _, p := range m.people {
 		if p.takesPart() {
 			present++
 		}
 	}
-	results := map[string]*ledger.Reconciled{}
-	in := func(question string) *ledger.Reconciled {
+	results := map[string]*api.Reconciled{}
+	in := func(question string) *api.Reconciled {
 		if results[question] == nil {
-			results[question] = &ledger.Reconciled{Question: question}
+			results[question] = &api.Reconciled{Question: question}
 		}
 		return results[question]
 	}
@@ -909,7 +908,7 @@ func (m *paper) reconcile(one moveReconcile, expected int) (out ledger.Reconcile
 		named(&out.Gone, name)
 	}
 	if one.Withdraw && len(gone)*100 > present && len(gone) != max(0, expected) {
-		return out, &ledger.GoneError{Gone: len(gone), Of: present, Expected: max(0, expected)}
+		return out, &api.GoneError{Gone: len(gone), Of: present, Expected: max(0, expected)}
 	}
 	if one.Withdraw {
 		out.Withdrawn = len(gone)
@@ -942,7 +941,7 @@ func newReconciling() *reconciling {
 }
 
 // compareRows compares somebody with the rows about it.
-func (m *paper) compareRows(name string, rows []row, in func(string) *ledger.Reconciled, todo *reconciling) error {
+func (m *paper) compareRows(name string, rows []row, in func(string) *api.Reconciled, todo *reconciling) error {
 	p, limit := m.people[name], int64(0)
 	if p != nil {
 		limit = p.cap
@@ -973,12 +972,12 @@ func (m *paper) compareRows(name string, rows []row, in func(string) *ledger.Rec
 				in(r.Question).Same++
 			}
 		case !m.hasNoise(r.Question):
-			return ledger.ErrNoiseKey
+			return api.ErrNoiseKey
 		case p == nil && r.Cap == 0:
-			return ledger.ErrNoCap
+			return api.ErrNoCap
 		case p != nil && r.Cap > limit && r.Consent == "":
 			why := fmt.Sprintf("the cap would be ε=%s, and is ε=%s", epsilonOf(r.Cap), epsilonOf(limit))
-			in(r.Question).Refused = append(in(r.Question).Refused, ledger.Refusal{Object: name, Reason: ledger.NeedsConsent, Ceiling: epsilonOf(limit), Asked: epsilonOf(r.Cap), Remedy: vocabulary.RemedyConsent, Why: why})
+			in(r.Question).Refused = append(in(r.Question).Refused, api.Refusal{Object: name, Reason: api.NeedsConsent, Ceiling: epsilonOf(limit), Asked: epsilonOf(r.Cap), Remedy: api.RemedyConsent, Why: why})
 		default:
 			named(&in(r.Question).New, name)
 			todo.enrol[r.Question] = append(todo.enrol[r.Question], name)
@@ -1016,7 +1015,7 @@ func (m *paper) carryOut(todo *reconciling) error {
 			if len(todo.enrol[q]) == 0 {
 				return nil
 			}
-			_, err := m.enrol(ledger.EnrollRequest{Question: q, Objects: todo.enrol[q], Partial: true}, func(name string) agreement { return todo.enrolled[[2]string{q, name}] })
+			_, err := m.enrol(api.EnrollRequest{Question: q, Objects: todo.enrol[q], Partial: true}, func(name string) agreement { return todo.enrolled[[2]string{q, name}] })
 			return err
 		},
 		func(q string) error { return m.changeAll(q, todo.then[q], todo) },
@@ -1034,6 +1033,6 @@ func (m *paper) changeAll(q string, names []string, todo *reconciling) error {
 	if len(names) == 0 {
 		return nil
 	}
-	_, err := m.changeTerms(ledger.ChangeTermsRequest{Question: q, Objects: names, Partial: true}, func(name string) agreement { return todo.changed[[2]string{q, name}] })
+	_, err := m.changeTerms(api.ChangeTermsRequest{Question: q, Objects: names, Partial: true}, func(name string) agreement { return todo.changed[[2]string{q, name}] })
 	return err
 }

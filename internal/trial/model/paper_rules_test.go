@@ -14,9 +14,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -182,7 +181,7 @@ func sumRule(of ...rule) rule {
 
 func marketRule(m policy.Market) rule {
 	r := fixedRule(m.Max.Nano())
-	r.policy, r.terms = sound(policy.Sell(m)), &m
+	r.policy, r.terms = sound(m.Policy()), &m
 	return r
 }
 
@@ -251,15 +250,15 @@ var allRules = sync.OnceValue(func() []rule {
 
 // mechanisms are those of the games' questions, by their number of values: pairs of values at ε=0.1, and single ones at
 // 0.3, 0.5 and 1. To find their channels takes a while.
-var mechanisms = sync.OnceValue(func() map[int]*ledger.Mechanism {
-	all := map[int]*ledger.Mechanism{}
+var mechanisms = sync.OnceValue(func() map[int]*api.Mechanism {
+	all := map[int]*api.Mechanism{}
 	for inputs := 3; inputs <= 4; inputs++ {
 		levels := []*finite.Matrix{subsetsOnPaper(inputs, 2, 100), subsetsOnPaper(inputs, 1, 300), subsetsOnPaper(inputs, 1, 500), subsetsOnPaper(inputs, 1, 1000)}
 		family, err := finite.NewFamily(context.Background(), levels...)
 		if err != nil {
 			panic(err)
 		}
-		m := &ledger.Mechanism{Family: family}
+		m := &api.Mechanism{Family: family}
 		for i, level := range levels {
 			var names []string
 			for o := range level.Outputs() {
@@ -299,9 +298,9 @@ type chainEntry struct {
 
 // levelEntries adds what a level, and a buyer of it unless that is "", are in the list of a chain's
 // entries.
-func levelEntries(all map[chainEntry]bool, q ledger.Question, epoch int, e int64, buyer string) {
+func levelEntries(all map[chainEntry]bool, q api.Question, epoch int, e int64, buyer string) {
 	parts := 1
-	if q.Encoding == ledger.Unary {
+	if q.Encoding == api.Unary {
 		parts += len(q.Values) / 256
 	}
 	for part := range parts {
@@ -313,7 +312,7 @@ func levelEntries(all map[chainEntry]bool, q ledger.Question, epoch int, e int64
 }
 
 // entries are those of a chain.
-func (c *paperChain) entries(q ledger.Question) map[chainEntry]bool {
+func (c *paperChain) entries(q api.Question) map[chainEntry]bool {
 	all := map[chainEntry]bool{}
 	for i, one := range c.epochs() {
 		if i > 0 {
@@ -329,7 +328,7 @@ func (c *paperChain) entries(q ledger.Question) map[chainEntry]bool {
 }
 
 // added counts what a request adds to a chain, if nothing else is added.
-func (c *paperChain) added(q ledger.Question, e int64, buyer string) int {
+func (c *paperChain) added(q api.Question, e int64, buyer string) int {
 	all := c.entries(q)
 	before := len(all)
 	levelEntries(all, q, len(c.earlier), e, buyer)
@@ -338,7 +337,7 @@ func (c *paperChain) added(q ledger.Question, e int64, buyer string) int {
 
 // full says why the chain of an object, or its list of reservations, has no room for what is
 // wished, or nil. A reservation counts as if it were captured.
-func (m *paper) full(c *paperChain, w wish) *ledger.Refusal {
+func (m *paper) full(c *paperChain, w wish) *api.Refusal {
 	q, _ := m.question(w.question)
 	there, added, promised, open := len(c.entries(q)), c.added(q, w.e, w.buyer), 0, 0
 	for _, d := range m.deals {
@@ -349,12 +348,12 @@ func (m *paper) full(c *paperChain, w wish) *ledger.Refusal {
 			promised += c.added(q, d.epsilon(), d.Buyer)
 		}
 	}
-	r := &ledger.Refusal{Object: w.object, Reason: ledger.Full, Asked: epsilonOf(w.e), Remedy: vocabulary.RemedyWaiting}
+	r := &api.Refusal{Object: w.object, Reason: api.Full, Asked: epsilonOf(w.e), Remedy: api.RemedyWaiting}
 	switch {
 	case w.reserved:
 		return nil
 	case added > 0 && there+added > 1024:
-		r.Remedy = vocabulary.RemedyNothing
+		r.Remedy = api.RemedyNothing
 	case added > 0 && there+promised+added > 1024, w.reserves && open >= 128:
 	default:
 		return nil
@@ -365,7 +364,7 @@ func (m *paper) full(c *paperChain, w wish) *ledger.Refusal {
 // Budgets on paper: each ε is tried.
 
 // budgets compares what an order's people can answer, to its buyer and to the host, at its ε and at some others.
-func (g *game) budgets(o ledger.Order) {
+func (g *game) budgets(o api.Order) {
 	g.Helper()
 	q, err := g.paper.question(o.Question)
 	if err != nil {
@@ -378,7 +377,7 @@ func (g *game) budgets(o ledger.Order) {
 		}
 	}
 	for _, buyer := range []string{o.Buyer, ""} {
-		got, err := g.ledger.Budget(g.Context(), ledger.BudgetRequest{Question: o.Question, Objects: o.Objects, All: o.All, Buyer: buyer, Epsilons: levels})
+		got, err := g.ledger.Budget(g.Context(), api.BudgetRequest{Question: o.Question, Objects: o.Objects, All: o.All, Buyer: buyer, Epsilons: levels})
 		check.Need(g, err == nil, "a budget: %v", err)
 		for _, at := range got.Levels {
 			can, price := g.paper.able(o, buyer, at.Epsilon)
@@ -390,7 +389,7 @@ func (g *game) budgets(o ledger.Order) {
 }
 
 // able counts whom an order, or a raise of the host's, could be about at an ε, and what they would cost.
-func (m *paper) able(o ledger.Order, buyer string, epsilon privacy.Epsilon) (can uint64, price int64) {
+func (m *paper) able(o api.Order, buyer string, epsilon privacy.Epsilon) (can uint64, price int64) {
 	o.Epsilon = epsilon
 	if buyer != "" {
 		if t, err := m.trade(o, nil); err == nil {
@@ -412,7 +411,7 @@ func (m *paper) able(o ledger.Order, buyer string, epsilon privacy.Epsilon) (can
 
 // withoutInstead is a refusal without what would be possible instead, which is no record: [game.budgets] looks at that.
 func withoutInstead(err error) error {
-	var refused *ledger.RefusedError
+	var refused *api.RefusedError
 	if !errors.As(err, &refused) {
 		return err
 	}
@@ -424,7 +423,7 @@ func withoutInstead(err error) error {
 // Levels that a charge takes off the market, on paper: each level on offer is tried before the charge and after it.
 
 // displaced returns the levels on offer that objects lose if each is charged for an answer.
-func (m *paper) displaced(question string, names []string, cost int64) (rows []ledger.Displaced) {
+func (m *paper) displaced(question string, names []string, cost int64) (rows []api.Displaced) {
 	for _, name := range names {
 		p := m.people[name]
 		for _, q := range m.questions {
@@ -432,23 +431,23 @@ func (m *paper) displaced(question string, names []string, cost int64) (rows []l
 				continue
 			}
 			for _, e := range m.lost(p, name, q, question, cost) {
-				i := slices.IndexFunc(rows, func(one ledger.Displaced) bool { return one.Question == q.Name && one.Epsilon.Nano() == e })
+				i := slices.IndexFunc(rows, func(one api.Displaced) bool { return one.Question == q.Name && one.Epsilon.Nano() == e })
 				if i < 0 {
-					i, rows = len(rows), append(rows, ledger.Displaced{Question: q.Name, Epsilon: epsilonOf(e)})
+					i, rows = len(rows), append(rows, api.Displaced{Question: q.Name, Epsilon: epsilonOf(e)})
 				}
 				rows[i].Objects++
 				rows[i].Revenue += priceOf(p.chains[q.Name].rule.terms, e)
 			}
 		}
 	}
-	slices.SortFunc(rows, func(a, b ledger.Displaced) int {
+	slices.SortFunc(rows, func(a, b api.Displaced) int {
 		return cmp.Or(strings.Compare(a.Question, b.Question), b.Epsilon.Compare(a.Epsilon))
 	})
 	return rows
 }
 
 // lost returns the levels that an object could be sold at in a question, at once or ever, before it is charged, and not after.
-func (m *paper) lost(p *person, name string, q ledger.Question, charged string, cost int64) []int64 {
+func (m *paper) lost(p *person, name string, q api.Question, charged string, cost int64) []int64 {
 	c := p.chains[q.Name]
 	market := c.rule.terms
 	if market == nil {
@@ -509,18 +508,18 @@ func (m *paper) sellableEver(p *person, question string, e int64) bool {
 }
 
 // loss returns the error of an answer that would displace levels, unless the request accepts it.
-func (m *paper) loss(r ledger.AnswerRequest, names []string, cost int64) error {
+func (m *paper) loss(r api.AnswerRequest, names []string, cost int64) error {
 	lost := m.displaced(r.Question, names, cost)
 	if r.AcceptLoss || len(lost) == 0 {
 		return nil
 	}
-	return &ledger.DisplacedError{Question: r.Question, Displaced: lost}
+	return &api.DisplacedError{Question: r.Question, Displaced: lost}
 }
 
 // What would do instead of what was refused, on paper: each ε on offer is tried.
 
 // offersOnPaper are the ε that a request may be about, rising, or nil if these are all up to a highest one.
-func offersOnPaper(q ledger.Question, market *policy.Market) (all []int64, most int64) {
+func offersOnPaper(q api.Question, market *policy.Market) (all []int64, most int64) {
 	all, most = levelsOnPaper(q), epsilonMost
 	if market == nil {
 		return all, most
@@ -546,7 +545,7 @@ const epsilonMost = int64(1) << 60
 
 // orLess adds to a refusal the largest ε on offer that would do. Of all ε, budgets allow those above the current level up
 // to one, or none.
-func (c *paperChain) orLess(r *ledger.Refusal, q ledger.Question, market *policy.Market, would func(e int64) bool) {
+func (c *paperChain) orLess(r *api.Refusal, q api.Question, market *policy.Market, would func(e int64) bool) {
 	tries, most := offersOnPaper(q, market)
 	if tries == nil {
 		most, current := min(most, r.Asked.Nano()-1), c.current()
@@ -558,10 +557,10 @@ func (c *paperChain) orLess(r *ledger.Refusal, q ledger.Question, market *policy
 }
 
 // orMost adds to a refusal the largest of some ε.
-func orMost(r *ledger.Refusal, all []int64) {
+func orMost(r *api.Refusal, all []int64) {
 	if top := slices.Max(append(all, 0)); top > 0 {
-		if r.Largest = epsilonOf(top); r.Remedy == vocabulary.RemedyNothing {
-			r.Remedy = vocabulary.RemedyLess
+		if r.Largest = epsilonOf(top); r.Remedy == api.RemedyNothing {
+			r.Remedy = api.RemedyLess
 		}
 	}
 }
@@ -585,7 +584,7 @@ func (m *paper) bears(p *person, w wish, truth bool) bool {
 }
 
 // orLess says what the host could ask for of an object instead.
-func (m *paper) orLess(r *ledger.Refusal, p *person, q ledger.Question, w wish, truth bool) *ledger.Refusal {
+func (m *paper) orLess(r *api.Refusal, p *person, q api.Question, w wish, truth bool) *api.Refusal {
 	p.chains[q.Name].orLess(r, q, nil, func(e int64) bool {
 		w.e = e
 		return m.bears(p, w, truth)
@@ -594,10 +593,10 @@ func (m *paper) orLess(r *ledger.Refusal, p *person, q ledger.Question, w wish, 
 }
 
 // orLess says what a buyer could ask for instead.
-func (t *paperTrade) orLess(m *paper, r *ledger.Refusal, orders int64, truth bool) *ledger.Refusal {
+func (t *paperTrade) orLess(m *paper, r *api.Refusal, orders int64, truth bool) *api.Refusal {
 	p, c := m.people[r.Object], m.chain(t.Question, r.Object)
 	switch market := c.rule.terms; {
-	case market == nil, r.Reason == ledger.BuyerRefused, r.Reason == ledger.SaleClosed:
+	case market == nil, r.Reason == api.BuyerRefused, r.Reason == api.SaleClosed:
 	default:
 		c.orLess(r, t.question, market, func(e int64) bool {
 			other := *t
@@ -610,7 +609,7 @@ func (t *paperTrade) orLess(m *paper, r *ledger.Refusal, orders int64, truth boo
 
 // orLess says at which ε a query could be asked so that an object is not left out: what is known of the whole panel is there
 // for all.
-func (m *paper) lessOfAnswer(refusal *ledger.Refusal, r ledger.AnswerRequest, names []string, leaves, truth bool) *ledger.Refusal {
+func (m *paper) lessOfAnswer(refusal *api.Refusal, r api.AnswerRequest, names []string, leaves, truth bool) *api.Refusal {
 	var all []int64
 	_, known := m.answered(r, names, false)
 	for _, a := range known {
