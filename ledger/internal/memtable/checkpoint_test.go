@@ -1,4 +1,4 @@
-package memtable_test
+package memtable
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // base is a store in memory that counts and can fail.
@@ -133,7 +132,7 @@ func want(t testing.TB, s kv.Store, pairs ...string) {
 	}
 }
 
-func checkpoint(t testing.TB, s *memtable.Table) {
+func checkpoint(t testing.TB, s *Table) {
 	t.Helper()
 	if err := s.Checkpoint(); err != nil {
 		t.Fatalf("checkpoint: %v", err)
@@ -152,7 +151,7 @@ func number(mark []byte) uint64 {
 func TestACheckpointWritesTheBase(t *testing.T) {
 	b := &base{}
 	var told []string
-	s := tableOver(t, b, memtable.Options{Mark: mark,
+	s := tableOver(t, b, Options{Mark: mark,
 		Begun:   func(mark []byte) { told = append(told, fmt.Sprint("begun ", number(mark))) },
 		Written: func(mark []byte) { told = append(told, fmt.Sprint("written ", number(mark))) },
 		Failed:  func(err error) { t.Error(err) },
@@ -186,12 +185,12 @@ func TestACheckpointWritesTheBase(t *testing.T) {
 // At each step of a checkpoint others read and update, and what they see is whole; so is what a
 // view sees that began before.
 func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
-	for _, at := range []memtable.Step{memtable.Frozen, memtable.SetAside, memtable.Placed, memtable.Stored, memtable.Dropped} {
+	for _, at := range []Step{Frozen, SetAside, Placed, Stored, Dropped} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			reached, goOn := make(chan struct{}), make(chan struct{})
 			hold := sync.OnceFunc(func() { close(reached); <-goOn })
 			b := &base{}
-			s := tableOver(t, b, memtable.Options{Mark: mark, Portion: 1, Step: func(step memtable.Step) {
+			s := tableOver(t, b, Options{Mark: mark, Portion: 1, Step: func(step Step) {
 				if step == at {
 					hold()
 				}
@@ -232,9 +231,9 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 
 // A reader that took the layers before a checkpoint and meets the base behind it begins again.
 func TestAReaderBetweenLayersAndBaseBeginsAgain(t *testing.T) {
-	for _, m := range []memtable.Mark{mark, {}} {
+	for _, m := range []Mark{mark, {}} {
 		b := &slowBase{}
-		s := tableOver(t, b, memtable.Options{Mark: m})
+		s := tableOver(t, b, Options{Mark: m})
 		write(t, s, 1, "a", "1")
 		b.before = func() { // the layers are taken, and there is no snapshot yet
 			b.before = nil
@@ -264,10 +263,10 @@ func TestALimitOfMemory(t *testing.T) {
 	const limit = 10_000
 	goOn := make(chan struct{})
 	var begun atomic.Int32
-	s := tableOver(t, &base{}, memtable.Options{Mark: mark, Limit: limit,
+	s := tableOver(t, &base{}, Options{Mark: mark, Limit: limit,
 		Begun: func([]byte) { begun.Add(1) },
-		Step: func(step memtable.Step) {
-			if step == memtable.Frozen {
+		Step: func(step Step) {
+			if step == Frozen {
 				<-goOn
 			}
 		}})
@@ -309,14 +308,14 @@ func TestALimitOfMemory(t *testing.T) {
 func TestWrittenMayTakeLong(t *testing.T) {
 	goOn, written, dropped := make(chan struct{}), make(chan struct{}, 3), make(chan struct{}, 3)
 	var told []uint64
-	s := tableOver(t, &base{}, memtable.Options{Mark: mark,
+	s := tableOver(t, &base{}, Options{Mark: mark,
 		Written: func(mark []byte) {
 			told = append(told, number(mark))
 			written <- struct{}{}
 			<-goOn
 		},
-		Step: func(step memtable.Step) {
-			if step == memtable.Dropped {
+		Step: func(step Step) {
+			if step == Dropped {
 				dropped <- struct{}{}
 			}
 		}})
@@ -359,7 +358,7 @@ func await(t testing.TB, happens <-chan struct{}, what string) {
 func TestALimitOfMemoryWhileWrittenTakesLong(t *testing.T) {
 	const limit = 10_000
 	goOn := make(chan struct{})
-	s := tableOver(t, &base{}, memtable.Options{Mark: mark, Limit: limit, Written: func([]byte) { <-goOn }})
+	s := tableOver(t, &base{}, Options{Mark: mark, Limit: limit, Written: func([]byte) { <-goOn }})
 	t.Cleanup(func() { close(goOn) })
 	n := uint64(0)
 	update := func() {
@@ -374,7 +373,7 @@ func TestALimitOfMemoryWhileWrittenTakesLong(t *testing.T) {
 
 // wantRelieved waits until no more is in memory than there may be, with an update now and then, as
 // a host makes them.
-func wantRelieved(t testing.TB, s *memtable.Table, limit int64, update func()) {
+func wantRelieved(t testing.TB, s *Table, limit int64, update func()) {
 	t.Helper()
 	for began := time.Now(); s.Bytes() > 3*limit; time.Sleep(time.Millisecond) {
 		if time.Since(began) > 10*time.Second {
@@ -389,7 +388,7 @@ func wantRelieved(t testing.TB, s *memtable.Table, limit int64, update func()) {
 func TestUpdatesThatFailFillNoMemory(t *testing.T) {
 	const limit = 10_000
 	b := &base{}
-	s := tableOver(t, b, memtable.Options{Mark: mark, Limit: limit})
+	s := tableOver(t, b, Options{Mark: mark, Limit: limit})
 	write(t, s, 1, "a", "1")
 	checkpoint(t, s)
 	fail := func() {
@@ -418,7 +417,7 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	const limit = 10_000
 	b := &base{}
 	var failed atomic.Int32
-	s := tableOver(t, b, memtable.Options{Mark: mark, Limit: limit, Pause: time.Hour, Failed: func(err error) {
+	s := tableOver(t, b, Options{Mark: mark, Limit: limit, Pause: time.Hour, Failed: func(err error) {
 		if !errors.Is(err, errDisk) {
 			t.Error(err)
 		}
@@ -458,7 +457,7 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 // After a pause it is made again by itself, even when there is no room at all.
 func TestAFailedCheckpointIsMadeAgainAfterAPause(t *testing.T) {
 	b := &base{}
-	s := tableOver(t, b, memtable.Options{Mark: mark, Limit: 1000, Pause: time.Millisecond})
+	s := tableOver(t, b, Options{Mark: mark, Limit: 1000, Pause: time.Millisecond})
 	b.fail(before)
 	var err error
 	n := uint64(1)
@@ -491,23 +490,17 @@ func TestAnUncertainCheckpointStopsTheTable(t *testing.T) {
 			for _, limit := range []int64{1, math.MaxInt64 / 2} {
 				failed := make(chan error, 1)
 				b := &base{}
-				s := tableOver(t, b, memtable.Options{Mark: mark, Limit: limit, Failed: func(err error) { failed <- err }})
+				s := tableOver(t, b, Options{Mark: mark, Limit: limit, Failed: func(err error) { failed <- err }})
 				b.fail(c.instead)
 				err := s.View(func(kv.Reader) error { // what it has read from the base may not be durable
 					write(t, s, 1, "a", "1")
 					if limit > 1 {
-						if err := s.Checkpoint(); !errors.Is(err, c.is) {
-							t.Errorf("the checkpoint returned %v", err)
-						}
+						wantErr(t, s.Checkpoint(), c.is, "the checkpoint")
 					}
-					if err := <-failed; !errors.Is(err, c.is) {
-						t.Errorf("Failed was told %v", err)
-					}
+					wantErr(t, <-failed, c.is, "Failed was told")
 					return nil
 				})
-				if !errors.Is(err, c.is) {
-					t.Errorf("a view that has begun before returned %v", err)
-				}
+				wantErr(t, err, c.is, "a view that has begun before")
 				b.fail(nil)
 				wantStopped(t, s, c.is)
 				if err := s.Close(); err != nil {
@@ -518,17 +511,11 @@ func TestAnUncertainCheckpointStopsTheTable(t *testing.T) {
 	}
 }
 
-func wantStopped(t *testing.T, s *memtable.Table, is error) {
+func wantStopped(t *testing.T, s *Table, is error) {
 	t.Helper()
-	if err := s.View(func(kv.Reader) error { t.Error("a view has begun"); return nil }); !errors.Is(err, is) {
-		t.Errorf("View returned %v", err)
-	}
-	if err := s.Update(func(kv.Writer) error { t.Error("an update has begun"); return nil }); !errors.Is(err, is) {
-		t.Errorf("Update returned %v", err)
-	}
-	if err := s.Checkpoint(); !errors.Is(err, is) {
-		t.Errorf("Checkpoint returned %v", err)
-	}
+	wantErr(t, s.View(func(kv.Reader) error { t.Error("a view has begun"); return nil }), is, "View")
+	wantErr(t, s.Update(func(kv.Writer) error { t.Error("an update has begun"); return nil }), is, "Update")
+	wantErr(t, s.Checkpoint(), is, "Checkpoint")
 	if err := s.CopyTo(context.Background(), "nowhere", kv.Pages, nil, nil); err == nil {
 		t.Error("it is copied")
 	}
@@ -539,7 +526,7 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 	goOn := make(chan struct{})
 	b := &base{}
 	b.fail(func(update func() error) error { <-goOn; return uncertain(update) })
-	s := tableOver(t, b, memtable.Options{Mark: mark, Limit: 1000})
+	s := tableOver(t, b, Options{Mark: mark, Limit: 1000})
 	done := make(chan error)
 	go func() {
 		var err error
@@ -563,24 +550,22 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 
 // A base that somebody else has written to is not read, nor written.
 func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
-	for name, meet := range map[string]func(s *memtable.Table) error{
-		"view": func(s *memtable.Table) error { return s.View(func(kv.Reader) error { return nil }) },
-		"inspect": func(s *memtable.Table) error {
+	for name, meet := range map[string]func(s *Table) error{
+		"view": func(s *Table) error { return s.View(func(kv.Reader) error { return nil }) },
+		"inspect": func(s *Table) error {
 			return s.Inspect(func(kv.Fault) {}, func(kv.Reader) error { return nil })
 		},
-		"update":     func(s *memtable.Table) error { return s.Update(func(w kv.Writer) error { return setMark(w, 9) }) },
-		"checkpoint": func(s *memtable.Table) error { return s.Checkpoint() },
+		"update":     func(s *Table) error { return s.Update(func(w kv.Writer) error { return setMark(w, 9) }) },
+		"checkpoint": func(s *Table) error { return s.Checkpoint() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &base{}
-			s := tableOver(t, b, memtable.Options{Mark: mark})
+			s := tableOver(t, b, Options{Mark: mark})
 			write(t, s, 1, "a", "1")
 			checkpoint(t, s)
 			write(t, s, 2, "a", "2")
 			write(t, &b.Memory, 7, "a", "other")
-			if err := meet(s); !errors.Is(err, kv.ErrOverwritten) {
-				t.Errorf("it returned %v", err)
-			}
+			wantErr(t, meet(s), kv.ErrOverwritten, "it")
 			wantStopped(t, s, kv.ErrOverwritten)
 			want(t, b, "a=other")
 		})
@@ -589,9 +574,9 @@ func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
 
 // A base that is overwritten while somebody reads it, or decides by it.
 func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
-	begin := func(t *testing.T) (*base, *memtable.Table) {
+	begin := func(t *testing.T) (*base, *Table) {
 		b := &base{readLive: true}
-		s := tableOver(t, b, memtable.Options{Mark: mark})
+		s := tableOver(t, b, Options{Mark: mark})
 		write(t, s, 1, "a", "1")
 		checkpoint(t, s)
 		return b, s
@@ -607,7 +592,7 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 	t.Run("update", func(t *testing.T) {
 		b, s := begin(t)
 		err := s.Update(func(w kv.Writer) error {
-			if err := w.(memtable.Checker).Check(); err != nil {
+			if err := w.(Checker).Check(); err != nil {
 				t.Error(err)
 			}
 			write(t, &b.Memory, 7, "a", "other")
@@ -622,7 +607,7 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 		b, s := begin(t)
 		err := s.Update(func(w kv.Writer) error {
 			write(t, &b.Memory, 7, "a", "other")
-			return w.(memtable.Checker).Check()
+			return w.(Checker).Check()
 		})
 		if !errors.Is(err, kv.ErrOverwritten) {
 			t.Error(err)
@@ -633,9 +618,9 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 
 // Check knows the base at each step of a checkpoint that runs.
 func TestCheckKnowsACheckpoint(t *testing.T) {
-	for _, at := range []memtable.Step{memtable.Frozen, memtable.SetAside, memtable.Placed, memtable.Stored, memtable.Dropped} {
-		b, steps, goOn := &base{}, make(chan memtable.Step), make(chan struct{})
-		s := tableOver(t, b, memtable.Options{Mark: mark, Portion: 1, Step: func(step memtable.Step) { steps <- step; <-goOn }})
+	for _, at := range []Step{Frozen, SetAside, Placed, Stored, Dropped} {
+		b, steps, goOn := &base{}, make(chan Step), make(chan struct{})
+		s := tableOver(t, b, Options{Mark: mark, Portion: 1, Step: func(step Step) { steps <- step; <-goOn }})
 		write(t, s, 1, "a", "1")
 		done := make(chan error)
 		go func() { done <- s.Checkpoint() }()
@@ -645,12 +630,10 @@ func TestCheckKnowsACheckpoint(t *testing.T) {
 			for now != at {
 				next()
 			}
-			return w.(memtable.Checker).Check()
+			return w.(Checker).Check()
 		})
-		if err != nil {
-			t.Errorf("at step %d: %v", at, err)
-		}
-		for now != memtable.Dropped {
+		wantErr(t, err, nil, "at step %d", at)
+		for now != Dropped {
 			next()
 		}
 		goOn <- struct{}{}
@@ -662,7 +645,7 @@ func TestCheckKnowsACheckpoint(t *testing.T) {
 
 // Of an update that panics nothing is left.
 func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
-	s := tableOver(t, &base{}, memtable.Options{Mark: mark})
+	s := tableOver(t, &base{}, Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	size := s.Bytes()
 	func() {
@@ -686,7 +669,7 @@ func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
 // nothing goes on.
 func TestAnUpdateRefusedInTheEndStopsTheTable(t *testing.T) {
 	b := &base{}
-	s := tableOver(t, b, memtable.Options{Mark: mark})
+	s := tableOver(t, b, Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	b.late = errDisk
 	if err := s.Update(func(w kv.Writer) error { return put(w, "a", "2") }); !errors.Is(err, errDisk) {
@@ -699,14 +682,12 @@ func TestAnUpdateRefusedInTheEndStopsTheTable(t *testing.T) {
 // Without a checkpoint Close writes nothing: it is as if the process had ended.
 func TestCloseWritesNothing(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "base")
-	s := tableOver(t, openBolt(t, path), memtable.Options{Mark: mark})
+	s := tableOver(t, openBolt(t, path), Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	checkpoint(t, s)
 	write(t, s, 2, "a", "2")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s = tableOver(t, openBolt(t, path), memtable.Options{Mark: mark})
+	must(t, s.Close())
+	s = tableOver(t, openBolt(t, path), Options{Mark: mark})
 	defer s.Close()
 	want(t, s, "a=1")
 }
@@ -714,8 +695,8 @@ func TestCloseWritesNothing(t *testing.T) {
 // Close waits for a checkpoint that runs.
 func TestCloseWaitsForACheckpoint(t *testing.T) {
 	b, reached, goOn := &base{}, make(chan struct{}), make(chan struct{})
-	s := tableOver(t, b, memtable.Options{Limit: 1, Step: func(step memtable.Step) {
-		if step == memtable.Frozen {
+	s := tableOver(t, b, Options{Limit: 1, Step: func(step Step) {
+		if step == Frozen {
 			close(reached)
 			<-goOn
 		}
@@ -742,21 +723,15 @@ func TestCloseWaitsForACheckpoint(t *testing.T) {
 func TestAReadOnlyBase(t *testing.T) {
 	dir := pace.Scratch(t)
 	path := filepath.Join(dir, "base")
-	s := tableOver(t, openBolt(t, path), memtable.Options{Mark: mark})
+	s := tableOver(t, openBolt(t, path), Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	checkpoint(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	file, err := bolt.Open(path, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = tableOver(t, file, memtable.Options{Mark: mark, Limit: 1, ReadOnly: true, Failed: func(err error) { t.Error(err) }})
+	must(t, err)
+	s = tableOver(t, file, Options{Mark: mark, Limit: 1, ReadOnly: true, Failed: func(err error) { t.Error(err) }})
 	defer s.Close()
-	if err := s.CopyTo(t.Context(), filepath.Join(dir, "copy"), kv.Pages, nil, nil); err != nil {
-		t.Errorf("with nothing in memory it cannot be copied: %v", err)
-	}
+	wantErr(t, s.CopyTo(t.Context(), filepath.Join(dir, "copy"), kv.Pages, nil, nil), nil, "with nothing in memory it cannot be copied")
 	for n := range uint64(10) {
 		write(t, s, n+2, "b", fmt.Sprint(n))
 	}
@@ -772,7 +747,7 @@ func TestAReadOnlyBase(t *testing.T) {
 // Copies and a compacted file have what is in memory, and an inspection shows it, too.
 func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 	dir := pace.Scratch(t)
-	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), memtable.Options{Mark: mark})
+	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), Options{Mark: mark})
 	defer s.Close()
 	write(t, s, 1, "a", "1", "b", "1")
 	checkpoint(t, s)
@@ -788,19 +763,15 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 		t.Error(err)
 	}
 	path := filepath.Join(dir, "copy")
-	if err := s.CopyTo(t.Context(), path, kv.Records, nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.CopyTo(t.Context(), path, kv.Records, nil, nil))
 	copied := openBolt(t, path)
 	defer copied.Close()
 	want(t, copied, "a=2", "c=2")
 	write(t, s, 3, "d", "3")
-	if err := s.Compact(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Compact(t.Context(), nil))
 	write(t, s, 4, "e", "4")
 	want(t, s, "a=2", "c=2", "d=3", "e=4")
-	over := tableOver(t, new(kv.Memory), memtable.Options{})
+	over := tableOver(t, new(kv.Memory), Options{})
 	if !errors.Is(over.Compact(t.Context(), nil), errors.ErrUnsupported) || !errors.Is(over.CopyTo(t.Context(), path, kv.Pages, nil, nil), errors.ErrUnsupported) {
 		t.Error("a base that cannot be copied is")
 	}
@@ -809,7 +780,7 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 // What a reader will need is fetched from the base, if that can.
 func TestPrefetchReachesTheBase(t *testing.T) {
 	var asked []string
-	s := tableOver(t, fetching{new(kv.Memory), &asked}, memtable.Options{})
+	s := tableOver(t, fetching{new(kv.Memory), &asked}, Options{})
 	err := s.View(func(r kv.Reader) error {
 		r.(kv.Prefetcher).Prefetch("b", [][]byte{[]byte("x"), []byte("y")})
 		return nil
@@ -841,7 +812,7 @@ func (r fetchingReader) Prefetch(bucket string, keys [][]byte) {
 
 // A record that is updated often takes no more memory than one, once nobody reads the older ones.
 func TestOldVersionsAreDropped(t *testing.T) {
-	s := tableOver(t, &base{}, memtable.Options{Mark: mark})
+	s := tableOver(t, &base{}, Options{Mark: mark})
 	value := strings.Repeat("x", 1000)
 	write(t, s, 1, "a", value)
 	for n := range uint64(1000) {
@@ -882,7 +853,7 @@ func TestBytesAreAboutRight(t *testing.T) {
 		runtime.ReadMemStats(&now)
 		return int64(now.HeapAlloc)
 	}
-	before, s := live(), tableOver(t, &base{}, memtable.Options{Limit: math.MaxInt64})
+	before, s := live(), tableOver(t, &base{}, Options{Limit: math.MaxInt64})
 	for n := 0; n < records; n += 1000 {
 		err := s.Update(func(w kv.Writer) (err error) {
 			for i := range 1000 {
@@ -890,9 +861,7 @@ func TestBytesAreAboutRight(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	takes, told := live()-before, s.Bytes()
 	if told < takes*4/5 || told > takes*5/4 {
@@ -902,7 +871,7 @@ func TestBytesAreAboutRight(t *testing.T) {
 
 // A Get through a table allocates nothing.
 func TestGetAllocatesNothing(t *testing.T) {
-	s := tableOver(t, &base{}, memtable.Options{Mark: mark})
+	s := tableOver(t, &base{}, Options{Mark: mark})
 	write(t, s, 1, "in the base", "1")
 	checkpoint(t, s)
 	write(t, s, 2, "in memory", "2")

@@ -1,4 +1,4 @@
-package memtable_test
+package memtable
 
 import (
 	"errors"
@@ -91,9 +91,7 @@ func testEmpty(t *testing.T, s kv.Store) {
 			t.Errorf("Scan of an empty store found %q", found)
 		}
 	})
-	if err := s.Update(func(kv.Writer) error { return nil }); err != nil {
-		t.Errorf("an update that writes nothing: %v", err)
-	}
+	wantErr(t, s.Update(func(kv.Writer) error { return nil }), nil, "an update that writes nothing")
 }
 
 func testPutGet(t *testing.T, s kv.Store) {
@@ -160,9 +158,7 @@ func testOwnWrites(t *testing.T, s kv.Store) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func testFailedUpdate(t *testing.T, s kv.Store) {
@@ -222,9 +218,7 @@ func testBuckets(t *testing.T, s kv.Store) {
 
 func testClosed(t *testing.T, s kv.Store) {
 	putPairs(t, s, "b", "k", "v")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	if s.View(func(kv.Reader) error { return nil }) == nil {
 		t.Error("View works on a closed store")
 	}
@@ -328,9 +322,7 @@ func testDeleteUndone(t *testing.T, s kv.Store) {
 	err := s.Update(func(w kv.Writer) error {
 		return errors.Join(w.Delete("b", []byte("b")), w.Put("b", []byte("a"), []byte("new")), w.Delete("b", []byte("a")), failure)
 	})
-	if !errors.Is(err, failure) {
-		t.Errorf("Update returned %v", err)
-	}
+	wantErr(t, err, failure, "Update")
 	viewed(t, s, func(r kv.Reader) {
 		if found := keysOf(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "b=2", "c=3"}) {
 			t.Errorf("a failed update left %q", found)
@@ -394,9 +386,7 @@ func testDeleteSnapshot(t *testing.T, s kv.Store) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			if err := s.Update(remove("b", "a", "b")); err != nil {
-				t.Errorf("Update: %v", err)
-			}
+			wantErr(t, s.Update(remove("b", "a", "b")), nil, "Update")
 		}()
 		<-done
 		if found := keysOf(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "b=2"}) {
@@ -411,9 +401,7 @@ func testReopened(t *testing.T, open func() kv.Store) {
 	for i := range pairs {
 		putPairs(t, s, "b", fmt.Sprint(i), fmt.Sprint(-i))
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	s = open()
 	defer s.Close()
 	for i := range pairs {

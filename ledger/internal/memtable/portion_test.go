@@ -53,9 +53,7 @@ func TestAPortionIsNoOther(t *testing.T) {
 		t.Error(err)
 	}
 	for _, number := range [][]byte{numbered(2), numbered(1)[1:], nil} {
-		if _, err := decodePortion(number, b); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("as number %x: %v", number, err)
-		}
+		wantErr(t, failed(decodePortion(number, b)), kv.ErrCorrupt, "as number %x", number)
 	}
 	if _, err := decodePortion(numbered(1), b[:crc32.Size]); !errors.Is(err, kv.ErrCorrupt) {
 		t.Error("a checksum alone:", err)
@@ -81,9 +79,7 @@ func TestWhatIsAsideIsInOrder(t *testing.T) {
 			}
 			return w.Put(mark.Bucket, mark.Key, []byte("now"))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = Over(base, Options{Mark: mark})
 		return err
 	}

@@ -10,9 +10,7 @@ import (
 // A layer that was written is used again, once nobody looks at it, and not before.
 func TestALayerIsUsedAgain(t *testing.T) {
 	s, err := Over(new(kv.Memory), Options{Mark: Mark{Bucket: "m", Key: []byte("mark")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := 0
 	write := func(value string) {
 		n++
@@ -24,14 +22,10 @@ func TestALayerIsUsedAgain(t *testing.T) {
 			}
 			return w.Put("m", []byte("mark"), []byte(fmt.Sprint(n)))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	checkpoint := func() {
-		if err := s.Checkpoint(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Checkpoint())
 	}
 	first := s.current.Load().active
 	write("first")
@@ -49,9 +43,7 @@ func TestALayerIsUsedAgain(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s.spare != first {
 		t.Error("the layer that nobody reads any more is not used again")
 	}
@@ -74,9 +66,7 @@ func TestALayerIsUsedAgain(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // A layer keeps the memory that it has needed, and no more: after much comes little, and then what

@@ -166,10 +166,3 @@ func TestSpilledTable_NoDirectory_UpdatesFail(t *testing.T) {
 	checkWalk(t, table, "b", "", m)
 	must(t, table.Close())
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -352,19 +352,13 @@ func TestCreate_SymbolicLink_IsFollowed(t *testing.T) {
 			}
 			must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
 			must(t, j.Remove())
-			if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("the journal was not destroyed: %v", err)
-			}
-			if _, err := os.Lstat(dir); err != nil {
-				t.Errorf("the link is gone: %v", err)
-			}
+			wantErr(t, failed(os.Stat(target)), fs.ErrNotExist, "the journal was not destroyed")
+			wantErr(t, failed(os.Lstat(dir)), nil, "the link is gone")
 			j, l, term = begun(t, dir, false)
 			must(t, os.Remove(dir))
 			must(t, copyAll(filepath.Join(top, "copy"), target))
 			must(t, os.Symlink(filepath.Join(top, "copy"), dir))
-			if err := j.Append(noLimit, l.Group(term, []byte("lost"))); !errors.Is(err, errs.ErrReplaced) {
-				t.Errorf("the link leads elsewhere, and Append: %v", err)
-			}
+			wantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "the link leads elsewhere, and Append")
 		})
 	}
 }
