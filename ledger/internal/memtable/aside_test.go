@@ -276,9 +276,7 @@ func TestDamageToWhatIsAsideIsFound(t *testing.T) {
 	s := tableOver(t, base, Options{Mark: mark})
 	found, _ := content(t, s)
 	must(t, base.Update(func(w kv.Writer) error { return w.Put(Aside, keys[0], values[1]) }))
-	if err := s.Checkpoint(); !errors.Is(err, kv.ErrCorrupt) {
-		t.Error("a portion that was damaged meanwhile:", err)
-	}
+	wantErr(t, s.Checkpoint(), kv.ErrCorrupt, "a portion that was damaged meanwhile")
 	want(t, s, found...)
 }
 
@@ -289,15 +287,11 @@ func TestAPortionOfAnotherCheckpointStaysOut(t *testing.T) {
 	b := &base{}
 	s := tableOver(t, b, Options{Mark: mark, Portion: 50, Step: func(step Step) {
 		if keys, _ := aside(t, b); step == SetAside {
-			if err := b.Memory.Update(func(w kv.Writer) error { return w.Put(Aside, keys[0], before[0]) }); err != nil {
-				t.Error(err)
-			}
+			check(t, b.Memory.Update(func(w kv.Writer) error { return w.Put(Aside, keys[0], before[0]) }))
 		}
 	}})
 	write(t, s, 7, much(40, "other")...)
-	if err := s.Checkpoint(); !errors.Is(err, kv.ErrCorrupt) {
-		t.Error("a checkpoint:", err)
-	}
+	wantErr(t, s.Checkpoint(), kv.ErrCorrupt, "a checkpoint")
 	want(t, b)
 }
 
@@ -317,9 +311,7 @@ func TestALargeCheckpointThatFailsIsTakenUp(t *testing.T) {
 			}
 			return update()
 		})
-		if err := s.Checkpoint(); !errors.Is(err, errDisk) {
-			t.Fatalf("a checkpoint whose transaction %d fails returns %v", at, err)
-		}
+		wantErr(t, s.Checkpoint(), errDisk, "a checkpoint whose transaction %d fails returns", at)
 		want(t, s, behind...)
 		write(t, s, 3, "in front", "3")
 		found, _ := content(t, s)
@@ -350,9 +342,7 @@ func TestCopiesAreMadeBetweenCheckpoints(t *testing.T) {
 		if keys, _ := aside(t, copied); len(keys) > 0 {
 			t.Errorf("a copy has %d portions aside", len(keys))
 		}
-		if err := errors.Join(copied.View(func(r kv.Reader) error { return readNumber(r, 0) }), copied.Close()); err != nil {
-			t.Error(err)
-		}
+		check(t, errors.Join(copied.View(func(r kv.Reader) error { return readNumber(r, 0) }), copied.Close()))
 		if n%3 == 0 {
 			must(t, s.Compact(t.Context(), nil))
 		}
@@ -420,9 +410,7 @@ func TestWhoWaitsToCompactHoldsUpNoCheckpoint(t *testing.T) {
 	base.end <- struct{}{}
 	<-base.begun
 	base.end <- struct{}{}
-	if err := errors.Join(<-done, <-done); err != nil {
-		t.Error(err)
-	}
+	check(t, errors.Join(<-done, <-done))
 }
 
 // Whoever only reads folds as much as there is over what lies aside, however little memory there
@@ -484,7 +472,5 @@ func TestAClosedTableIsEmpty(t *testing.T) {
 	if err := s.Close(); err != nil || s.Bytes() > 0 {
 		t.Errorf("%d bytes, %v", s.Bytes(), err)
 	}
-	if s.Checkpoint() == nil {
-		t.Error("a checkpoint of what was forgotten")
-	}
+	wantFailure(t, s.Checkpoint(), "a checkpoint of what was forgotten")
 }

@@ -122,14 +122,10 @@ func want(t testing.TB, s kv.Store, pairs ...string) {
 	t.Helper()
 	err := s.View(func(r kv.Reader) error {
 		found, err := all(r)
-		if !slices.Equal(found, pairs) {
-			t.Errorf("there is %q, want %q", found, pairs)
-		}
+		wantSame(t, found, pairs, "there")
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	check(t, err)
 }
 
 func checkpoint(t testing.TB, s *Table) {
@@ -217,14 +213,10 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 				}
 				want(t, b, "a=3", "b=3", "c=2")
 				found, err := all(r)
-				if !slices.Equal(found, []string{"a=1", "b=1"}) {
-					t.Errorf("an older view sees %q", found)
-				}
+				wantSame(t, found, []string{"a=1", "b=1"}, "an older view")
 				return err
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			check(t, err)
 		})
 	}
 }
@@ -286,9 +278,7 @@ func TestALimitOfMemory(t *testing.T) {
 	if size := s.Bytes(); at > 40 || size < 2*limit || size > 4*limit {
 		t.Errorf("while a checkpoint is held there were %d updates, and %d bytes in memory", at, size)
 	}
-	if begun.Load() != 1 {
-		t.Errorf("%d checkpoints have begun", begun.Load())
-	}
+	wantEqual(t, begun.Load(), 1, "checkpoints have begun")
 	close(goOn)
 	<-done
 	for began := time.Now(); begun.Load() < 3; time.Sleep(time.Millisecond) { // while one ends none begins
@@ -335,13 +325,9 @@ func TestWrittenMayTakeLong(t *testing.T) {
 	}
 	letGo()
 	for range 3 {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		check(t, <-ended)
 	}
-	if !slices.Equal(told, []uint64{1, 3}) {
-		t.Errorf("Written heard of %d", told)
-	}
+	wantSame(t, told, []uint64{1, 3}, "Written heard of")
 }
 
 // await waits for something that should happen at once.
@@ -395,9 +381,7 @@ func TestUpdatesThatFailFillNoMemory(t *testing.T) {
 		err := s.Update(func(w kv.Writer) error {
 			return errors.Join(setMark(w, 2), put(w, "a", strings.Repeat("x", 1000)), errDisk)
 		})
-		if !errors.Is(err, errDisk) {
-			t.Fatal(err)
-		}
+		wantErr(t, err, errDisk, "error")
 	}
 	for range 100 {
 		fail()
@@ -418,16 +402,12 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	b := &base{}
 	var failed atomic.Int32
 	s := tableOver(t, b, Options{Mark: mark, Limit: limit, Pause: time.Hour, Failed: func(err error) {
-		if !errors.Is(err, errDisk) {
-			t.Error(err)
-		}
+		wantErr(t, err, errDisk, "error")
 		failed.Add(1)
 	}})
 	write(t, s, 1, "a", "1", "b", "1")
 	b.fail(before)
-	if err := s.Checkpoint(); !errors.Is(err, errDisk) {
-		t.Fatal("a checkpoint that fails returns", err)
-	}
+	wantErr(t, s.Checkpoint(), errDisk, "a checkpoint that fails returns")
 	write(t, s, 2, "a", "2", "b", "")
 	want(t, s, "a=2")
 	n := uint64(2)
@@ -440,9 +420,7 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	if !errors.Is(err, errDisk) || s.Bytes() < 2*limit || s.Bytes() > 3*limit {
 		t.Errorf("after %d updates with %d bytes in memory: %v", n, s.Bytes(), err)
 	}
-	if err := s.Update(func(kv.Writer) error { t.Error("an update has begun without room"); return nil }); !errors.Is(err, errDisk) {
-		t.Error(err)
-	}
+	wantErr(t, s.Update(func(kv.Writer) error { t.Error("an update has begun without room"); return nil }), errDisk, "error")
 	if failed.Load() != 1 {
 		t.Errorf("a checkpoint that fails was made %d times", failed.Load())
 	}
@@ -466,9 +444,7 @@ func TestAFailedCheckpointIsMadeAgainAfterAPause(t *testing.T) {
 			return errors.Join(setMark(w, n), w.Put("large", fmt.Append(nil, n), make([]byte, 100)))
 		})
 	}
-	if !errors.Is(err, errDisk) {
-		t.Fatal(err)
-	}
+	wantErr(t, err, errDisk, "error")
 	b.fail(nil)
 	time.Sleep(2 * time.Millisecond)
 	write(t, s, n, "a", "1")
@@ -503,9 +479,7 @@ func TestAnUncertainCheckpointStopsTheTable(t *testing.T) {
 				wantErr(t, err, c.is, "a view that has begun before")
 				b.fail(nil)
 				wantStopped(t, s, c.is)
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
+				check(t, s.Close())
 			}
 		})
 	}
@@ -516,9 +490,7 @@ func wantStopped(t *testing.T, s *Table, is error) {
 	wantErr(t, s.View(func(kv.Reader) error { t.Error("a view has begun"); return nil }), is, "View")
 	wantErr(t, s.Update(func(kv.Writer) error { t.Error("an update has begun"); return nil }), is, "Update")
 	wantErr(t, s.Checkpoint(), is, "Checkpoint")
-	if err := s.CopyTo(context.Background(), "nowhere", kv.Pages, nil, nil); err == nil {
-		t.Error("it is copied")
-	}
+	wantFailure(t, s.CopyTo(context.Background(), "nowhere", kv.Pages, nil, nil), "it is copied")
 }
 
 // Updates that wait for room are told when the table is stopped.
@@ -543,9 +515,7 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 	case <-time.After(20 * time.Millisecond):
 	}
 	close(goOn)
-	if err := <-done; !errors.Is(err, kv.ErrUncertain) {
-		t.Error(err)
-	}
+	wantErr(t, <-done, kv.ErrUncertain, "error")
 }
 
 // A base that somebody else has written to is not read, nor written.
@@ -584,23 +554,17 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 	t.Run("view", func(t *testing.T) {
 		b, s := begin(t)
 		other := errors.New("met damage")
-		if err := s.View(func(kv.Reader) error { write(t, &b.Memory, 7, "a", "other"); return other }); !errors.Is(err, kv.ErrOverwritten) {
-			t.Error(err)
-		}
+		wantErr(t, s.View(func(kv.Reader) error { write(t, &b.Memory, 7, "a", "other"); return other }), kv.ErrOverwritten, "error")
 		wantStopped(t, s, kv.ErrOverwritten)
 	})
 	t.Run("update", func(t *testing.T) {
 		b, s := begin(t)
 		err := s.Update(func(w kv.Writer) error {
-			if err := w.(Checker).Check(); err != nil {
-				t.Error(err)
-			}
+			check(t, w.(Checker).Check())
 			write(t, &b.Memory, 7, "a", "other")
 			return w.Put("b", []byte("a"), []byte("2"))
 		})
-		if !errors.Is(err, kv.ErrOverwritten) {
-			t.Error(err)
-		}
+		wantErr(t, err, kv.ErrOverwritten, "error")
 		wantStopped(t, s, kv.ErrOverwritten)
 	})
 	t.Run("check", func(t *testing.T) {
@@ -609,9 +573,7 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 			write(t, &b.Memory, 7, "a", "other")
 			return w.(Checker).Check()
 		})
-		if !errors.Is(err, kv.ErrOverwritten) {
-			t.Error(err)
-		}
+		wantErr(t, err, kv.ErrOverwritten, "error")
 		wantStopped(t, s, kv.ErrOverwritten)
 	})
 }
@@ -637,9 +599,7 @@ func TestCheckKnowsACheckpoint(t *testing.T) {
 			next()
 		}
 		goOn <- struct{}{}
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		check(t, <-done)
 	}
 }
 
@@ -650,9 +610,7 @@ func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
 	size := s.Bytes()
 	func() {
 		defer func() {
-			if p := recover(); p != "stop" {
-				t.Errorf("the panic was %v", p)
-			}
+			wantEqual(t, recover(), "stop", "the panic")
 		}()
 		_ = s.Update(func(w kv.Writer) error { _ = put(w, "a", "2", "a", "3", "b", "2"); panic("stop") })
 	}()
@@ -672,9 +630,7 @@ func TestAnUpdateRefusedInTheEndStopsTheTable(t *testing.T) {
 	s := tableOver(t, b, Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	b.late = errDisk
-	if err := s.Update(func(w kv.Writer) error { return put(w, "a", "2") }); !errors.Is(err, errDisk) {
-		t.Error(err)
-	}
+	wantErr(t, s.Update(func(w kv.Writer) error { return put(w, "a", "2") }), errDisk, "error")
 	b.late = nil
 	wantStopped(t, s, errDisk)
 }
@@ -711,9 +667,7 @@ func TestCloseWaitsForACheckpoint(t *testing.T) {
 	case <-time.After(10 * time.Millisecond):
 	}
 	close(goOn)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	check(t, <-done)
 	if b.updates != 1 {
 		t.Error("the checkpoint was not made")
 	}
@@ -736,12 +690,8 @@ func TestAReadOnlyBase(t *testing.T) {
 		write(t, s, n+2, "b", fmt.Sprint(n))
 	}
 	want(t, s, "a=1", "b=9")
-	if s.Checkpoint() == nil {
-		t.Error("a checkpoint is made")
-	}
-	if s.CopyTo(t.Context(), filepath.Join(dir, "second"), kv.Pages, nil, nil) == nil {
-		t.Error("it is copied without what is in memory")
-	}
+	wantFailure(t, s.Checkpoint(), "a checkpoint is made")
+	wantFailure(t, s.CopyTo(t.Context(), filepath.Join(dir, "second"), kv.Pages, nil, nil), "it is copied without what is in memory")
 }
 
 // Copies and a compacted file have what is in memory, and an inspection shows it, too.
@@ -754,14 +704,10 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 	write(t, s, 2, "a", "2", "b", "", "c", "2")
 	err := s.Inspect(func(f kv.Fault) { t.Error(f) }, func(r kv.Reader) error {
 		found, err := all(r)
-		if !slices.Equal(found, []string{"a=2", "c=2"}) {
-			t.Errorf("an inspection finds %q", found)
-		}
+		wantSame(t, found, []string{"a=2", "c=2"}, "an inspection")
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	check(t, err)
 	path := filepath.Join(dir, "copy")
 	must(t, s.CopyTo(t.Context(), path, kv.Records, nil, nil))
 	copied := openBolt(t, path)
@@ -832,9 +778,7 @@ func TestOldVersionsAreDropped(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	check(t, err)
 	for n := range uint64(2) {
 		write(t, s, n, "a", value)
 	}
@@ -884,7 +828,5 @@ func TestGetAllocatesNothing(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	check(t, err)
 }

@@ -60,9 +60,7 @@ func TestATableIsAsTheModel(t *testing.T) {
 			}
 			m.table = tableOver(t, base, o)
 			m.run()
-			if err := m.table.Close(); err != nil {
-				t.Error(err)
-			}
+			check(t, m.table.Close())
 		})
 	}
 }
@@ -258,9 +256,7 @@ func (m *model) checkpoint() {
 		return
 	}
 	m.running.Go(func() {
-		if err := m.table.Checkpoint(); err != nil {
-			m.Error(err)
-		}
+		check(m, m.table.Checkpoint())
 	})
 }
 
@@ -298,18 +294,14 @@ func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 			meanwhile(string(key))
 			return true
 		})
-		if !slices.Equal(found, whole) {
-			t.Errorf("a scan passes %q", found)
-		}
+		wantSame(t, found, whole, "a scan passes")
 		return err
 	}
 	err := s.View(func(r kv.Reader) error {
 		return scan(r, func(key string) {
 			n++
 			write(t, s, n, key+"+", "new", key, "new", fmt.Sprintf("%03d", records-n%100), "")
-			if err := s.View(func(r kv.Reader) error { _, err := all(r); return err }); err != nil {
-				t.Error(err)
-			}
+			check(t, s.View(func(r kv.Reader) error { _, err := all(r); return err }))
 		})
 	})
 	must(t, err)
@@ -318,14 +310,10 @@ func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 	}
 	err = s.Update(func(w kv.Writer) error {
 		return scan(w, func(key string) {
-			if err := errors.Join(w.Put("a", []byte(key), []byte("x")), w.Put("c", []byte(key), []byte("x"))); err != nil {
-				t.Error(err)
-			}
+			check(t, errors.Join(w.Put("a", []byte(key), []byte("x")), w.Put("c", []byte(key), []byte("x"))))
 		})
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	check(t, err)
 }
 
 // Readers, an update after the other and checkpoints without end: each reader finds what one update

@@ -78,9 +78,7 @@ func TestWhoUpdatesMuchLeavesRoomForOthers(t *testing.T) {
 		}
 	}
 	close(goOn)
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
+	check(t, <-got)
 	must(t, <-done)
 	waits(false)
 }

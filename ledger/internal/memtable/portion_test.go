@@ -49,15 +49,11 @@ func FuzzPortion(f *testing.F) {
 
 func TestAPortionIsNoOther(t *testing.T) {
 	b := endPortion(appendText(appendText(beginPortion(nil, []byte("mark"), "b"), "key"), "value"), numbered(1), true)
-	if _, err := decodePortion(numbered(1), b); err != nil {
-		t.Error(err)
-	}
+	check(t, failed(decodePortion(numbered(1), b)))
 	for _, number := range [][]byte{numbered(2), numbered(1)[1:], nil} {
 		wantErr(t, failed(decodePortion(number, b)), kv.ErrCorrupt, "as number %x", number)
 	}
-	if _, err := decodePortion(numbered(1), b[:crc32.Size]); !errors.Is(err, kv.ErrCorrupt) {
-		t.Error("a checksum alone:", err)
-	}
+	wantErr(t, failed(decodePortion(numbered(1), b[:crc32.Size])), kv.ErrCorrupt, "a checksum alone")
 }
 
 // What setAside never writes is refused, before it takes long: buckets and keys that do not rise,

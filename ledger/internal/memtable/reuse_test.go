@@ -38,9 +38,7 @@ func TestALayerIsUsedAgain(t *testing.T) {
 				t.Errorf("after %d checkpoints a layer is used again that somebody reads", i+1)
 			}
 		}
-		if string(held) != "first" {
-			t.Errorf("what was read has become %q", held)
-		}
+		wantEqual(t, string(held), "first", "what was read has become")
 		return err
 	})
 	must(t, err)
@@ -61,9 +59,7 @@ func TestALayerIsUsedAgain(t *testing.T) {
 			}
 			return true
 		})
-		if n != 100 {
-			t.Errorf("%d records", n)
-		}
+		wantEqual(t, n, 100, "records")
 		return err
 	})
 	must(t, err)

@@ -21,3 +21,21 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// check reports err, unless it is nil.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// wantEqual checks that what format describes is want.
+func wantEqual[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(format+": %v; want %v", append(args, got, want)...)
+	}
+}
+
+func failed3[T, U any](_ T, _ U, err error) error { return err }

@@ -136,9 +136,7 @@ func TestDamageIsNotTorn(t *testing.T) {
 		if !errors.Is(err, errs.ErrCorrupt) || n != 5 {
 			t.Errorf("%s: after %d groups: %v", what, n, err)
 		}
-		if _, _, err := j.Claim(noLimit); !errors.Is(err, errs.ErrCorrupt) {
-			t.Errorf("Claim: %v", err)
-		}
+		wantErr(t, failed3(j.Claim(noLimit)), errs.ErrCorrupt, "Claim")
 	}
 }
 
@@ -176,9 +174,7 @@ func TestWrongSegments(t *testing.T) {
 				for _, err = range j.Read(noLimit, h.begin) {
 				}
 			}
-			if !errors.Is(err, c.want) {
-				t.Errorf("%v, not %v", err, c.want)
-			}
+			wantErr(t, err, c.want, "%v, not %v", err, c.want)
 		})
 	}
 	wantErr(t, failed(open(h.s, small, place, [16]byte{1})), journal.ErrForked, "the journal of another ledger")
@@ -198,9 +194,7 @@ func TestMovedFrames(t *testing.T) {
 	must(t, err)
 	defer j.Close()
 	for _, err = range j.Read(noLimit, h.begin) {
-		if err != nil {
-			t.Error(err)
-		}
+		check(t, err)
 	}
 }
 
@@ -241,9 +235,7 @@ func TestOldSegment(t *testing.T) {
 	must(t, err)
 	defer j.Close()
 	h.j = j
-	if err := h.read(); err != nil {
-		t.Error(err)
-	}
+	check(t, h.read())
 	var nothing journaltest.Log
 	for _, err = range j.Read(noLimit, nothing.End()) {
 	}
@@ -298,9 +290,7 @@ func FuzzGroup(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g, err := parseGroup(slices.Clone(b))
 		if err != nil {
-			if !errors.Is(err, errs.ErrCorrupt) {
-				t.Fatal(err)
-			}
+			wantErr(t, err, errs.ErrCorrupt, "error")
 			return
 		}
 		again, err := parseGroup(contents(g))
@@ -337,9 +327,7 @@ func TestRemoveAndSweep(t *testing.T) {
 	mine := filepath.Join(dir, "mine.txt")
 	must(t, os.WriteFile(mine, []byte("mine"), 0o600))
 	wantErr(t, j.Remove(), journal.ErrFenced, "Remove without a claim")
-	if _, _, err := j.Claim(noLimit); err != nil {
-		t.Fatal(err)
-	}
+	must(t, failed3(j.Claim(noLimit)))
 	wantErr(t, j.Remove(), journal.ErrForked, "Remove with something else there")
 	must(t, j.Close())
 	must(t, os.Rename(dir, dir+asGone))

@@ -88,18 +88,14 @@ func TestFiles(t *testing.T) {
 	before, err := os.ReadFile(segment)
 	must(t, err)
 	a, b := reader(t, dir), reader(t, dir) // at a time
-	if _, _, err := a.Claim(noLimit); !errors.Is(err, journal.ErrInUse) {
-		t.Errorf("Claim while somebody reads: %v", err)
-	}
+	wantErr(t, failed3(a.Claim(noLimit)), journal.ErrInUse, "Claim while somebody reads")
 	must(t, b.Close())
 	names, err := os.ReadDir(dir)
 	after, err2 := os.ReadFile(segment)
 	if err != nil || err2 != nil || len(names) != 1 || !bytes.Equal(before, after) {
 		t.Errorf("a reader has changed the journal: %v, %v, %v", names, err, err2)
 	}
-	if _, _, err := a.Claim(noLimit); err != nil {
-		t.Errorf("Claim: %v", err)
-	}
+	wantErr(t, failed3(a.Claim(noLimit)), nil, "Claim")
 	wantErr(t, a.Remove(), nil, "Remove")
 	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
@@ -119,9 +115,7 @@ func reader(t *testing.T, dir string) *Journal {
 			t.Fatal(err)
 		}
 	}
-	if n != 1 {
-		t.Fatalf("%d groups", n)
-	}
+	wantEqual(t, n, 1, "groups")
 	return j
 }
 

@@ -136,9 +136,7 @@ func TestReadersShare(t *testing.T) {
 		s, err := Open(path, true)
 		must(t, err)
 		defer s.Close()
-		if err := s.Update(putK("w")); err == nil {
-			t.Error("a store open for reading was written to")
-		}
+		wantFailure(t, s.Update(putK("w")), "a store open for reading was written to")
 	}
 }
 

@@ -185,9 +185,7 @@ func TestCopyOfOthers(t *testing.T) {
 			wantRecords(t, copied, map[string]string{})
 			must(t, copied.Update(putK("v")))
 			must(t, s.Close())
-			if err := s.CopyTo(t.Context(), filepath.Join(dir, "late"), how, nil, nil); err == nil {
-				t.Error("a closed store was copied")
-			}
+			wantFailure(t, s.CopyTo(t.Context(), filepath.Join(dir, "late"), how, nil, nil), "a closed store was copied")
 			wantFiles(t, path, "copy", "data.db")
 		})
 	}
@@ -288,9 +286,7 @@ func TestCopyRefuses(t *testing.T) {
 	}
 	s := mustOpen(t, newFile(t))
 	to := filepath.Join(pace.Scratch(t), "copy")
-	if err := s.CopyTo(t.Context(), to, 7, nil, nil); err == nil {
-		t.Error("there is no way 7")
-	}
+	wantFailure(t, s.CopyTo(t.Context(), to, 7, nil, nil), "there is no way 7")
 	wantFiles(t, to)
 }
 
@@ -389,9 +385,7 @@ func TestCompactShrinksAndKeeps(t *testing.T) {
 	wantFiles(t, path, "data.db")
 	info, err := os.Stat(path)
 	must(t, err)
-	if info.Mode() != 0o640 {
-		t.Errorf("mode %v", info.Mode())
-	}
+	wantEqual(t, info.Mode(), 0o640, "mode")
 	if owner := fmt.Sprintf("%+v", info.Sys()); os.Getuid() == 0 && !strings.Contains(owner, "4711") {
 		t.Errorf("the owner changed: %s", owner)
 	}
@@ -528,15 +522,11 @@ func TestWhoWaitsForCompact(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		check(t, err)
 	})
 	<-inView
 	wg.Go(func() {
-		if err := s.Compact(t.Context(), nil); err != nil {
-			t.Error(err)
-		}
+		check(t, s.Compact(t.Context(), nil))
 		compacted.Store(true)
 	})
 	<-at
@@ -628,9 +618,7 @@ func TestCloseWaitsForCompact(t *testing.T) {
 	<-at
 	must(t, s.Close())
 	must(t, <-result)
-	if err := s.Compact(t.Context(), nil); err == nil {
-		t.Error("a closed store was compacted")
-	}
+	wantFailure(t, s.Compact(t.Context(), nil), "a closed store was compacted")
 	wantFiles(t, path, "data.db")
 	must(t, mustOpen(t, path).Update(putK("w")))
 }

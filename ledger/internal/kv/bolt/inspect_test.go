@@ -100,9 +100,7 @@ func TestInspectReadsWhatViewDoes(t *testing.T) {
 		if value, err := r.Get("nowhere", []byte("x")); value != nil || err != nil {
 			t.Errorf("nowhere: %q, %v", value, err)
 		}
-		if err := r.Scan("nowhere", nil, func(_, _ []byte) bool { t.Error("found something nowhere"); return true }); err != nil {
-			t.Error(err)
-		}
+		check(t, r.Scan("nowhere", nil, func(_, _ []byte) bool { t.Error("found something nowhere"); return true }))
 	})
 	if err != nil || len(faults) > 0 {
 		t.Errorf("%v, faults: %+v", err, faults)
@@ -168,9 +166,7 @@ func TestInspectBesideWriters(t *testing.T) {
 			count := func() (n, size int) {
 				for bucket := range content {
 					err := r.Scan(bucket, nil, func(key, value []byte) bool { n, size = n+1, size+len(key)+len(value); return true })
-					if err != nil {
-						t.Error(err)
-					}
+					check(t, err)
 				}
 				return n, size
 			}
@@ -181,9 +177,7 @@ func TestInspectBesideWriters(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		check(t, err)
 	}
 	close(stop)
 	writer.Wait()
@@ -252,9 +246,7 @@ func wantRising(t *testing.T, r kv.Reader, content map[string]map[string]string)
 			last = slices.Clone(key)
 			return true
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		check(t, err)
 		for key := range want {
 			if _, err := r.Get(bucket, []byte(key)); err != nil && !errors.Is(err, kv.ErrCorrupt) {
 				t.Error(err)

@@ -54,9 +54,7 @@ func leavesOf(t *testing.T, tx *transaction, keys [][]byte) (asked []sought, onP
 		asked = level
 	}
 	for _, one := range asked {
-		if failed := tx.old.ask(one.page); failed != 0 {
-			t.Errorf("asking for page %d: %v", one.page, failed)
-		}
+		wantEqual(t, tx.old.ask(one.page), 0, "asking for page %d", one.page)
 	}
 	return asked, func(page uint64) (on [][]byte) {
 		p, err := tx.old.page(page)
