@@ -15,9 +15,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/observe"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // hookedJournal calls a hook in each of its methods. The hooks are there before the journal is opened.
@@ -160,7 +160,7 @@ func (h *hookedHosts) blocked(method string) (called func(), goOn func()) {
 // wantPanicError checks that an error is the panic of a method of the journal.
 func wantPanicError(t *testing.T, err error, method string) {
 	t.Helper()
-	if of, is := errors.AsType[*vocabulary.PanicError](err); !is || of.Function != "Journal."+method || of.Value != "the host's own" {
+	if of, is := errors.AsType[*api.PanicError](err); !is || of.Function != "Journal."+method || of.Value != "the host's own" {
 		t.Errorf("%v; want a PanicError of Journal.%s", err, method)
 	}
 }
@@ -260,14 +260,14 @@ func journalAppended(t *testing.T) {
 	h := newHookedHosts(t, false)
 	called, goOn := h.blocked("Append")
 	defer goOn()
-	wrote := async(func() (Response, error) { return h.l.Release(t.Context(), releaseOf(t, "1", crowd(9)[1], "1")) })
+	wrote := async(func() (api.Response, error) { return h.l.Release(t.Context(), releaseOf(t, "1", crowd(9)[1], "1")) })
 	called()
 	must(t, await(t, async(func() (any, error) { return nil, h.reads() })).err)
 	goOn()
 	must(t, await(t, wrote).err)
 	h.hooks["Append"].set(hostPanics)
 	_, err := h.l.Release(t.Context(), releaseOf(t, "2", crowd(9)[2], "1"))
-	wantErr(t, err, ErrStopped)
+	wantErr(t, err, api.ErrStopped)
 	wantPanicError(t, err, "Append")
 	_ = h.l.Close() // it says again why it stopped
 	closed(t, open(t, h.path, h.options))
@@ -302,7 +302,7 @@ func journalTrimmed(t *testing.T) {
 	}
 	h.log.await(t, "Journal.Trim panicked: the host's own")
 	_, err := h.l.Release(t.Context(), releaseOf(t, "4", person[4], "1"))
-	wantErr(t, err, ErrStopped)
+	wantErr(t, err, api.ErrStopped)
 	wantPanicError(t, err, "Trim")
 	_ = h.l.Close() // it says again why it stopped
 	h.l = open(t, h.path, h.options)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -62,7 +63,7 @@ func TestHealth_TwoHosts_SayLeaderTermAndLag(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { _ = next.Close() })
 	wantHost(t, "who has taken over", hostOf(t, next), observe.Host{Role: "leader", Answered: true, Leader: "b", Term: 2})
-	if h, err := b.Health(t.Context()); !errors.Is(err, ErrClosed) || h != (observe.Health{}) {
+	if h, err := b.Health(t.Context()); !errors.Is(err, api.ErrClosed) || h != (observe.Health{}) {
 		t.Errorf("the standby that was closed: %+v, %v", h, err)
 	}
 }
@@ -77,11 +78,11 @@ func TestHealth_TakenOverFrom_LedgerStopsWithoutACommit(t *testing.T) {
 	want := observe.Health{Host: observe.Host{Role: "leader", Fenced: true, Answered: true, Leader: "b", Term: 2}}
 	for range 2 {
 		h, err := c.a.Health(t.Context())
-		if !errors.Is(err, ErrStopped) || !errors.Is(err, journal.ErrFenced) || h != want {
+		if !errors.Is(err, api.ErrStopped) || !errors.Is(err, journal.ErrFenced) || h != want {
 			t.Errorf("%+v, %v; want %+v", h, err, want)
 		}
 	}
-	if _, err := c.a.Object(t.Context(), "ann"); !errors.Is(err, ErrStopped) {
+	if _, err := c.a.Object(t.Context(), "ann"); !errors.Is(err, api.ErrStopped) {
 		t.Errorf("it answers from an old state: %v", err)
 	}
 	release(t, next, releaseOf(t, "goes on", "ann", "2"))

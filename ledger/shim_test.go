@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -247,7 +248,7 @@ func pending[T any](t testing.TB, done chan answer[T]) {
 // waitClosing waits until Close refuses further calls.
 func waitClosing(t testing.TB, l *Ledger) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !errors.Is(l.engine.Queue.Check(), ErrClosed); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); !errors.Is(l.engine.Queue.Check(), api.ErrClosed); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the ledger is not closing")
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -40,7 +41,7 @@ func openSluiceBy(ctx context.Context, dir string, options ledger.Options) (cont
 	for i := range valuesAsked {
 		s.values = append(s.values, fmt.Sprint("value ", i))
 	}
-	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: "vote", Values: s.values}); err != nil {
+	if err := l.DefineQuestion(ctx, "define", api.Question{Name: "vote", Values: s.values}); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return s, nil
@@ -63,14 +64,14 @@ func (s *theSluice) checkpoints() (int, error) {
 }
 
 func (s *theSluice) enroll(ctx context.Context, names []string, limit, ceiling privacy.Epsilon) error {
-	_, err := s.l.Enroll(ctx, ledger.EnrollRequest{
+	_, err := s.l.Enroll(ctx, api.EnrollRequest{
 		Key: "enroll", Question: "vote", Objects: names, Cap: limit, Policy: policy.Fixed(ceiling),
 	})
 	return err
 }
 
 func (s *theSluice) raise(ctx context.Context, key string, epsilon privacy.Epsilon) error {
-	_, err := s.l.Raise(ctx, ledger.RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, All: true,
+	_, err := s.l.Raise(ctx, api.RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, All: true,
 		Truth: s.truths})
 	return err
 }
@@ -84,7 +85,7 @@ func (s *theSluice) truths(_ context.Context, _ string, names []string) ([]strin
 }
 
 func (s *theSluice) release(ctx context.Context, o order) error {
-	_, err := s.l.Release(ctx, ledger.ReleaseRequest{
+	_, err := s.l.Release(ctx, api.ReleaseRequest{
 		Key: o.key, Question: "vote", Object: o.object, Epsilon: o.epsilon, TrueValue: s.values[o.truth],
 	})
 	return err

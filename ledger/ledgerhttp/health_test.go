@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-func healthOf(t *testing.T, f *fixture, role string) (h api.Health) {
+func healthOf(t *testing.T, f *fixture, role string) (h httpapi.Health) {
 	t.Helper()
 	status, _, body := f.ask(asked{method: "GET", target: "/v1/health", role: role})
 	if status != http.StatusOK {

@@ -9,7 +9,7 @@ package observe
 import (
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Observer has methods that a ledger calls when something has happened. They are called by the
@@ -41,7 +41,7 @@ type Commit struct {
 	// Charged is the sum over all people of the ε in nats that these events cost them.
 	Charged float64
 	// LeftOut counts the people that the requests have left out, by reason.
-	LeftOut map[vocabulary.Reason]uint64
+	LeftOut map[api.Reason]uint64
 }
 
 // Refusal is a request that was refused as a whole.
@@ -49,7 +49,7 @@ type Refusal struct {
 	Question string // by name
 	// People counts those who cause the refusal, by reason. It is empty if levels on offer are the
 	// cause.
-	People map[vocabulary.Reason]uint64
+	People map[api.Reason]uint64
 }
 
 // Audit is the result of an audit: the log was folded again, and compared with what is stored.

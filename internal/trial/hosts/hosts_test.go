@@ -21,6 +21,7 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
@@ -29,8 +30,8 @@ import (
 
 func enrollAll(t testing.TB, l *ledger.Ledger, names []string) {
 	t.Helper()
-	must(t, l.DefineQuestion(t.Context(), "define vote", ledger.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}))
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: epsilon(t, "900")})
+	must(t, l.DefineQuestion(t.Context(), "define vote", api.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}))
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: epsilon(t, "900")})
 	must(t, err)
 }
 
@@ -425,9 +426,9 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	}
 	l, err := open(false)
 	must(t, err)
-	var all []ledger.Response
-	call := func(n int) ledger.Response {
-		response, err := l.Release(t.Context(), ledger.ReleaseRequest{
+	var all []api.Response
+	call := func(n int) api.Response {
+		response, err := l.Release(t.Context(), api.ReleaseRequest{
 			Key: fmt.Sprint("call ", n), Question: "vote", Object: fmt.Sprint("person ", n), Epsilon: epsilon(t, "1"),
 			Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
 				return slices.Repeat([]string{"yes"}, len(objects)), nil
@@ -443,7 +444,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	s.Stop(t)
 	backup.Begin(t)
 	o.Database = backup.Address("journals")
-	if _, err := open(false); !errors.Is(err, ledger.ErrJournal) && !errors.Is(err, journal.ErrLost) {
+	if _, err := open(false); !errors.Is(err, api.ErrJournal) && !errors.Is(err, journal.ErrLost) {
 		t.Errorf("a database that has less: %v", err)
 	}
 	l, err = open(true)
@@ -457,7 +458,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 			t.Errorf("%v was told, and now %v", was, again)
 		}
 	}
-	_, err = l.Verify(t.Context(), ledger.VerifyRequest{Report: func(p ledger.Problem) { t.Errorf("found %+v", p) }})
+	_, err = l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("found %+v", p) }})
 	must(t, err)
 	must(t, l.Close())
 }

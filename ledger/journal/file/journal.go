@@ -437,7 +437,7 @@ func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 
 // Trim is [journal.Journal.Trim]. If through lies within a segment, what lies behind it is copied
 // into a new one. Where no file can be opened for now, the error is a [journal.ErrRejected] that
-// wraps vocabulary.ErrTooManyFiles: the handle goes on, and the next Trim destroys what this one
+// wraps api.ErrTooManyFiles: the handle goes on, and the next Trim destroys what this one
 // did not.
 func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	j.trimming.Lock()
