@@ -213,19 +213,6 @@ func TestKilledAtRandom(t *testing.T) {
 	t.Logf("seed %d: %d of %d lives were killed, of up to %v", seed, w.deaths, kills, life)
 }
 
-// How far the three come apart when the backend is killed, and that they agree in the end.
-func TestTheThreeAgreeAfterAllDeaths(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	if err := demonstrate(t.Context(), pace.Scratch(t), &out); err != nil {
-		t.Fatalf("%v\n%s", err, &out)
-	}
-	t.Log("\n" + out.String())
-	for _, want := range []string{"\nafter sell ", "\nafter note refund ", "\n(not killed) ", "All 110 orders are answered"} {
-		check.That(t, strings.Contains(out.String(), want), "the output lacks %q:\n%s", want, &out)
-	}
-}
-
 // These deaths are staged within the process: a hook panics, and the files are opened again.
 
 type staged struct {
