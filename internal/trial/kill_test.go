@@ -182,9 +182,8 @@ func collect(t testing.TB, told map[int]json.RawMessage, line string) (n int, wh
 		return -1, true
 	}
 	var one reply
-	if err := json.Unmarshal([]byte(line), &one); err != nil {
-		t.Fatalf("the host says %q", line)
-	}
+	err := json.Unmarshal([]byte(line), &one)
+	check.Need(t, err == nil, "the host says %q", line)
 	told[one.N] = one.Result
 	return one.N, true
 }
@@ -572,8 +571,7 @@ func TestAKilledShopEndsAsAQuietOne(t *testing.T) {
 		wantTold(t, killed, told, next) // the last call was under way
 		next++
 	}
-	_, err := hostCommand(t.Context(), quiet, life{last: next - 1, workers: 1}).Output()
-	check.Must(t, err)
+	_ = check.Value(hostCommand(t.Context(), quiet, life{last: next - 1, workers: 1}).Output())(t)
 	got, want := logOf(t, killed), logOf(t, quiet)
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || !reflect.DeepEqual(got[i], want[i]) {

@@ -636,9 +636,8 @@ func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 	for _, worn := range []bool{false, true} {
 		r := recordLives(t, worn, turbulent()...)
 		for _, what := range []string{"opened", "closed", "checkpoint", "segment begun", "segment trimmed", "segment or journal destroyed", "journal made", "somebody forgotten"} {
-			if n := r.happened()[what]; n < 2 {
-				t.Errorf("%s: %d times", what, n)
-			}
+			n := r.happened()[what]
+			check.That(t, n >= 2, "%s: %d times", what, n)
 		}
 		images, seed := tries(6, 1000, 100_000), rand.Uint64()
 		c := &cutting{random: rand.New(rand.NewPCG(seed, 1)), depth: 2}
@@ -904,9 +903,8 @@ func fallen(t *testing.T, place, behalf string) *recorded {
 		return c.Kind == Sync && strings.HasPrefix(s.place(), place) && s.has(behalf)
 	}
 	r := recordLives(t, false, episode{calls: 38, memory: scarce}, episode{calls: 10, memory: scarce, kill: kill}, episode{calls: -1}, episode{calls: 5})
-	if n := r.happened()["closed"]; n != 3 {
-		t.Fatalf("it closed its shop %d times, and so was not killed at %s for %s", n, place, behalf)
-	}
+	n := r.happened()["closed"]
+	check.Need(t, n == 3, "it closed its shop %d times, and so was not killed at %s for %s", n, place, behalf)
 	return r
 }
 

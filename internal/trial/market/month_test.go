@@ -573,9 +573,8 @@ func (h health) Counts(question string, people []string) []int64 {
 func TestHealth(t *testing.T) {
 	all := check.Value(readHealth(data, 1))(t)
 	for question, want := range map[string][]int64{insured: {7052, 1750}, healthy: {8173, 629}} {
-		if got := all.Counts(question, all.People); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, not %v", question, got, want)
-		}
+		got := all.Counts(question, all.People)
+		check.That(t, slices.Equal(got, want), "%s: %v, not %v", question, got, want)
 	}
 	for region, want := range map[string]int{"midwest": 2023, "northeast": 1682, "south": 3075, "west": 2022} {
 		if got := len(all.Members(region)); got != want {
@@ -669,13 +668,11 @@ func testTerms(t *testing.T, m *market, b *books) {
 
 func testWithdrawal(t *testing.T, m *market, b *books) {
 	for _, line := range b.subscriber.accounts[m.quitter].lines {
-		if day := m.calendar.day(line.at); day > 14 {
-			t.Errorf("an answer on day %d, after the withdrawal", day)
-		}
+		day := m.calendar.day(line.at)
+		check.That(t, day <= 14, "an answer on day %d, after the withdrawal", day)
 	}
-	if state := b.person(m.quitter); state.Earned == 0 || !state.Chains[0].Withdrawn || !state.Chains[1].Withdrawn {
-		t.Errorf("state %+v", state)
-	}
+	state := b.person(m.quitter)
+	check.That(t, state.Earned != 0 && state.Chains[0].Withdrawn && state.Chains[1].Withdrawn, "state %+v", state)
 }
 
 // The checks that the host makes find books that were tampered with.

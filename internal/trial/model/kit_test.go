@@ -725,9 +725,8 @@ func AuditMarket(t testing.TB, l Book) {
 	t.Helper()
 	b := books{t, map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}, map[uint64]int64{}, map[uint64]int64{}, map[chain]uint64{}, map[chain]uint64{}, map[chain]*policy.Terms{}, map[promise]*policy.Terms{}}
 	for i, ev := range Events(t, l) {
-		if n := uint64(i) + 1; ev.Number != n {
-			t.Fatalf("event %d stands where event %d should", ev.Number, n)
-		}
+		n := uint64(i) + 1
+		check.Need(t, ev.Number == n, "event %d stands where event %d should", ev.Number, n)
 		b.enter(ev)
 	}
 	for number, price := range b.sales {
@@ -848,9 +847,8 @@ func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
 			t.Errorf("%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])
 		}
 	}
-	if got := Stats(t, l).Revenue; got != revenue {
-		t.Errorf("the revenue is %d, the sales brought %d", got, revenue)
-	}
+	got := Stats(t, l).Revenue
+	check.That(t, got == revenue, "the revenue is %d, the sales brought %d", got, revenue)
 }
 
 // Games make much garbage, and keep little: it is collected less often than by Go's own setting, which GOGC in the

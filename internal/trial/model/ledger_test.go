@@ -227,9 +227,8 @@ func (h *house) crash(o order, when moment) (words []string) {
 	case asked:
 		h.dying = true
 		h.leave()
-		if _, err := h.ledger.Sell(h.Context(), h.sale(o)); !errors.Is(err, errDead) {
-			h.Fatalf("a sale without truths: %v", err)
-		}
+		_, err := h.ledger.Sell(h.Context(), h.sale(o))
+		check.Need(h, errors.Is(err, errDead), "a sale without truths: %v", err)
 		h.dying = false
 	case done:
 		_ = check.Value(h.ledger.Sell(h.Context(), h.sale(o)))(h)
