@@ -387,9 +387,7 @@ func testAnAnswerIsGivenOnce(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func TestALowerAnswerIsDerivedForFree(t *testing.T) {
-	Anywhere(t, testALowerAnswerIsDerivedForFree)
-}
+func TestALowerAnswerIsDerivedForFree(t *testing.T) { Anywhere(t, testALowerAnswerIsDerivedForFree) }
 
 func testALowerAnswerIsDerivedForFree(t *T) {
 	l := Voters(t, NewLedger(t), "2", "ann", "bob", "cy")
@@ -524,9 +522,7 @@ func testAnswersToAllAreAboutThoseEnrolledThen(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func TestConcurrentAnswersChargeOnce(t *testing.T) {
-	Anywhere(t, testConcurrentAnswersChargeOnce)
-}
+func TestConcurrentAnswersChargeOnce(t *testing.T) { Anywhere(t, testConcurrentAnswersChargeOnce) }
 
 func testConcurrentAnswersChargeOnce(t *T) {
 	l := Voters(t, NewLedger(t), "1", "ann", "bob", "cy")
@@ -549,9 +545,7 @@ func testConcurrentAnswersChargeOnce(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func TestABoundTruthBindsAnswersToo(t *testing.T) {
-	Anywhere(t, testABoundTruthBindsAnswersToo)
-}
+func TestABoundTruthBindsAnswersToo(t *testing.T) { Anywhere(t, testABoundTruthBindsAnswersToo) }
 
 func testABoundTruthBindsAnswersToo(t *T) {
 	l := Voters(t, Open(t, ledger.Options{TruthKey: []byte("sixteen bytes or more")}), "2", "ann", "bob")
@@ -562,9 +556,7 @@ func testABoundTruthBindsAnswersToo(t *T) {
 	})
 }
 
-func TestAnswerRefusesWhatCannotBe(t *testing.T) {
-	Anywhere(t, testAnswerRefusesWhatCannotBe)
-}
+func TestAnswerRefusesWhatCannotBe(t *testing.T) { Anywhere(t, testAnswerRefusesWhatCannotBe) }
 
 func testAnswerRefusesWhatCannotBe(t *T) {
 	l := Voters(t, NewLedger(t), "2", "ann", "bob")

@@ -21,9 +21,7 @@ import (
 func on(day int) time.Time { return ledgertest.Begin().Add(time.Duration(day) * 24 * time.Hour) }
 
 // However late ctx ends, an error means that nothing was sold.
-func TestASaleIsToldWhenItIsMade(t *testing.T) {
-	Both(t, testASaleIsToldWhenItIsMade)
-}
+func TestASaleIsToldWhenItIsMade(t *testing.T) { Both(t, testASaleIsToldWhenItIsMade) }
 
 func testASaleIsToldWhenItIsMade(t *T) {
 	calls, end, cancel := 0, 0, func() {}
@@ -51,9 +49,7 @@ func testASaleIsToldWhenItIsMade(t *T) {
 }
 
 // A reservation brings the share that its order unlocks, and takes nothing that others have without it.
-func TestAReservationBringsItsShare(t *testing.T) {
-	Anywhere(t, testAReservationBringsItsShare)
-}
+func TestAReservationBringsItsShare(t *testing.T) { Anywhere(t, testAReservationBringsItsShare) }
 
 func testAReservationBringsItsShare(t *T) {
 	shares := check.Value(policy.Unlock(Eps(t, "0.5"), 5))(t)
@@ -100,9 +96,7 @@ func testAReservationEndsWithAWithdrawal(t *T) {
 }
 
 // Whoever has no truth costs nothing, and so does not break a limit; and no waiting helps against a cap.
-func TestLimitsAreThoseOfWhatIsSold(t *testing.T) {
-	Anywhere(t, testLimitsAreThoseOfWhatIsSold)
-}
+func TestLimitsAreThoseOfWhatIsSold(t *testing.T) { Anywhere(t, testLimitsAreThoseOfWhatIsSold) }
 
 func testLimitsAreThoseOfWhatIsSold(t *T) {
 	l := NewLedger(t)
@@ -147,9 +141,7 @@ func testNobodyYet(t *T) {
 }
 
 // Who withdraws and comes back finds everything spent that was spent.
-func TestComingBackRestoresNoBudget(t *testing.T) {
-	Anywhere(t, testComingBackRestoresNoBudget)
-}
+func TestComingBackRestoresNoBudget(t *testing.T) { Anywhere(t, testComingBackRestoresNoBudget) }
 
 func testComingBackRestoresNoBudget(t *T) {
 	l := NewLedger(t)
@@ -179,9 +171,7 @@ func testComingBackRestoresNoBudget(t *T) {
 }
 
 // A policy is what its JSON says, whoever wrote it: an object comes back under the same terms only.
-func TestComingBackKeepsTheTerms(t *testing.T) {
-	Anywhere(t, testComingBackKeepsTheTerms)
-}
+func TestComingBackKeepsTheTerms(t *testing.T) { Anywhere(t, testComingBackKeepsTheTerms) }
 
 func testComingBackKeepsTheTerms(t *T) {
 	l := Sellers(t, Open(t, ledger.Options{}), "2", "2", "ann")
@@ -343,9 +333,7 @@ func testSweepsAndSalesComeToTheSameLevels(t *T) {
 }
 
 // A sweep costs what the highest level costs, and asks for no truth below it.
-func TestASweepBelowTheTopIsFree(t *testing.T) {
-	Anywhere(t, testASweepBelowTheTopIsFree)
-}
+func TestASweepBelowTheTopIsFree(t *testing.T) { Anywhere(t, testASweepBelowTheTopIsFree) }
 
 func testASweepBelowTheTopIsFree(t *T) {
 	m := newMonth(t, "9")
@@ -441,9 +429,7 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 }
 
 // The progress of a sweep counts objects, and of a sweep of one question those who take part in it.
-func TestTheProgressOfASweepEnds(t *testing.T) {
-	Both(t, testTheProgressOfASweepEnds)
-}
+func TestTheProgressOfASweepEnds(t *testing.T) { Both(t, testTheProgressOfASweepEnds) }
 
 func testTheProgressOfASweepEnds(t *T) {
 	for _, question := range []string{"", "vote", "still"} {
@@ -511,9 +497,7 @@ func testASweepAsksOnce(t *T) {
 }
 
 // Whoever has another truth than before is left out of a sweep and holds nobody up.
-func TestASweepLeavesOutWhoHasChanged(t *testing.T) {
-	Anywhere(t, testASweepLeavesOutWhoHasChanged)
-}
+func TestASweepLeavesOutWhoHasChanged(t *testing.T) { Anywhere(t, testASweepLeavesOutWhoHasChanged) }
 
 func testASweepLeavesOutWhoHasChanged(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
@@ -847,9 +831,7 @@ func wantLeftOut(t *T, what string, refused []api.Refusal, want ...string) {
 }
 
 // An object is part of so many open reservations, and no more, until one of them ends.
-func TestReserve_ManyOfOneObject_AreBounded(t *testing.T) {
-	Anywhere(t, testReservationsAreBounded)
-}
+func TestReserve_ManyOfOneObject_AreBounded(t *testing.T) { Anywhere(t, testReservationsAreBounded) }
 
 func testReservationsAreBounded(t *T) {
 	now := on(1)

@@ -66,9 +66,7 @@ func testTheOrderOfObjectsDoesNotMatter(t *T) {
 }
 
 // What a caller gives as a list is not written to: its order is the caller's.
-func TestRequestsAreNotModified(t *testing.T) {
-	Anywhere(t, testRequestsAreNotModified)
-}
+func TestRequestsAreNotModified(t *testing.T) { Anywhere(t, testRequestsAreNotModified) }
 
 func testRequestsAreNotModified(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob")
@@ -78,9 +76,7 @@ func testRequestsAreNotModified(t *T) {
 }
 
 // The same for an order over many, and with the other mutating calls among the crowd.
-func TestKeysUsedByManyAtOnceActOnce(t *testing.T) {
-	Anywhere(t, testKeysUsedByManyAtOnceActOnce)
-}
+func TestKeysUsedByManyAtOnceActOnce(t *testing.T) { Anywhere(t, testKeysUsedByManyAtOnceActOnce) }
 
 func testKeysUsedByManyAtOnceActOnce(t *T) {
 	l := NewLedger(t)
@@ -166,9 +162,7 @@ func testADigestHoldsNoTruth(t *T) {
 }
 
 // A refused call does not burn its key: when the reason is gone, the same call works.
-func TestARefusedKeyIsStillFree(t *testing.T) {
-	Anywhere(t, testARefusedKeyIsStillFree)
-}
+func TestARefusedKeyIsStillFree(t *testing.T) { Anywhere(t, testARefusedKeyIsStillFree) }
 
 func testARefusedKeyIsStillFree(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
@@ -284,9 +278,7 @@ func testAConflictNamesTheFieldThatDiffers(t *T) {
 	}
 }
 
-func TestAConflictNamesItsKey(t *testing.T) {
-	Anywhere(t, testAConflictNamesItsKey)
-}
+func TestAConflictNamesItsKey(t *testing.T) { Anywhere(t, testAConflictNamesItsKey) }
 
 func testAConflictNamesItsKey(t *T) {
 	l := NewLedger(t)
@@ -304,9 +296,7 @@ func testAConflictNamesItsKey(t *T) {
 // Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it says
 // exactly whom it left out and why.
 
-func TestAnOrderSellsToAllOrToNone(t *testing.T) {
-	Anywhere(t, testAnOrderSellsToAllOrToNone)
-}
+func TestAnOrderSellsToAllOrToNone(t *testing.T) { Anywhere(t, testAnOrderSellsToAllOrToNone) }
 
 func testAnOrderSellsToAllOrToNone(t *T) {
 	for name, spoil := range map[string]func(*T, Book, *api.RaiseRequest){
@@ -369,9 +359,7 @@ func testAPartialOrderLeavesOutExactlyTheRefused(t *T) {
 	check.That(t, len(found) == 2 && found["cid"].Value != "" && found["ann"].Value != "", "sold to %v", found)
 }
 
-func TestWhomARequestIsForMustBeClear(t *testing.T) {
-	Anywhere(t, testWhomARequestIsForMustBeClear)
-}
+func TestWhomARequestIsForMustBeClear(t *testing.T) { Anywhere(t, testWhomARequestIsForMustBeClear) }
 
 func testWhomARequestIsForMustBeClear(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
@@ -410,9 +398,7 @@ func testWhomARequestIsForMustBeClear(t *T) {
 }
 
 // An order for all of nobody is carried out, and sells to nobody.
-func TestAnOrderForNobodyYetEnrolled(t *testing.T) {
-	Anywhere(t, testAnOrderForNobodyYetEnrolled)
-}
+func TestAnOrderForNobodyYetEnrolled(t *testing.T) { Anywhere(t, testAnOrderForNobodyYetEnrolled) }
 
 func testAnOrderForNobodyYetEnrolled(t *T) {
 	l := Open(t, ledger.Options{})
@@ -426,9 +412,7 @@ func testAnOrderForNobodyYetEnrolled(t *T) {
 }
 
 // A context that has ended stops a call before it does anything.
-func TestAnEndedContextStopsEveryCall(t *testing.T) {
-	Anywhere(t, testAnEndedContextStopsEveryCall)
-}
+func TestAnEndedContextStopsEveryCall(t *testing.T) { Anywhere(t, testAnEndedContextStopsEveryCall) }
 
 func testAnEndedContextStopsEveryCall(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
@@ -653,9 +637,7 @@ func testAQuestionOfManyValues(t *T) {
 }
 
 // What the caller does with its list afterwards does not change a question.
-func TestAQuestionIsTheLedgersOwnCopy(t *testing.T) {
-	Anywhere(t, testAQuestionIsTheLedgersOwnCopy)
-}
+func TestAQuestionIsTheLedgersOwnCopy(t *testing.T) { Anywhere(t, testAQuestionIsTheLedgersOwnCopy) }
 
 func testAQuestionIsTheLedgersOwnCopy(t *T) {
 	l := Open(t, ledger.Options{})
@@ -685,9 +667,7 @@ func wantOrderedTimes(t *T, l Book) (last time.Time) {
 	return last
 }
 
-func TestEventTimesNeverDecrease(t *testing.T) {
-	Anywhere(t, testEventTimesNeverDecrease)
-}
+func TestEventTimesNeverDecrease(t *testing.T) { Anywhere(t, testEventTimesNeverDecrease) }
 
 func testEventTimesNeverDecrease(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
@@ -707,9 +687,7 @@ func testEventTimesNeverDecrease(t *T) {
 }
 
 // The memory of the time is in the log, not in the process.
-func TestTimesDoNotDecreaseAcrossOpens(t *testing.T) {
-	Anywhere(t, testTimesDoNotDecreaseAcrossOpens)
-}
+func TestTimesDoNotDecreaseAcrossOpens(t *testing.T) { Anywhere(t, testTimesDoNotDecreaseAcrossOpens) }
 
 func testTimesDoNotDecreaseAcrossOpens(t *T) {
 	house := VotersHouse(t, "9", "ann")
@@ -723,9 +701,7 @@ func testTimesDoNotDecreaseAcrossOpens(t *T) {
 	check.That(t, last.Equal(future), "the log went back to %v from %v", last, future)
 }
 
-func TestAClockBefore1970IsHarmless(t *testing.T) {
-	Anywhere(t, testAClockBefore1970IsHarmless)
-}
+func TestAClockBefore1970IsHarmless(t *testing.T) { Anywhere(t, testAClockBefore1970IsHarmless) }
 
 func testAClockBefore1970IsHarmless(t *T) {
 	for _, now := range []time.Time{{}, time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1677, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(-1, 0)} {
@@ -750,9 +726,7 @@ func wantClockError(t *T, err error, clock, last time.Time) {
 
 // TestAClockFarAheadChangesNothing sets the clock ahead of a market with a dated sale and a reservation. Whatever is asked of
 // the ledger then, nothing is written, and nothing is refused for good; what was settled before is told again.
-func TestAClockFarAheadChangesNothing(t *testing.T) {
-	Anywhere(t, testAClockFarAheadChangesNothing)
-}
+func TestAClockFarAheadChangesNothing(t *testing.T) { Anywhere(t, testAClockFarAheadChangesNothing) }
 
 func testAClockFarAheadChangesNothing(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())

@@ -194,9 +194,7 @@ func (f *fair) pardon(err error) error {
 	return err
 }
 
-func TestTwoThousandAtTheFair(t *testing.T) {
-	Anywhere(t, testTwoThousandAtTheFair)
-}
+func TestTwoThousandAtTheFair(t *testing.T) { Anywhere(t, testTwoThousandAtTheFair) }
 
 func testTwoThousandAtTheFair(t *T) {
 	f := newFair(t)
@@ -440,9 +438,7 @@ func (f *fair) terms(question string) policy.Policy {
 
 // Two that reserve what only one can have: one of them gets it, whoever sells meanwhile, and what is
 // reserved can be paid for.
-func TestWhatIsReservedCanBePaidFor(t *testing.T) {
-	Anywhere(t, testWhatIsReservedCanBePaidFor)
-}
+func TestWhatIsReservedCanBePaidFor(t *testing.T) { Anywhere(t, testWhatIsReservedCanBePaidFor) }
 
 func testWhatIsReservedCanBePaidFor(t *T) {
 	const rounds = 20

@@ -332,9 +332,7 @@ func testACapChangesForSeveralNewQuestions(t *T) {
 
 // A table of tens of thousands, in no order, is dealt with in parts. What is cut off is finished by the next start, and comes to what an undisturbed
 // one comes to.
-func TestALongStartIsCutOffAndFinished(t *testing.T) {
-	Both(t, testALongStartIsCutOffAndFinished)
-}
+func TestALongStartIsCutOffAndFinished(t *testing.T) { Both(t, testALongStartIsCutOffAndFinished) }
 
 func testALongStartIsCutOffAndFinished(t *T) {
 	names := Crowd(3 * partSize)
@@ -391,9 +389,7 @@ func testALongStartIsCutOffAndFinished(t *T) {
 }
 
 // What others do after the table began to be read is newer than the table: who was enrolled is not gone, and whose terms were changed keeps these.
-func TestWhatIsNewerThanTheTableStays(t *testing.T) {
-	Both(t, testWhatIsNewerThanTheTableStays)
-}
+func TestWhatIsNewerThanTheTableStays(t *testing.T) { Both(t, testWhatIsNewerThanTheTableStays) }
 
 func testWhatIsNewerThanTheTableStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
@@ -445,9 +441,7 @@ func testWhatIsNewerThanTheTableStays(t *T) {
 }
 
 // A cap that is lowered between two parts of a start is not raised again by the next, and terms that have changed since they were compared stay.
-func TestWhatChangesBetweenTwoPartsStays(t *testing.T) {
-	Both(t, testWhatChangesBetweenTwoPartsStays)
-}
+func TestWhatChangesBetweenTwoPartsStays(t *testing.T) { Both(t, testWhatChangesBetweenTwoPartsStays) }
 
 func testWhatChangesBetweenTwoPartsStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob")
