@@ -571,7 +571,7 @@ func TestAKilledShopEndsAsAQuietOne(t *testing.T) {
 		wantTold(t, killed, told, next) // the last call was under way
 		next++
 	}
-	_ = check.Value(hostCommand(t.Context(), quiet, life{last: next - 1, workers: 1}).Output())(t)
+	check.Must(t, check.Err(hostCommand(t.Context(), quiet, life{last: next - 1, workers: 1}).Output()))
 	got, want := logOf(t, killed), logOf(t, quiet)
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || !reflect.DeepEqual(got[i], want[i]) {

@@ -484,7 +484,7 @@ func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
 	l := check.Value(ledger.Open(path, ledger.Options{}))(t)
 	check.Must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: vote, Values: valuesOf(vote)}))
 	p := check.Value(terms(vote))(t)
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: vote, Objects: manyNames(), Policy: p, Cap: tenths(60)}))(t)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: vote, Objects: manyNames(), Policy: p, Cap: tenths(60)})))
 	check.Must(t, l.Close())
 	dearer = check.Value(policy.Market{Max: tenths(10), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 50}, {Epsilon: tenths(20), Amount: 200}}, Floor: 3}.Policy())(t)
 	return path, dearer

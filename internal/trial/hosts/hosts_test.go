@@ -474,7 +474,7 @@ func copyFile(t testing.TB, from, to string) {
 func enrollAll(t testing.TB, l *ledger.Ledger, names []string) {
 	t.Helper()
 	check.Must(t, l.DefineQuestion(t.Context(), "define vote", api.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}))
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: check.Eps(t, "900")}))(t)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: check.Eps(t, "900")})))
 }
 
 // directoryOfKeys is an empty directory of keys.

@@ -330,7 +330,7 @@ func TestNobodyCanAnswerAnyMore(t *testing.T) {
 func TestRefusalBeforeTheOutcomeMayBecomeASale(t *testing.T) {
 	s, o := stage(t), anOrder("")
 	forget := func(h *host) {
-		_ = check.Value(h.books.db.Exec(`delete from people`))(s)
+		check.Must(s, check.Err(h.books.db.Exec(`delete from people`)))
 		s.fulfil(o)(h)
 	}
 	s.live("before outcome", forget)
@@ -342,7 +342,7 @@ func TestRefusalBeforeTheOutcomeMayBecomeASale(t *testing.T) {
 func TestRefusalAfterTheOutcomeStays(t *testing.T) {
 	s, o := stage(t), anOrder("")
 	s.live("after outcome", func(h *host) {
-		_ = check.Value(h.books.db.Exec(`delete from people`))(s)
+		check.Must(s, check.Err(h.books.db.Exec(`delete from people`)))
 		s.fulfil(o)(h)
 	})
 	s.wants(o, refused, "no-truth", 0)
@@ -441,7 +441,7 @@ func seesDifference(t *testing.T, db func(*host) *sql.DB, wrong string) {
 	s.live("", func(h *host) {
 		s.fulfil(anOrder("good"))(h)
 		check.Must(s, h.reconcile(t.Context()))
-		_ = check.Value(db(h).Exec(wrong))(s)
+		check.Must(s, check.Err(db(h).Exec(wrong)))
 		err := h.reconcile(t.Context())
 		check.That(t, err != nil, "no difference seen")
 	})

@@ -143,8 +143,7 @@ func testBound(t testing.TB, kind api.Reason, request api.EnrollRequest, bound i
 	r := ReleaseOf(t, "r", "ann", "1")
 	if bound < privacy.MaxEpsilonNano { // there is no ε above the largest
 		r.Epsilon = Nano(t, bound+1)
-		_, err := l.Release(t.Context(), r)
-		refused := Refusals(t, err)
+		refused := Refusals(t, check.Err(l.Release(t.Context(), r)))
 		check.That(t, refused[0].Reason == kind, "refused for %v", refused)
 	}
 	r.Epsilon = Nano(t, bound)
@@ -342,8 +341,7 @@ func testAReservationEndsWithTheEpoch(t *T) {
 	Release(t, l, ReleaseOf(t, "4", "ann", "1.5"))
 	capture := api.CaptureRequest{Key: "5", Reservation: held.Number, Truth: SameTruth("yes")}
 	Unchanged(t, l, func() {
-		_, err := l.Capture(t.Context(), capture)
-		got := Refusals(t, err)
+		got := Refusals(t, check.Err(l.Capture(t.Context(), capture)))
 		check.That(t, len(got) == 1 && got[0].Object == "ann" && got[0].Reason == api.EpochBegun, "%+v", got)
 	})
 	capture.Partial = true
@@ -399,12 +397,12 @@ func testTheCalendarReleasesInTheNewEpoch(t *T) {
 	EnrollUnder(t, l, "vote", timed, "9", "ann")
 	clock.Set(ledgertest.Begin().Add(2 * time.Hour))
 	advance := func(key string) {
-		_ = check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: key, Truth: SameTruth("yes")}))(t)
+		check.Must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: key, Truth: SameTruth("yes")})))
 	}
 	advance("1")
 	beginEpoch(t, l, "2", "ann")
 	check.Must(t, l.Withdraw(t.Context(), "3", "ann"))
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: timed}))(t)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: timed})))
 	advance("4")
 	o := ObjectOf(t, l, "ann")
 	if c := o.Chains[0]; o.Spent != Eps(t, "2") || c.Epoch != 2 || len(c.Levels) != 2 || len(c.Earlier[0].Levels) != 2 {
@@ -564,14 +562,12 @@ func TestOrdersThatCostNothingUnlockNothing(t *testing.T) {
 func TestAQuotedSaleWithoutATruthAsksForTheTruth(t *testing.T) {
 	l := Sellers(t, NewLedger(t), "1", "9", "ann", "bob")
 	r := Purchase(t, "1", "acme", "0.5")
-	quote, err := l.Quote(t.Context(), r.Order)
-	check.Must(t, err)
+	quote := check.Value(l.Quote(t.Context(), r.Order))(t)
 	r.QuoteID, r.Partial = quote.ID, true
 	r.Truth = func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return append([]string{"yes"}, make([]string, len(objects)-1)...), nil // nothing but ann's
 	}
-	_, err = l.Sell(t.Context(), r)
-	got := Refusals(t, err)
+	got := Refusals(t, check.Err(l.Sell(t.Context(), r)))
 	check.That(t, len(got) == 1 && got[0].Object == "bob" && got[0].Remedy == api.RemedyTruth, "refused %+v", got)
 	r.Truth = SameTruth("yes")
 	Sell(t, l, r)
@@ -615,8 +611,7 @@ func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
 	r.Progress = func(int, int) {
 		if !once {
 			once = true
-			_, err := l.Answer(t.Context(), Inquire(t, "4", "majority:yes", "0.1", Ballots(), last))
-			Refusals(t, err)
+			Refusals(t, check.Err(l.Answer(t.Context(), Inquire(t, "4", "majority:yes", "0.1", Ballots(), last))))
 		}
 	}
 	CarryOut(t, l, r)

@@ -82,7 +82,7 @@ func testAReservationEndsWithAWithdrawal(t *T) {
 	r := Reserve(t, l, api.ReserveRequest{Key: "r", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
 	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
 	enroll := func(key, question string) {
-		_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: []string{"ann"}, Policy: Market(t, "2")}))(t)
+		check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: []string{"ann"}, Policy: Market(t, "2")})))
 	}
 	enroll("back", "smoker")
 	o := ObjectOf(t, l, "ann")
@@ -161,12 +161,10 @@ func testComingBackRestoresNoBudget(t *T) {
 			t.Errorf("%s of who has withdrawn: %+v", name, got)
 		}
 	}
-	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2"), Cap: Eps(t, "1")})
-	check.Must(t, err)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2"), Cap: Eps(t, "1")})))
 	o := ObjectOf(t, l, "ann")
 	check.That(t, o.Spent == Eps(t, "0.75") && len(o.Chains[0].Levels) == 1, "%+v", o)
-	_, err = l.Sell(t.Context(), Purchase(t, "5", "zeta", "1.000000001", "ann"))
-	got := Refusals(t, err)
+	got := Refusals(t, check.Err(l.Sell(t.Context(), Purchase(t, "5", "zeta", "1.000000001", "ann"))))
 	check.That(t, got[0].Reason == api.ObjectCap && got[0].Remaining == Eps(t, "0.25"), "got %+v", got)
 }
 
@@ -182,7 +180,7 @@ func testComingBackKeepsTheTerms(t *T) {
 		got := Refusals(t, err)
 		check.That(t, got[0].Reason == api.PolicyDiffers, "%s: %+v", name, got)
 	}
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")}))(t)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")})))
 	s := Sell(t, l, Purchase(t, "2", "acme", "1", "ann"))
 	check.That(t, s.Price == 0 && s.Resales == 1, "what acme has paid for costs %+v", s)
 	o := ObjectOf(t, l, "ann")
@@ -436,7 +434,7 @@ func testTheProgressOfASweepEnds(t *T) {
 		m := newMonth(t, "9")
 		m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour))
 		done, total := 0, -1
-		_ = check.Value(m.ledger.Advance(t.Context(), api.AdvanceRequest{Key: "day", Question: question, Truth: SameTruth("yes"), Progress: func(d, n int) { done, total = d, n }}))(t)
+		check.Must(t, check.Err(m.ledger.Advance(t.Context(), api.AdvanceRequest{Key: "day", Question: question, Truth: SameTruth("yes"), Progress: func(d, n int) { done, total = d, n }})))
 		if want := map[string]int{"": 4, "vote": 3, "still": 2}[question]; done != want || total != want {
 			t.Errorf("question %q: the progress ends with %d of %d, want %d", question, done, total, want)
 		}
@@ -578,7 +576,7 @@ func testAReservationOutlivesWhatOthersUnlock(t *T) {
 	}
 	captured := func(l Book, r api.Reservation) {
 		t.Helper()
-		_ = check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: SameTruth("yes")}))(t)
+		check.Must(t, check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: SameTruth("yes")})))
 	}
 	for name, meanwhile := range map[string]func(l Book){
 		"another buyer":           func(l Book) { Sell(t, l, Purchase(t, "z", "zeta", "0.25", "ann")) },
@@ -846,8 +844,7 @@ func testReservationsAreBounded(t *T) {
 	}
 	refused := func(key string) {
 		t.Helper()
-		_, err := l.Reserve(t.Context(), request(key))
-		got := Refusals(t, err)
+		got := Refusals(t, check.Err(l.Reserve(t.Context(), request(key))))
 		check.That(t, len(got) == 1 && got[0].Reason == api.Full && got[0].Remedy == api.RemedyWaiting,
 			"refused %+v", got)
 	}

@@ -129,8 +129,7 @@ func testLessNeedsNoConsentAndMoreDoes(t *T) {
 			up := to(t, "up", &first, "9", "ann")
 			var refused []api.Refusal
 			Unchanged(t, l, func() {
-				_, err := l.ChangeTerms(t.Context(), up)
-				refused = Refusals(t, err)
+				refused = Refusals(t, check.Err(l.ChangeTerms(t.Context(), up)))
 			})
 			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != api.NeedsConsent || refused[0].Remedy != api.RemedyConsent || refused[0].Why == "" {
 				t.Errorf("up, without consent: %+v", refused)
@@ -179,8 +178,7 @@ func testWhatIsNotProvenToBeLessNeedsConsent(t *T) {
 			l := NewLedger(t)
 			Define(t, l, Vote())
 			EnrollUnder(t, l, "vote", c.now, "9", "ann")
-			_, err := l.ChangeTerms(t.Context(), to(t, "1", &c.to, "", "ann"))
-			got := Refusals(t, err)
+			got := Refusals(t, check.Err(l.ChangeTerms(t.Context(), to(t, "1", &c.to, "", "ann"))))
 			check.That(t, got[0].Reason == api.NeedsConsent, "%+v", got)
 			r := to(t, "1", &c.to, "", "ann")
 			r.Consent = "form 17"
@@ -204,8 +202,7 @@ func testACapMayGoBelowWhatIsSpent(t *T) {
 		"ann": {Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "0.4"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")},
 		"bob": {Object: "bob", Reason: api.ChainCeiling, Ceiling: Eps(t, "0.5"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")},
 	} {
-		_, err := l.Release(t.Context(), ReleaseOf(t, "4", object, "1.1"))
-		got := Refusals(t, err)
+		got := Refusals(t, check.Err(l.Release(t.Context(), ReleaseOf(t, "4", object, "1.1"))))
 		check.That(t, len(got) == 1 && got[0] == want, "more of %s: %+v, want %+v", object, got, want)
 		Release(t, l, ReleaseOf(t, "below "+object, object, "0.3"))
 	}
@@ -279,7 +276,7 @@ func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *T) {
 	EnrollUnder(t, l, "vote", *priced(t, 300), "9", "bob")
 	Sell(t, l, Purchase(t, "bob's", "acme", "0.5", "bob"))
 	check.Must(t, l.Forget(t.Context(), "forget", "bob")) // and that acme has paid anything
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: *priced(t, 300)}))(t)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: *priced(t, 300)})))
 	if s := Sell(t, l, Purchase(t, "bob's, again", "acme", "1", "bob")); s.Price != 300 || s.Upgrades != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -492,8 +489,7 @@ func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "cid", "dan")
 	check.Must(t, l.Withdraw(t.Context(), "0", "dan"))
 	r := to(t, "1", nil, "7", "zoe", "dan", "cid", "bob", "ann")
-	_, err := l.ChangeTerms(t.Context(), r)
-	got := Refusals(t, err)
+	got := Refusals(t, check.Err(l.ChangeTerms(t.Context(), r)))
 	check.That(t, len(got) == 3, "%+v", got)
 	r.Partial = true
 	done := changeTerms(t, l, r)
@@ -512,8 +508,7 @@ func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 	enrol := api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"new", "ann", "bob", "cid"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
 		return map[string]policy.Policy{"ann": *priced(t, 150)}[object], Eps(t, map[string]string{"ann": "5", "bob": "6", "cid": "7", "new": "1"}[object])
 	}}
-	first, err := l.Enroll(t.Context(), enrol)
-	check.Must(t, err)
+	first := check.Value(l.Enroll(t.Context(), enrol))(t)
 	reasons = nil
 	for _, one := range first.Refused {
 		reasons = append(reasons, one.Object+" "+string(one.Reason))
@@ -610,8 +605,7 @@ func testTermsThatCannotBe(t *T) {
 			r := to(t, "1", nil, "3", "ann")
 			c.change(&r)
 			Unchanged(t, l, func() {
-				_, err := l.ChangeTerms(t.Context(), r)
-				check.Is(t, err, c.want)
+				check.Is(t, check.Err(l.ChangeTerms(t.Context(), r)), c.want)
 			})
 		})
 	}

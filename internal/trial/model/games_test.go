@@ -707,7 +707,7 @@ func (g *game) verify() {
 	if g.trusted != nil && g.paper.extends(g.trusted) {
 		r.Checkpoints, r.Verifiers = [][]byte{g.trusted.note}, g.verifiers
 	}
-	_ = check.Value(g.opened.Verify(g.Context(), r))(g)
+	check.Must(g, check.Err(g.opened.Verify(g.Context(), r)))
 }
 
 func (g *game) compareReceipt(d *paperDeal) {

@@ -276,7 +276,7 @@ func Define(t testing.TB, l Book, q api.Question) {
 func Enroll(t testing.TB, l Book, question, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d", question, objects[0], len(objects))
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: Eps(t, limit)}))(t)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: Eps(t, limit)})))
 }
 
 // Voters defines the vote and enrols objects in it, each with the same cap.
@@ -433,7 +433,7 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 func EnrollUnder(t testing.TB, l Book, question string, p policy.Policy, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d under <%.60s>", question, objects[0], len(objects), p)
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)}))(t)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)})))
 }
 
 // Sellers defines the vote and puts objects in it on the market.
@@ -640,7 +640,7 @@ func WantSpent(t *testing.T, l Book, epsilon string, names ...string) {
 func WantClean(t testing.TB, l Book, r api.VerifyRequest) {
 	t.Helper()
 	r.Report = func(p api.Finding) { t.Errorf("found %+v", p) }
-	_ = check.Value(l.Verify(t.Context(), r))(t)
+	check.Must(t, check.Err(l.Verify(t.Context(), r)))
 }
 
 // AuditAll compares the fold of the log with what is stored, and the money with the prices.
