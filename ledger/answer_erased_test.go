@@ -1,11 +1,13 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"sync/atomic"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
@@ -14,7 +16,7 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	h := newHost()
 	l := open(t, votersFile(t, "9", "ann", "bob"), h.options())
 	ask := func(key, epsilon string) error {
-		_, err := l.Answer(t.Context(), AnswerRequest{
+		_, err := l.Answer(t.Context(), api.AnswerRequest{
 			Key: key, Question: "vote", Query: "majority:yes", Epsilon: eps(t, epsilon), Objects: []string{"ann"}, Partial: true, Truth: sameTruth("yes"), AcceptLoss: true,
 		})
 		return err
@@ -23,12 +25,12 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	// The commit that forgets goes on once the next request has read the state before it, and waits.
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	var held atomic.Bool
-	h.one().Inject(func(c journaltest.Call) journaltest.Fault {
-		if c.Op == journaltest.Append && held.CompareAndSwap(false, true) {
+	h.one().Inject(func(_ context.Context, c journaltest.Call) error {
+		if c.Method == "Append" && held.CompareAndSwap(false, true) {
 			close(begun)
 			<-goOn
 		}
-		return journaltest.Fault{}
+		return nil
 	})
 	forgotten, answered := make(chan error, 1), make(chan error, 1)
 	go func() { forgotten <- l.Forget(t.Context(), "forget", "ann") }()
@@ -44,7 +46,7 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	}
 	close(goOn)
 	must(t, <-forgotten)
-	var refused *RefusedError
+	var refused *api.RefusedError
 	if err := <-answered; !errors.As(err, &refused) || len(refused.Refused) != 1 {
 		t.Errorf("got %v, want a refusal of the object that is forgotten", err)
 	}

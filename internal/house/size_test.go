@@ -68,7 +68,7 @@ func TestSize_OfTheModule_IsWithinItsLimits(t *testing.T) {
 		got, most int
 	}{
 		{"lines of code", code, 62_750},
-		{"lines of tests", tests, 111_700},
+		{"lines of tests", tests, 113_000},
 		{"directories with Go code", len(packages), 80},
 		{"lines of code with more than 120 columns", wide, 0},
 	} {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
@@ -241,18 +242,18 @@ func TestDocument_HasClosedLists(t *testing.T) {
 // Each way to combine levels, and each population, that an estimate may name is in the lists.
 func TestEstimates_AreAsDescribed(t *testing.T) {
 	types := schemas()
-	schema := types.Schema(reflect.TypeFor[ledger.Estimate](), true, "")
+	schema := types.Schema(reflect.TypeFor[api.Estimate](), true, "")
 	closeWords(types.Map())
 	f := serving(t, Options{})
 	for _, one := range []string{"17", "18"} {
-		_, err := f.ledger.Raise(t.Context(), ledger.RaiseRequest{Key: "r" + one, Question: "vote", Epsilon: eps(t, "1."+one[1:]), Objects: []string{one}, Truth: truthful})
+		_, err := f.ledger.Raise(t.Context(), api.RaiseRequest{Key: "r" + one, Question: "vote", Epsilon: eps(t, "1."+one[1:]), Objects: []string{one}, Truth: truthful})
 		must(t, err)
 	}
 	seen := map[string]bool{}
 	for _, query := range []string{"&epsilon=1", "", "&pool=true", "&population=true"} {
 		_, _, body := f.ask(asked{method: "GET", target: "/v1/estimate?question=vote" + query, role: "operator"})
 		wantValid(t, types, schema, "an estimate", body)
-		var e ledger.Estimate
+		var e api.Estimate
 		must(t, json.Unmarshal([]byte(body), &e))
 		seen[e.Method], seen[e.Covers] = true, true
 	}

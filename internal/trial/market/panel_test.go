@@ -8,6 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -37,7 +38,7 @@ func (h *host) enrol(ctx context.Context) error {
 	if err := h.books.enrol(ctx, names); err != nil {
 		return err
 	}
-	err := h.ledger.DefineQuestion(ctx, "setup/question", ledger.Question{Name: question, Values: []string{"yes", "no"}})
+	err := h.ledger.DefineQuestion(ctx, "setup/question", api.Question{Name: question, Values: []string{"yes", "no"}})
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (h *host) enrol(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = h.ledger.Enroll(ctx, ledger.EnrollRequest{Key: "setup/people", Question: question, Objects: names, Policy: terms, Cap: constEpsilon("2")})
+	_, err = h.ledger.Enroll(ctx, api.EnrollRequest{Key: "setup/people", Question: question, Objects: names, Policy: terms, Cap: constEpsilon("2")})
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
@@ -22,13 +23,9 @@ func specimen(t testing.TB) *host {
 		{what: "create"}, {what: "append", size: 10}, {what: "append", size: 20}, {what: "append", size: 90, cut: true}, {what: "append", size: 1400},
 		{what: "append", size: 0, cut: true}, {what: "append", size: 700}, {what: "append", size: 5},
 	} {
-		if err := h.do(a); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.do(a))
 	}
-	if err := h.j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.j.Close())
 	return h
 }
 
@@ -44,7 +41,7 @@ func (h *host) sound(t *testing.T, what string) {
 	t.Helper()
 	j, err := open(h.s, small, place, shop)
 	if err != nil {
-		if !errors.Is(err, journal.ErrCorrupt) && !errors.Is(err, journal.ErrVersion) {
+		if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrVersion) {
 			t.Errorf("%s: Open: %v", what, err)
 		}
 		return
@@ -53,9 +50,7 @@ func (h *host) sound(t *testing.T, what string) {
 	n := 0
 	for g, err := range j.Read(noLimit, h.begin) {
 		if err != nil {
-			if !errors.Is(err, journal.ErrCorrupt) {
-				t.Errorf("%s: Read: %v", what, err)
-			}
+			wantErr(t, err, errs.ErrCorrupt, "%s: Read", what)
 			return
 		}
 		if n == len(h.groups) || !journaltest.Equal(g, h.groups[n]) {
@@ -100,9 +95,7 @@ func TestCutShort(t *testing.T) {
 			if j, err := open(o.s, small, place, shop); err == nil {
 				for _, err = range j.Read(noLimit, h.log.End()) {
 				}
-				if !errors.Is(err, journal.ErrLost) {
-					t.Errorf("%s cut to %d bytes: %v", name, length, err)
-				}
+				wantErr(t, err, journal.ErrLost, "%s cut to %d bytes", name, length)
 				j.Close()
 			}
 		}
@@ -135,19 +128,15 @@ func TestDamageIsNotTorn(t *testing.T) {
 		o := h.whole()
 		damage(o.segments()["00000003.segment"].data)
 		j, err := open(o.s, small, place, shop)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n := 0
 		for _, err = range j.Read(noLimit, h.begin) {
 			n++
 		}
-		if !errors.Is(err, journal.ErrCorrupt) || n != 5 {
+		if !errors.Is(err, errs.ErrCorrupt) || n != 5 {
 			t.Errorf("%s: after %d groups: %v", what, n, err)
 		}
-		if _, _, err := j.Claim(noLimit); !errors.Is(err, journal.ErrCorrupt) {
-			t.Errorf("Claim: %v", err)
-		}
+		wantErr(t, failed3(j.Claim(noLimit)), errs.ErrCorrupt, "Claim")
 	}
 }
 
@@ -162,20 +151,20 @@ func TestWrongSegments(t *testing.T) {
 		"first missing":  {func(s map[string]*inode) { delete(s, one) }, journal.ErrLost},
 		"second missing": {func(s map[string]*inode) { delete(s, two) }, journal.ErrLost},
 		"all missing":    {func(s map[string]*inode) { clear(s) }, journal.ErrLost},
-		"exchanged":      {func(s map[string]*inode) { s[one], s[two] = s[two], s[one] }, journal.ErrForeign},
-		"renamed":        {func(s map[string]*inode) { s["00000004.segment"] = s[three]; delete(s, three) }, journal.ErrForeign},
-		"twice":          {func(s map[string]*inode) { s["00000004.segment"] = s[two] }, journal.ErrForeign},
-		"of another":     {func(s map[string]*inode) { s[two] = other.segments()[two] }, journal.ErrForeign},
-		"empty":          {func(s map[string]*inode) { s[two].data = nil }, journal.ErrCorrupt},
-		"other version":  {func(s map[string]*inode) { s[two].data[magicKind] = '9' }, journal.ErrVersion},
+		"exchanged":      {func(s map[string]*inode) { s[one], s[two] = s[two], s[one] }, journal.ErrForked},
+		"renamed":        {func(s map[string]*inode) { s["00000004.segment"] = s[three]; delete(s, three) }, journal.ErrForked},
+		"twice":          {func(s map[string]*inode) { s["00000004.segment"] = s[two] }, journal.ErrForked},
+		"of another":     {func(s map[string]*inode) { s[two] = other.segments()[two] }, journal.ErrForked},
+		"empty":          {func(s map[string]*inode) { s[two].data = nil }, errs.ErrCorrupt},
+		"other version":  {func(s map[string]*inode) { s[two].data[magicKind] = '9' }, errs.ErrVersion},
 		"frames of another": {func(s map[string]*inode) {
 			s[two].data = append(s[two].data[:headerSize], other.segments()[two].data[headerSize:]...)
-		}, journal.ErrCorrupt},
+		}, errs.ErrCorrupt},
 		"frames of another segment": {func(s map[string]*inode) {
 			s[two].data = append(s[two].data[:headerSize], s[one].data[headerSize:]...)
-		}, journal.ErrCorrupt},
+		}, errs.ErrCorrupt},
 		"a group that cannot be": {func(s map[string]*inode) { forge(s[two], h.groups[4]) }, journal.ErrForked},
-		"another branch":         {func(s map[string]*inode) { forge(s[two], branch(h.groups[2])) }, journal.ErrCorrupt},
+		"another branch":         {func(s map[string]*inode) { forge(s[two], branch(h.groups[2])) }, errs.ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := h.whole()
@@ -185,14 +174,10 @@ func TestWrongSegments(t *testing.T) {
 				for _, err = range j.Read(noLimit, h.begin) {
 				}
 			}
-			if !errors.Is(err, c.want) {
-				t.Errorf("%v, not %v", err, c.want)
-			}
+			wantErr(t, err, c.want, "%v, not %v", err, c.want)
 		})
 	}
-	if _, err := open(h.s, small, place, [16]byte{1}); !errors.Is(err, journal.ErrForeign) {
-		t.Errorf("the journal of another ledger: %v", err)
-	}
+	wantErr(t, failed(open(h.s, small, place, [16]byte{1})), journal.ErrForked, "the journal of another ledger")
 }
 
 // A frame that was copied to another place of its segment is no frame there, so that bytes which somebody else chose, such as a record, never pass for one.
@@ -206,14 +191,10 @@ func TestMovedFrames(t *testing.T) {
 	copy(n.data[free:], n.data[headerSize:headerSize+200])
 	h.sound(t, "moved")
 	j, err := open(h.s, small, place, shop)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer j.Close()
 	for _, err = range j.Read(noLimit, h.begin) {
-		if err != nil {
-			t.Error(err)
-		}
+		check(t, err)
 	}
 }
 
@@ -243,32 +224,22 @@ func TestOldSegment(t *testing.T) {
 	old = &inode{data: slices.Clone(old.data), disk: slices.Clone(old.data), length: int64(len(old.data))}
 	for _, a := range []deed{{what: "reopen"}, {what: "trim", keep: 2}, {what: "append", size: 3}} {
 		if a.what == "reopen" {
-			if err := h.recover(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, h.recover())
 		} else if err := h.do(a); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := h.j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.j.Close())
 	h.segments()["00000001.segment"] = old
 	j, err := open(h.s, small, place, shop)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer j.Close()
 	h.j = j
-	if err := h.read(); err != nil {
-		t.Error(err)
-	}
+	check(t, h.read())
 	var nothing journaltest.Log
 	for _, err = range j.Read(noLimit, nothing.End()) {
 	}
-	if !errors.Is(err, journal.ErrLost) {
-		t.Errorf("from the first position: %v", err)
-	}
+	wantErr(t, err, journal.ErrLost, "from the first position")
 }
 
 // Whatever lies in a segment, a reader ends with groups that follow on each other, or an error of a known kind; and of what was
@@ -291,7 +262,7 @@ func FuzzSegment(f *testing.F) {
 		s["00000001.segment"] = n
 		j, err := open(o.s, small, place, shop)
 		if err != nil {
-			if !errors.Is(err, journal.ErrCorrupt) && !errors.Is(err, journal.ErrVersion) {
+			if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrVersion) {
 				t.Fatal(err)
 			}
 			return
@@ -299,7 +270,7 @@ func FuzzSegment(f *testing.F) {
 		defer j.Close()
 		at := j.segments[0].begin
 		for g, err := range j.Read(noLimit, at) {
-			if err != nil && !errors.Is(err, journal.ErrCorrupt) {
+			if err != nil && !errors.Is(err, errs.ErrCorrupt) {
 				t.Fatal(err)
 			}
 			if err == nil && (g.Before != at || !g.Fits()) {
@@ -319,9 +290,7 @@ func FuzzGroup(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g, err := parseGroup(slices.Clone(b))
 		if err != nil {
-			if !errors.Is(err, journal.ErrCorrupt) {
-				t.Fatal(err)
-			}
+			wantErr(t, err, errs.ErrCorrupt, "error")
 			return
 		}
 		again, err := parseGroup(contents(g))
@@ -349,57 +318,25 @@ func TestRemoveAndSweep(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "panel.db.journal")
 	var l journaltest.Log
 	j, err := Create(dir, shop, l.End())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Create(dir, shop, l.End()); !errors.Is(err, os.ErrExist) {
-		t.Errorf("Create a second time: %v", err)
-	}
-	if err := Sweep(dir); err != nil {
-		t.Errorf("Sweep beside a journal: %v", err)
-	}
-	if err := os.Rename(dir, dir+asGone); err != nil {
-		t.Fatal(err)
-	}
-	if err := Sweep(dir); !errors.Is(err, journal.ErrInUse) {
-		t.Errorf("Sweep of what is in use: %v", err)
-	}
-	if err := os.Rename(dir+asGone, dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	wantErr(t, failed(Create(dir, shop, l.End())), os.ErrExist, "Create a second time")
+	wantErr(t, Sweep(dir), nil, "Sweep beside a journal")
+	must(t, os.Rename(dir, dir+asGone))
+	wantErr(t, Sweep(dir), journal.ErrInUse, "Sweep of what is in use")
+	must(t, os.Rename(dir+asGone, dir))
 	mine := filepath.Join(dir, "mine.txt")
-	if err := os.WriteFile(mine, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Remove(); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("Remove without a claim: %v", err)
-	}
-	if _, _, err := j.Claim(noLimit); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Remove(); !errors.Is(err, journal.ErrForeign) {
-		t.Errorf("Remove with something else there: %v", err)
-	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(dir, dir+asGone); err != nil {
-		t.Fatal(err)
-	}
-	if err := Sweep(dir); !errors.Is(err, journal.ErrForeign) {
-		t.Errorf("Sweep with something else there: %v", err)
-	}
-	if err := os.Remove(filepath.Join(dir+asGone, "mine.txt")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(mine, []byte("mine"), 0o600))
+	wantErr(t, j.Remove(), journal.ErrFenced, "Remove without a claim")
+	must(t, failed3(j.Claim(noLimit)))
+	wantErr(t, j.Remove(), journal.ErrForked, "Remove with something else there")
+	must(t, j.Close())
+	must(t, os.Rename(dir, dir+asGone))
+	wantErr(t, Sweep(dir), journal.ErrForked, "Sweep with something else there")
+	must(t, os.Remove(filepath.Join(dir+asGone, "mine.txt")))
 	for range 2 {
-		if err := Sweep(dir); err != nil {
-			t.Errorf("Sweep: %v", err)
-		}
+		wantErr(t, Sweep(dir), nil, "Sweep")
 	}
-	if _, err := Open(dir, shop); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Open: %v", err)
-	}
+	wantErr(t, failed(Open(dir, shop)), os.ErrNotExist, "Open")
 	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}

@@ -1,23 +1,18 @@
-package keyholder_test
+package keyholder
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
 // A key gets into no text, whichever way it is printed.
 func TestAKeyIsNotPrinted(t *testing.T) {
-	k := keyholder.Key{'s', 'e', 'c', 'r', 'e', 't'}
-	all := struct{ K keyholder.Key }{k}
+	k := Key{'s', 'e', 'c', 'r', 'e', 't'}
+	all := struct{ K Key }{k}
 	inJSON, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, text := range []string{fmt.Sprint(k), fmt.Sprintf("%v %+v %#v %x %s %q %d", k, k, k, k, k, k, k), fmt.Sprint(all), string(inJSON)} {
 		for _, bad := range []string{"secret", "736563", "115"} {
 			if strings.Contains(text, bad) {
@@ -29,17 +24,15 @@ func TestAKeyIsNotPrinted(t *testing.T) {
 
 // The segments of a mark and of what is kept print as JSON that says what they are.
 func TestSegmentsInText(t *testing.T) {
-	s := keyholder.Segment{Term: 7, Number: 2}
+	s := Segment{Term: 7, Number: 2}
 	text, err := json.Marshal(s)
 	if string(text) != `{"term":7,"number":2}` || err != nil || s.String() != "7.2" {
 		t.Errorf("%s %v", text, err)
 	}
-	if got, err := keyholder.ParseSegment("7.2"); got != s || err != nil {
+	if got, err := parseSegment("7.2"); got != s || err != nil {
 		t.Errorf("%v %v", got, err)
 	}
 	for _, bad := range []string{"", "7", "7.", ".2", "7.2.1", "07.2", "7. 2", "-1.1", "7.2\n", "18446744073709551616.1"} {
-		if _, err := keyholder.ParseSegment(bad); !errors.Is(err, keyholder.ErrInvalid) {
-			t.Errorf("%q: %v", bad, err)
-		}
+		wantErr(t, failed(parseSegment(bad)), errInvalid, "%q", bad)
 	}
 }
