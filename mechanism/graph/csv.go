@@ -172,9 +172,10 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 	return nil
 }
 
-// ReadGiven reads laws at some vertices, for [Problem], from a CSV file as [ReadCSV] reads them: with columns id, color and probability, the probability of that colour at that vertex, a
-// decimal number in [0,1]. It is for two colours. It returns an [*InputError] as ReadCSV does, also
-// for a vertex that is given twice, an unknown id or colour, and a probability that is not one; and
+// ReadGiven reads laws at some vertices, for [Problem], from a CSV file as [ReadCSV] reads them:
+// with columns id, color and probability, the probability of that colour at that vertex, a decimal
+// number in [0,1]. It is for two colours. It returns an [*InputError] as ReadCSV does, also for a
+// vertex that is given twice, an unknown id or colour, and a probability that is not one; and
 // [ErrInvalid] if the graph has more than two colours.
 func (c *CSVGraph) ReadGiven(boundary io.Reader) (map[int][]float64, error) {
 	if len(c.Colors) != 2 {

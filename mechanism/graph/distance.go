@@ -4,8 +4,8 @@ import "slices"
 
 // Distances returns the distance of each vertex to the boundary of its region: 0 for a vertex with
 // a neighbour of another rainbow (of another colour, with two outputs), and −1 in a component that
-// has no such vertex. There the optimal answer is always the true one: all datasets of the component
-// have the same, so it reveals nothing.
+// has no such vertex. There the optimal answer is always the true one: all datasets of the
+// component have the same, so it reveals nothing.
 //
 // It takes one sweep from the whole boundary: a shortest path to the boundary of another region
 // would have to cross that of one's own first. It returns [ErrInvalid] for preferences of another

@@ -8,8 +8,8 @@ import (
 
 // extend solves the problem of [Problem.Given] for two outputs.
 //
-// Instead of torkamani2023 Algorithm 1, with all distances and all pairs of given vertices, there is
-// one sweep for each colour, over disjoint parts of the graph.
+// Instead of torkamani2023 Algorithm 1, with all distances and all pairs of given vertices, there
+// is one sweep for each colour, over disjoint parts of the graph.
 func (p Problem) extend() (Table, error) {
 	s := newSweep(p)
 	if err := s.place(p.Given); err != nil {
@@ -33,11 +33,11 @@ func (p Problem) extend() (Table, error) {
 	return t, nil
 }
 
-// sweep computes the minimum that [Problem.Solve] describes. It is a shortest-path problem in which a step takes a
-// chance to its Upper. As this is the same increasing function on all edges, and does not lessen a
-// chance, labels come off in non-decreasing order and new ones are in non-decreasing order too:
-// they queue behind each other as in a breadth-first search, the first label of a vertex is its
-// least, and the given vertices need only be sorted and merged in.
+// sweep computes the minimum that [Problem.Solve] describes. It is a shortest-path problem in which
+// a step takes a chance to its Upper. As this is the same increasing function on all edges, and
+// does not lessen a chance, labels come off in non-decreasing order and new ones are in
+// non-decreasing order too: they queue behind each other as in a breadth-first search, the first
+// label of a vertex is its least, and the given vertices need only be sorted and merged in.
 //
 // A sweep stops at given vertices, and compares. That is enough: if no label undercuts a given
 // chance, no path through that vertex leads to a smaller label than the vertex itself; and if some

@@ -55,9 +55,10 @@ func (e *NotGradualError) Unwrap() error { return ErrInvalid }
 // For two outputs whose laws are those of the balanced optimum no program is needed, see
 // mechanism.Score; for other laws on a line, see mechanism.Sampler.Rank. Of more outputs and
 // several regions, take the optimal laws with randomized response on the boundary
-// ([Graph.RationalLaws]), at e^ε₁ = E₁ and e^ε₂ = E₂ = growth. For E₁² ≥ k−1 errors are uniform, and
-// there is a gradual release on every graph. For smaller E₁ there may be none: where three regions
-// of three outputs meet there is none from E₁ = 6/5 to E₂ = 5/4, but there is one from 5/4 to 5.
+// ([Graph.RationalLaws]), at e^ε₁ = E₁ and e^ε₂ = E₂ = growth. For E₁² ≥ k−1 errors are uniform,
+// and there is a gradual release on every graph. For smaller E₁ there may be none: where three
+// regions of three outputs meet there is none from E₁ = 6/5 to E₂ = 5/4, but there is one from 5/4
+// to 5.
 //
 // Gradual returns a [*NotGradualError] if there are none, and [ErrNoCertificate] if the effort was
 // not enough to know. It returns [ErrInvalid] unless growth is at least 1, low and high have a law
@@ -222,9 +223,10 @@ func (p *pairs) game(multipliers []*big.Rat) *NotGradualError {
 }
 
 // RationalLaws returns the optimal laws with randomized response on the boundary, as
-// [Problem.Solve] has them for more than two outputs, by vertex and output, in rational numbers with
-// e^ε = growth: for [Gradual]. A vertex without a boundary has its true answer with probability 1. It
-// returns [ErrInvalid] for growth of at most 1 or preferences of another number of vertices.
+// [Problem.Solve] has them for more than two outputs, by vertex and output, in rational numbers
+// with e^ε = growth: for [Gradual]. A vertex without a boundary has its true answer with
+// probability 1. It returns [ErrInvalid] for growth of at most 1 or preferences of another number
+// of vertices.
 //
 // It also returns ErrInvalid where the vertices times the outputs are more than 4,000, as [Gradual]
 // takes no more, and where the bits of growth, numerator and denominator, times the largest

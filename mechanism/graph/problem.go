@@ -6,7 +6,7 @@ import (
 )
 
 // Problem asks for the best mechanism on a graph. What is known of the boundary selects one of four
-// cases; Laws, and Given with Weights, exclude each other:
+// cases; Laws go with neither Given nor Weights:
 //
 //   - Laws: all vertices on the boundary with the same preference order have the same law, a
 //     homogeneous boundary.
@@ -18,9 +18,9 @@ import (
 //   - Weights, and Given for more than two outputs: a linear program, for there may be no single
 //     optimum.
 type Problem struct {
-	Graph       *Graph
+	Graph       *Graph       // the datasets
 	Preferences *Preferences // of as many vertices
-	Privacy     Privacy
+	Privacy     Privacy      // what neighbours may differ by
 	// Laws are the laws on the boundary, one for each preference order and in that order, the true
 	// answer first. The law of an order that is on no boundary may be nil.
 	Laws [][]float64
@@ -28,9 +28,9 @@ type Problem struct {
 	// counts: it has more digits.
 	Given map[int][]float64
 	// Weights says what answers are worth, by vertex and rank: at most 1e100 in size. The solution
-	// has the largest sum, over all vertices v and ranks r, of Weights[v][r] times the probability of
-	// the output that v ranks r-th, from 0. If nil, weights fall evenly from 1 for the true answer
-	// to 0 for the last.
+	// has the largest sum, over all vertices v and ranks r, of Weights[v][r] times the probability
+	// of the output that v ranks r-th, from 0. If nil, weights fall evenly from 1 for the true
+	// answer to 0 for the last.
 	Weights [][]float64
 }
 
@@ -58,9 +58,9 @@ type Problem struct {
 // The optimum of the linear program is proven in rational arithmetic. In place of e^ε and δ, the
 // program has numbers smaller by a part of 4e-12, so that the probabilities in the table, which are
 // nearest to the exact ones, satisfy (ε,δ) without any tolerance wherever one end of an edge was
-// not given; given ones should be 0 or at least 1e-300. ε is at most 700, and the vertices without a
-// given law, times the number of outputs, are at most 4,000. 500 of these variables take less than
-// a second; where ε times distances is large, so that probabilities are very small, it takes
+// not given; given ones should be 0 or at least 1e-300. ε is at most 700, and the vertices without
+// a given law, times the number of outputs, are at most 4,000. 500 of these variables take less
+// than a second; where ε times distances is large, so that probabilities are very small, it takes
 // longer. When ctx ends, so does the program, with its error, within a second.
 //
 // Solve returns a [*ConflictError] if no mechanism has these laws or a boundary edge has no given
@@ -71,7 +71,8 @@ func (p Problem) Solve(ctx context.Context) (Table, error) {
 		return nil, invalid("no graph or no preferences")
 	}
 	if p.Graph.Vertices() != p.Preferences.Vertices() {
-		return nil, invalid("a graph of %d vertices with preferences of %d", p.Graph.Vertices(), p.Preferences.Vertices())
+		return nil, invalid("a graph of %d vertices with preferences of %d",
+			p.Graph.Vertices(), p.Preferences.Vertices())
 	}
 	if err := p.Privacy.Validate(); err != nil {
 		return nil, err

@@ -26,9 +26,9 @@ type Preferences struct {
 
 // NewPreferences returns preferences over the given number of outputs, from 2 to 1,024: orders are
 // the rainbows, each a permutation of all outputs and all different, and of gives each vertex the
-// number of its rainbow. Without orders, of gives each vertex its colour, and a vertex ranks its own
-// colour first and the other outputs in ascending order after it. With two outputs that is all there
-// is to say. The arguments are copied.
+// number of its rainbow. Without orders, of gives each vertex its colour, and a vertex ranks its
+// own colour first and the other outputs in ascending order after it. With two outputs that is all
+// there is to say. The arguments are copied.
 //
 // It returns [ErrInvalid] for orders or outputs that are not so, and as an [*InputError] with the
 // vertex for a rainbow that is not there.

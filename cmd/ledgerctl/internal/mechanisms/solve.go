@@ -314,8 +314,8 @@ func quotedList(names []string) string {
 	return strings.Join(all, " or ")
 }
 
-// newConflict puts the error of a mechanism that does not exist in the words of the files. It returns
-// nil for other errors.
+// newConflict puts the error of a mechanism that does not exist in the words of the files. It
+// returns nil for other errors.
 func newConflict(g *graph.CSVGraph, err error) *conflict {
 	var e *graph.ConflictError
 	if !errors.As(err, &e) {
