@@ -15,9 +15,7 @@ import (
 func TestACopyGoesItsOwnWay(t *testing.T) {
 	put := func(s *kv.Memory, value string) {
 		t.Helper()
-		if err := s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), []byte(value)) }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), []byte(value)) }))
 	}
 	want := func(s *kv.Memory, value string) {
 		t.Helper()
@@ -28,9 +26,7 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	first := &kv.Memory{}
 	put(first, "1")
@@ -40,9 +36,7 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 	want(first, "1")
 	put(first, "3")
 	want(second, "2")
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Close())
 	want(second, "2")
 	want(first.Copy(), "3")
 }
@@ -86,15 +80,11 @@ func TestAStoreIsAsMaps(t *testing.T) {
 		if n%5 == 4 { // it goes on in a copy, and what it was copied from on its own
 			before := m
 			m = m.Copy()
-			if err := before.Update(func(w kv.Writer) error { return w.Put("b", []byte("1000"), []byte("astray")) }); err != nil {
-				t.Fatal(err)
-			}
+			must(t, before.Update(func(w kv.Writer) error { return w.Put("b", []byte("1000"), []byte("astray")) }))
 		}
 	}
 	for i, s := range copies {
-		if err := s.View(func(r kv.Reader) error { wantPairs(t, r, wanted[i]); return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.View(func(r kv.Reader) error { wantPairs(t, r, wanted[i]); return nil }))
 	}
 }
 

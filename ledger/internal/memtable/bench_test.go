@@ -1,4 +1,4 @@
-package memtable_test
+package memtable
 
 import (
 	"fmt"
@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // benchStores are a table over nothing, and what it is measured against.
 func benchStores(b *testing.B, run func(b *testing.B, s kv.Store)) {
 	b.Run("memory", func(b *testing.B) { run(b, new(kv.Memory)) })
 	b.Run("table", func(b *testing.B) {
-		run(b, tableOver(b, new(kv.Memory), memtable.Options{Limit: math.MaxInt64 / 2}))
+		run(b, tableOver(b, new(kv.Memory), Options{Limit: math.MaxInt64 / 2}))
 	})
 }
 
@@ -22,7 +21,7 @@ const benchKeys = 100_000
 
 func benchKey(n int) []byte { return fmt.Appendf(nil, "object %08d", n) }
 
-func filled(b *testing.B, s kv.Store) {
+func fill(b *testing.B, s kv.Store) {
 	b.Helper()
 	for n := 0; n < benchKeys; n += 1000 {
 		err := s.Update(func(w kv.Writer) error {
@@ -33,9 +32,7 @@ func filled(b *testing.B, s kv.Store) {
 			}
 			return nil
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 	}
 }
 
@@ -45,7 +42,7 @@ func BenchmarkPut(b *testing.B) {
 		b.Run(kind, func(b *testing.B) {
 			benchStores(b, func(b *testing.B, s kv.Store) {
 				if kind == "known" {
-					filled(b, s)
+					fill(b, s)
 				}
 				value, n := make([]byte, 100), 0
 				keys := make([][]byte, benchKeys)
@@ -63,9 +60,7 @@ func BenchmarkPut(b *testing.B) {
 						}
 						return nil
 					})
-					if err != nil {
-						b.Fatal(err)
-					}
+					must(b, err)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(10*b.N), "ns/put")
 			})
@@ -75,7 +70,7 @@ func BenchmarkPut(b *testing.B) {
 
 func BenchmarkGet(b *testing.B) {
 	benchStores(b, func(b *testing.B, s kv.Store) {
-		filled(b, s)
+		fill(b, s)
 		key := benchKey(rand.IntN(benchKeys))
 		b.ReportAllocs()
 		err := s.View(func(r kv.Reader) error {
@@ -86,16 +81,14 @@ func BenchmarkGet(b *testing.B) {
 			}
 			return nil
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 	})
 }
 
 // A view that reads one record.
 func BenchmarkView(b *testing.B) {
 	benchStores(b, func(b *testing.B, s kv.Store) {
-		filled(b, s)
+		fill(b, s)
 		key := benchKey(rand.IntN(benchKeys))
 		b.ReportAllocs()
 		for b.Loop() {
@@ -103,9 +96,7 @@ func BenchmarkView(b *testing.B) {
 				_, err := r.Get("b", key)
 				return err
 			})
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 		}
 	})
 }
@@ -113,7 +104,7 @@ func BenchmarkView(b *testing.B) {
 // A scan of ten records after an update of ten.
 func BenchmarkScan(b *testing.B) {
 	benchStores(b, func(b *testing.B, s kv.Store) {
-		filled(b, s)
+		fill(b, s)
 		n := 0
 		b.ReportAllocs()
 		for b.Loop() {
@@ -127,9 +118,7 @@ func BenchmarkScan(b *testing.B) {
 				left := 10
 				return w.Scan("b", benchKey(n*31%benchKeys), func(_, _ []byte) bool { left--; return left > 0 })
 			})
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 		}
 	})
 }
@@ -137,15 +126,13 @@ func BenchmarkScan(b *testing.B) {
 // A scan of everything.
 func BenchmarkScanAll(b *testing.B) {
 	benchStores(b, func(b *testing.B, s kv.Store) {
-		filled(b, s)
+		fill(b, s)
 		b.ReportAllocs()
 		for b.Loop() {
 			err := s.View(func(r kv.Reader) error {
 				return r.Scan("b", nil, func(_, _ []byte) bool { return true })
 			})
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(benchKeys*b.N), "ns/record")
 	})

@@ -10,9 +10,7 @@ import (
 // A layer that was written is used again, once nobody looks at it, and not before.
 func TestALayerIsUsedAgain(t *testing.T) {
 	s, err := Over(new(kv.Memory), Options{Mark: Mark{Bucket: "m", Key: []byte("mark")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := 0
 	write := func(value string) {
 		n++
@@ -24,14 +22,10 @@ func TestALayerIsUsedAgain(t *testing.T) {
 			}
 			return w.Put("m", []byte("mark"), []byte(fmt.Sprint(n)))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	checkpoint := func() {
-		if err := s.Checkpoint(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Checkpoint())
 	}
 	first := s.current.Load().active
 	write("first")
@@ -44,14 +38,10 @@ func TestALayerIsUsedAgain(t *testing.T) {
 				t.Errorf("after %d checkpoints a layer is used again that somebody reads", i+1)
 			}
 		}
-		if string(held) != "first" {
-			t.Errorf("what was read has become %q", held)
-		}
+		wantEqual(t, string(held), "first", "what was read has become")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s.spare != first {
 		t.Error("the layer that nobody reads any more is not used again")
 	}
@@ -69,14 +59,10 @@ func TestALayerIsUsedAgain(t *testing.T) {
 			}
 			return true
 		})
-		if n != 100 {
-			t.Errorf("%d records", n)
-		}
+		wantEqual(t, n, 100, "records")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // A layer keeps the memory that it has needed, and no more: after much comes little, and then what

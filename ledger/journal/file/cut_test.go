@@ -595,15 +595,6 @@ func TestAJournalIsMadeAtTheSecondTry(t *testing.T) {
 		if err := h.create(); err != nil {
 			t.Fatalf("after a fault at operation %d: %v", at, err)
 		}
-		if err := h.append(100, false); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+		must(t, h.append(100, false))
 	}
 }

@@ -23,13 +23,9 @@ func specimen(t testing.TB) *host {
 		{what: "create"}, {what: "append", size: 10}, {what: "append", size: 20}, {what: "append", size: 90, cut: true}, {what: "append", size: 1400},
 		{what: "append", size: 0, cut: true}, {what: "append", size: 700}, {what: "append", size: 5},
 	} {
-		if err := h.do(a); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.do(a))
 	}
-	if err := h.j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.j.Close())
 	return h
 }
 
@@ -54,9 +50,7 @@ func (h *host) sound(t *testing.T, what string) {
 	n := 0
 	for g, err := range j.Read(noLimit, h.begin) {
 		if err != nil {
-			if !errors.Is(err, errs.ErrCorrupt) {
-				t.Errorf("%s: Read: %v", what, err)
-			}
+			wantErr(t, err, errs.ErrCorrupt, "%s: Read", what)
 			return
 		}
 		if n == len(h.groups) || !journaltest.Equal(g, h.groups[n]) {
@@ -101,9 +95,7 @@ func TestCutShort(t *testing.T) {
 			if j, err := open(o.s, small, place, shop); err == nil {
 				for _, err = range j.Read(noLimit, h.log.End()) {
 				}
-				if !errors.Is(err, journal.ErrLost) {
-					t.Errorf("%s cut to %d bytes: %v", name, length, err)
-				}
+				wantErr(t, err, journal.ErrLost, "%s cut to %d bytes", name, length)
 				j.Close()
 			}
 		}
@@ -136,9 +128,7 @@ func TestDamageIsNotTorn(t *testing.T) {
 		o := h.whole()
 		damage(o.segments()["00000003.segment"].data)
 		j, err := open(o.s, small, place, shop)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n := 0
 		for _, err = range j.Read(noLimit, h.begin) {
 			n++
@@ -146,9 +136,7 @@ func TestDamageIsNotTorn(t *testing.T) {
 		if !errors.Is(err, errs.ErrCorrupt) || n != 5 {
 			t.Errorf("%s: after %d groups: %v", what, n, err)
 		}
-		if _, _, err := j.Claim(noLimit); !errors.Is(err, errs.ErrCorrupt) {
-			t.Errorf("Claim: %v", err)
-		}
+		wantErr(t, failed3(j.Claim(noLimit)), errs.ErrCorrupt, "Claim")
 	}
 }
 
@@ -186,14 +174,10 @@ func TestWrongSegments(t *testing.T) {
 				for _, err = range j.Read(noLimit, h.begin) {
 				}
 			}
-			if !errors.Is(err, c.want) {
-				t.Errorf("%v, not %v", err, c.want)
-			}
+			wantErr(t, err, c.want, "%v, not %v", err, c.want)
 		})
 	}
-	if _, err := open(h.s, small, place, [16]byte{1}); !errors.Is(err, journal.ErrForked) {
-		t.Errorf("the journal of another ledger: %v", err)
-	}
+	wantErr(t, failed(open(h.s, small, place, [16]byte{1})), journal.ErrForked, "the journal of another ledger")
 }
 
 // A frame that was copied to another place of its segment is no frame there, so that bytes which somebody else chose, such as a record, never pass for one.
@@ -207,14 +191,10 @@ func TestMovedFrames(t *testing.T) {
 	copy(n.data[free:], n.data[headerSize:headerSize+200])
 	h.sound(t, "moved")
 	j, err := open(h.s, small, place, shop)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer j.Close()
 	for _, err = range j.Read(noLimit, h.begin) {
-		if err != nil {
-			t.Error(err)
-		}
+		check(t, err)
 	}
 }
 
@@ -244,32 +224,22 @@ func TestOldSegment(t *testing.T) {
 	old = &inode{data: slices.Clone(old.data), disk: slices.Clone(old.data), length: int64(len(old.data))}
 	for _, a := range []deed{{what: "reopen"}, {what: "trim", keep: 2}, {what: "append", size: 3}} {
 		if a.what == "reopen" {
-			if err := h.recover(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, h.recover())
 		} else if err := h.do(a); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := h.j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.j.Close())
 	h.segments()["00000001.segment"] = old
 	j, err := open(h.s, small, place, shop)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer j.Close()
 	h.j = j
-	if err := h.read(); err != nil {
-		t.Error(err)
-	}
+	check(t, h.read())
 	var nothing journaltest.Log
 	for _, err = range j.Read(noLimit, nothing.End()) {
 	}
-	if !errors.Is(err, journal.ErrLost) {
-		t.Errorf("from the first position: %v", err)
-	}
+	wantErr(t, err, journal.ErrLost, "from the first position")
 }
 
 // Whatever lies in a segment, a reader ends with groups that follow on each other, or an error of a known kind; and of what was
@@ -320,9 +290,7 @@ func FuzzGroup(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g, err := parseGroup(slices.Clone(b))
 		if err != nil {
-			if !errors.Is(err, errs.ErrCorrupt) {
-				t.Fatal(err)
-			}
+			wantErr(t, err, errs.ErrCorrupt, "error")
 			return
 		}
 		again, err := parseGroup(contents(g))
@@ -350,57 +318,25 @@ func TestRemoveAndSweep(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "panel.db.journal")
 	var l journaltest.Log
 	j, err := Create(dir, shop, l.End())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Create(dir, shop, l.End()); !errors.Is(err, os.ErrExist) {
-		t.Errorf("Create a second time: %v", err)
-	}
-	if err := Sweep(dir); err != nil {
-		t.Errorf("Sweep beside a journal: %v", err)
-	}
-	if err := os.Rename(dir, dir+asGone); err != nil {
-		t.Fatal(err)
-	}
-	if err := Sweep(dir); !errors.Is(err, journal.ErrInUse) {
-		t.Errorf("Sweep of what is in use: %v", err)
-	}
-	if err := os.Rename(dir+asGone, dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	wantErr(t, failed(Create(dir, shop, l.End())), os.ErrExist, "Create a second time")
+	wantErr(t, Sweep(dir), nil, "Sweep beside a journal")
+	must(t, os.Rename(dir, dir+asGone))
+	wantErr(t, Sweep(dir), journal.ErrInUse, "Sweep of what is in use")
+	must(t, os.Rename(dir+asGone, dir))
 	mine := filepath.Join(dir, "mine.txt")
-	if err := os.WriteFile(mine, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Remove(); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("Remove without a claim: %v", err)
-	}
-	if _, _, err := j.Claim(noLimit); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Remove(); !errors.Is(err, journal.ErrForked) {
-		t.Errorf("Remove with something else there: %v", err)
-	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(dir, dir+asGone); err != nil {
-		t.Fatal(err)
-	}
-	if err := Sweep(dir); !errors.Is(err, journal.ErrForked) {
-		t.Errorf("Sweep with something else there: %v", err)
-	}
-	if err := os.Remove(filepath.Join(dir+asGone, "mine.txt")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(mine, []byte("mine"), 0o600))
+	wantErr(t, j.Remove(), journal.ErrFenced, "Remove without a claim")
+	must(t, failed3(j.Claim(noLimit)))
+	wantErr(t, j.Remove(), journal.ErrForked, "Remove with something else there")
+	must(t, j.Close())
+	must(t, os.Rename(dir, dir+asGone))
+	wantErr(t, Sweep(dir), journal.ErrForked, "Sweep with something else there")
+	must(t, os.Remove(filepath.Join(dir+asGone, "mine.txt")))
 	for range 2 {
-		if err := Sweep(dir); err != nil {
-			t.Errorf("Sweep: %v", err)
-		}
+		wantErr(t, Sweep(dir), nil, "Sweep")
 	}
-	if _, err := Open(dir, shop); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Open: %v", err)
-	}
+	wantErr(t, failed(Open(dir, shop)), os.ErrNotExist, "Open")
 	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}

@@ -23,9 +23,7 @@ func TestJournal(t *testing.T) {
 	journaltest.Run(t, journaltest.Kind{Large: pace.Tries(8, 40, 40) << 20, New: func(t *testing.T, at journal.Position) journaltest.Medium {
 		dir := pace.Scratch(t) + "/panel.db.journal"
 		made, err := Create(dir, shop, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		open := func() (journal.Journal, error) {
 			if first := made; first != nil {
 				made = nil
@@ -46,9 +44,7 @@ func TestSmallSegments(t *testing.T) {
 	journaltest.Run(t, journaltest.Kind{Large: 1 << 16, New: func(t *testing.T, at journal.Position) journaltest.Medium {
 		s := newSim()
 		made, err := create(s, small, place, shop, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		open := func() (journal.Journal, error) {
 			if first := made; first != nil {
 				made = nil
@@ -77,16 +73,12 @@ func TestFiles(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "panel.db.journal")
 	var l journaltest.Log
 	j, err := Create(dir, shop, l.End())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	term, _, err := j.Claim(noLimit)
 	if err == nil {
 		err = errors.Join(j.Append(noLimit, l.Group(term, []byte("secret"))), j.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	segment := filepath.Join(dir, name(1, asSegment))
 	for path, want := range map[string]fs.FileMode{dir: fs.ModeDir | 0o700, segment: 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {
@@ -94,27 +86,17 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	before, err := os.ReadFile(segment)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a, b := reader(t, dir), reader(t, dir) // at a time
-	if _, _, err := a.Claim(noLimit); !errors.Is(err, journal.ErrInUse) {
-		t.Errorf("Claim while somebody reads: %v", err)
-	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	wantErr(t, failed3(a.Claim(noLimit)), journal.ErrInUse, "Claim while somebody reads")
+	must(t, b.Close())
 	names, err := os.ReadDir(dir)
 	after, err2 := os.ReadFile(segment)
 	if err != nil || err2 != nil || len(names) != 1 || !bytes.Equal(before, after) {
 		t.Errorf("a reader has changed the journal: %v, %v, %v", names, err, err2)
 	}
-	if _, _, err := a.Claim(noLimit); err != nil {
-		t.Errorf("Claim: %v", err)
-	}
-	if err := a.Remove(); err != nil {
-		t.Errorf("Remove: %v", err)
-	}
+	wantErr(t, failed3(a.Claim(noLimit)), nil, "Claim")
+	wantErr(t, a.Remove(), nil, "Remove")
 	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
@@ -124,9 +106,7 @@ func TestFiles(t *testing.T) {
 func reader(t *testing.T, dir string) *Journal {
 	t.Helper()
 	j, err := Open(dir, shop)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { j.Close() })
 	var nothing journaltest.Log
 	n := 0
@@ -135,9 +115,7 @@ func reader(t *testing.T, dir string) *Journal {
 			t.Fatal(err)
 		}
 	}
-	if n != 1 {
-		t.Fatalf("%d groups", n)
-	}
+	wantEqual(t, n, 1, "groups")
 	return j
 }
 
@@ -145,20 +123,14 @@ func reader(t *testing.T, dir string) *Journal {
 func BenchmarkAppend(b *testing.B) {
 	var l journaltest.Log
 	j, err := Create(filepath.Join(b.TempDir(), "journal"), shop, l.End())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer j.Close()
 	term, end, err := j.Claim(noLimit)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	g := journal.Group{Term: term, Before: end, Records: [][]byte{make([]byte, 300), make([]byte, 300)}}
 	for b.Loop() {
 		g.After.Events = g.Before.Events + 2
-		if err := j.Append(noLimit, g); err != nil {
-			b.Fatal(err)
-		}
+		must(b, j.Append(noLimit, g))
 		g.Before = g.After
 	}
 }

@@ -108,9 +108,7 @@ func TestTrim_TooManyOpenFilesToDestroy_IsRejectedAndDoneLater(t *testing.T) {
 	// A claim destroys what a Trim has left, and Trim does not look for it after that.
 	through = j.segments[len(j.segments)-1].begin
 	table.full = true
-	if err := j.Trim(t.Context(), through); !errors.Is(err, errs.ErrTooManyFiles) {
-		t.Fatalf("Trim: %v", err)
-	}
+	wantErr(t, j.Trim(t.Context(), through), errs.ErrTooManyFiles, "Trim")
 	table.full = false
 	_, end, err := j.Claim(t.Context())
 	must(t, err)

@@ -81,9 +81,7 @@ func TestRead_FlippedInTheLastSegment_IsCorrupt(t *testing.T) {
 	j, l, term := begun(t, dir, false, false)
 	ways(t, dir, name(1, asSegment))[flippedBit]()
 	must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
-	if _, err := readAll(j, journal.Position{}); !errors.Is(err, errs.ErrCorrupt) {
-		t.Errorf("Read: %v, not ErrCorrupt", err)
-	}
+	wantErr(t, failed(readAll(j, journal.Position{})), errs.ErrCorrupt, "Read")
 }
 
 // The segment is one whose time nothing has read since it was last written to.
@@ -164,15 +162,9 @@ func TestAppend_EarlierSegmentReplaced_IsRefused(t *testing.T) {
 			dir := scratch(t)
 			j, l, term := begun(t, dir, false, false, true)
 			ways(t, dir, name(1, asSegment))[how]()
-			if err := j.Append(noLimit, l.Group(term, []byte("lost"))); !errors.Is(err, errs.ErrReplaced) {
-				t.Errorf("Append: %v, not ErrReplaced", err)
-			}
-			if err := j.Append(noLimit, l.Group(term, []byte("lost"))); !errors.Is(err, journal.ErrStopped) {
-				t.Errorf("the next Append: %v, not ErrStopped", err)
-			}
-			if err := j.Close(); !errors.Is(err, errs.ErrReplaced) {
-				t.Errorf("Close: %v, not ErrReplaced", err)
-			}
+			wantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "Append")
+			wantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), journal.ErrStopped, "the next Append")
+			wantErr(t, j.Close(), errs.ErrReplaced, "Close")
 		})
 	}
 }
@@ -191,9 +183,7 @@ func TestAppend_OlderCopyWrittenOver_IsRefused(t *testing.T) {
 	must(t, err)
 	_, err = f.WriteAt(old, 0)
 	must(t, errors.Join(err, f.Close(), os.Chtimes(path, info.ModTime(), info.ModTime())))
-	if err := j.Append(noLimit, l.Group(term, []byte("lost"))); !errors.Is(err, errs.ErrReplaced) {
-		t.Errorf("Append: %v, not ErrReplaced", err)
-	}
+	wantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "Append")
 }
 
 // onDisk is the operating system, with something that happens during a flush.
@@ -304,9 +294,7 @@ func TestClose_ReplacedWhileItWasRead_IsReported(t *testing.T) {
 			_, err = readAll(r, r.segments[0].begin)
 			must(t, err)
 			ways(t, dir, name(1, asSegment))[how]()
-			if err := r.Close(); !errors.Is(err, errs.ErrReplaced) {
-				t.Errorf("Close: %v, not ErrReplaced", err)
-			}
+			wantErr(t, r.Close(), errs.ErrReplaced, "Close")
 		})
 	}
 }
@@ -320,9 +308,7 @@ func TestClaim_DirectoryRenamed_IsRefused(t *testing.T) {
 	must(t, err)
 	defer r.Close()
 	must(t, os.Rename(dir, dir+".old"))
-	if _, _, err := r.Claim(noLimit); !errors.Is(err, errs.ErrReplaced) {
-		t.Errorf("Claim: %v, not ErrReplaced", err)
-	}
+	wantErr(t, failed3(r.Claim(noLimit)), errs.ErrReplaced, "Claim")
 }
 
 // A path that ends with a symbolic link leads to where the link does, for all that is done with a journal; the link stays.
@@ -352,19 +338,13 @@ func TestCreate_SymbolicLink_IsFollowed(t *testing.T) {
 			}
 			must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
 			must(t, j.Remove())
-			if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("the journal was not destroyed: %v", err)
-			}
-			if _, err := os.Lstat(dir); err != nil {
-				t.Errorf("the link is gone: %v", err)
-			}
+			wantErr(t, failed(os.Stat(target)), fs.ErrNotExist, "the journal was not destroyed")
+			wantErr(t, failed(os.Lstat(dir)), nil, "the link is gone")
 			j, l, term = begun(t, dir, false)
 			must(t, os.Remove(dir))
 			must(t, copyAll(filepath.Join(top, "copy"), target))
 			must(t, os.Symlink(filepath.Join(top, "copy"), dir))
-			if err := j.Append(noLimit, l.Group(term, []byte("lost"))); !errors.Is(err, errs.ErrReplaced) {
-				t.Errorf("the link leads elsewhere, and Append: %v", err)
-			}
+			wantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "the link leads elsewhere, and Append")
 		})
 	}
 }

@@ -166,17 +166,13 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 		must(t, os.WriteFile(damaged, i.data, 0o600))
 		lookAtIt(t, damaged)
 		s, err := Open(damaged, false)
-		if !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("%s: got the error %v", test.name, err)
-		}
+		wantErr(t, err, kv.ErrCorrupt, "%s: got the error", test.name)
 		if err == nil {
 			must(t, s.Close())
 		}
 		s, err = Open(damaged, true)
 		if test.closed {
-			if !errors.Is(err, kv.ErrCorrupt) {
-				t.Errorf("%s: for reading: got the error %v", test.name, err)
-			}
+			wantErr(t, err, kv.ErrCorrupt, "%s: for reading: got the error", test.name)
 			continue
 		}
 		must(t, err)
@@ -208,9 +204,7 @@ func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		_, err := Open(long, false)
 		runtime.ReadMemStats(&after)
-		if !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("%s: got the error %v", name, err)
-		}
+		wantErr(t, err, kv.ErrCorrupt, "%s: got the error", name)
 		if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
 			t.Errorf("%s: %d MiB", name, used>>20)
 		}

@@ -26,13 +26,9 @@ func forest(t testing.TB) (path string, content map[string]map[string]string) {
 	path = filepath.Join(pace.Scratch(t), "forest.db")
 	random := rand.New(rand.NewPCG(1, 2))
 	content = map[string]map[string]string{}
-	if err := Create(path, func(kv.Writer) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Create(path, func(kv.Writer) error { return nil }))
 	s, err := Open(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	for round := range 6 {
 		err := s.Update(func(w kv.Writer) error {
@@ -65,9 +61,7 @@ func forest(t testing.TB) (path string, content map[string]map[string]string) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return path, content
 }
@@ -106,9 +100,7 @@ func TestInspectReadsWhatViewDoes(t *testing.T) {
 		if value, err := r.Get("nowhere", []byte("x")); value != nil || err != nil {
 			t.Errorf("nowhere: %q, %v", value, err)
 		}
-		if err := r.Scan("nowhere", nil, func(_, _ []byte) bool { t.Error("found something nowhere"); return true }); err != nil {
-			t.Error(err)
-		}
+		check(t, r.Scan("nowhere", nil, func(_, _ []byte) bool { t.Error("found something nowhere"); return true }))
 	})
 	if err != nil || len(faults) > 0 {
 		t.Errorf("%v, faults: %+v", err, faults)
@@ -141,9 +133,7 @@ func checkInspected(t *testing.T, r kv.Reader, bucket string, want map[string]st
 func TestInspectBesideWriters(t *testing.T) {
 	path, content := forest(t)
 	s, err := Open(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
@@ -176,9 +166,7 @@ func TestInspectBesideWriters(t *testing.T) {
 			count := func() (n, size int) {
 				for bucket := range content {
 					err := r.Scan(bucket, nil, func(key, value []byte) bool { n, size = n+1, size+len(key)+len(value); return true })
-					if err != nil {
-						t.Error(err)
-					}
+					check(t, err)
 				}
 				return n, size
 			}
@@ -189,9 +177,7 @@ func TestInspectBesideWriters(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		check(t, err)
 	}
 	close(stop)
 	writer.Wait()
@@ -202,9 +188,7 @@ func TestInspectBesideWriters(t *testing.T) {
 func TestInspectOfDamagedFiles(t *testing.T) {
 	path, content := forest(t)
 	original, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page := os.Getpagesize()
 	pages := len(original) / page
 	random := rand.New(rand.NewPCG(3, 4))
@@ -235,9 +219,7 @@ func TestInspectOfDamagedFiles(t *testing.T) {
 				}
 			}
 		}
-		if err := os.WriteFile(damaged, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(damaged, data, 0o600))
 		lookAtIt(t, damaged)
 		began := time.Now()
 		faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
@@ -264,9 +246,7 @@ func wantRising(t *testing.T, r kv.Reader, content map[string]map[string]string)
 			last = slices.Clone(key)
 			return true
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		check(t, err)
 		for key := range want {
 			if _, err := r.Get(bucket, []byte(key)); err != nil && !errors.Is(err, kv.ErrCorrupt) {
 				t.Error(err)
@@ -280,9 +260,7 @@ func wantRising(t *testing.T, r kv.Reader, content map[string]map[string]string)
 func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
 	path, content := forest(t)
 	original, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page := os.Getpagesize()
 	tried, next, step := 0, 0, pace.Tries(4, 1, 1)
 	for at := 2 * page; at+page <= len(original); at += page {
@@ -305,9 +283,7 @@ func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
 			data := slices.Clone(original)
 			damage(data)
 			damaged := filepath.Join(pace.Scratch(t), "damaged.db")
-			if err := os.WriteFile(damaged, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(damaged, data, 0o600))
 			faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
 			if err != nil || len(faults) == 0 {
 				t.Errorf("%s on page %d: %v, no fault", name, at/page, err)
@@ -325,9 +301,7 @@ func leads(t *testing.T, path string, original []byte, at int) bool {
 	data := slices.Clone(original)
 	data[at+8] = 0
 	damaged := filepath.Join(pace.Scratch(t), filepath.Base(path))
-	if err := os.WriteFile(damaged, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(damaged, data, 0o600))
 	faults, err := inspected(t, damaged, func(r kv.Reader) {
 		for _, bucket := range []string{"empty", "small", "leaf", "wide", "high"} {
 			_ = r.Scan(bucket, nil, func(_, _ []byte) bool { return true })
@@ -340,22 +314,16 @@ func leads(t *testing.T, path string, original []byte, at int) bool {
 func TestOpenRefusesABucketThatReachesBeyondItsEnd(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "small.db")
 	err := Create(path, func(w kv.Writer) error { return w.Put("small", []byte("a key"), []byte("a value")) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	original, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	element := bytes.Index(original, []byte("a keya value")) - elementSize
 	for name, at := range map[string]int{
 		"elements": element - headerSize + 10, "place": element + 5, "key": element + 9, "value": element + 13, "kind": element - headerSize + 8,
 	} {
 		data := slices.Clone(original)
 		data[at] += 9
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, data, 0o600))
 		for _, readOnly := range []bool{false, true} {
 			if s, err := Open(path, readOnly); !errors.Is(err, kv.ErrCorrupt) {
 				t.Errorf("%s: %v", name, err)

@@ -160,16 +160,10 @@ func TestAForgedLastLeafIsFound(t *testing.T) {
 	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 	for name, forge := range forgeries(sound, root) {
 		s := openForged(t, damaged, sound, leaves[len(leaves)-1], forge)
-		if err := s.Update(func(w kv.Writer) error { return w.Put("records", []byte("zzz"), []byte("v")) }); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("%s: put: %v", name, err)
-		}
+		wantErr(t, s.Update(func(w kv.Writer) error { return w.Put("records", []byte("zzz"), []byte("v")) }), kv.ErrCorrupt, "%s: put", name)
 		if name != "another first key" && name != "pages of others" { // neither leads a copy astray
-			if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrCorrupt) {
-				t.Errorf("%s: Compact: %v", name, err)
-			}
-			if err := s.CopyTo(t.Context(), damaged+"-copy", kv.Records, nil, nil); !errors.Is(err, kv.ErrCorrupt) {
-				t.Errorf("%s: CopyTo: %v", name, err)
-			}
+			wantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "%s: Compact", name)
+			wantErr(t, s.CopyTo(t.Context(), damaged+"-copy", kv.Records, nil, nil), kv.ErrCorrupt, "%s: CopyTo", name)
 		}
 		must(t, s.Close())
 		wantFiles(t, damaged, "damaged.db")

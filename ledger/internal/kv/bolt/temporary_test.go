@@ -53,9 +53,7 @@ func TestTemporary_FileIsPrivateAndRemoved(t *testing.T) {
 	must(t, s.Close())
 	must(t, s.Close())
 	wantEmpty(t, dir)
-	if err := s.Update(putK("late")); !errors.Is(err, errTemporaryClosed) {
-		t.Errorf("after Close: %v", err)
-	}
+	wantErr(t, s.Update(putK("late")), errTemporaryClosed, "after Close")
 }
 
 // A damaged, shortened or lost file is an error, and none that is about the ledger.
@@ -103,9 +101,7 @@ func TestTemporary_CallersError_StaysWhatItIs(t *testing.T) {
 	s := NewTemporary(t.TempDir())
 	spillMany(t, s)
 	for _, want := range []error{kv.ErrCorrupt, kv.ErrReplaced, fs.ErrNotExist} {
-		if err := s.View(func(kv.Reader) error { return want }); !errors.Is(err, want) {
-			t.Errorf("%v becomes %v", want, err)
-		}
+		wantErr(t, s.View(func(kv.Reader) error { return want }), want, "%v becomes", want)
 	}
 	must(t, s.Close())
 }
