@@ -16,6 +16,7 @@ func plan() []room {
 	return []room{
 		{"privacy", "ε and δ as exact decimals", ""},
 		{"internal/pace", "how much tests try", ""},
+		{"internal/check", "checks of errors and conditions: nothing but tests import it", "privacy"},
 		{"internal/stattest", "statistics for tests", "internal/pace"},
 		{"internal/exact", "exact draws", ""},
 		{"internal/ledgerfile", "files: replaced atomically, locked, told from copies; which belong to a ledger", ""},
