@@ -41,7 +41,7 @@ func TestFollowedLogShowsSales(t *testing.T) {
 			got = append(got, lines.Text())
 		}
 	}
-	if all := strings.Join(got, "\n"); !strings.Contains(all, "method=raise price=50") || !strings.Contains(all, "method=resale price=50") {
+	if all := strings.Join(got, "\n"); !strings.Contains(all, "method=raise price=\"0.50 USD\"") || !strings.Contains(all, "method=resale price=\"0.50 USD\"") {
 		t.Errorf("followed:\n%s", all)
 	}
 	if code := stopIt(t, cmd, os.Interrupt); code != 0 || stderr.Len() > 0 {

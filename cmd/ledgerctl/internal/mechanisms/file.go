@@ -70,19 +70,15 @@ func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) 
 }
 
 // readMechanismText reads a file, or standard input, up to the size of the largest mechanism.
-func (h *Host) readMechanismText(ctx context.Context, path string) (text string, err error) {
+func (h *Host) readMechanismText(ctx context.Context, path string) (string, error) {
 	if path != "-" {
 		return readText(path, vocabulary.MaxMechanism)
 	}
-	err = h.Stream(ctx, path, func(in io.Reader) error {
-		read, err := io.ReadAll(io.LimitReader(in, vocabulary.MaxMechanism+1))
-		if err == nil && len(read) > vocabulary.MaxMechanism {
-			err = fmt.Errorf("standard input has more than %d bytes", vocabulary.MaxMechanism)
-		}
-		text = string(read)
-		return err
-	})
-	return text, err
+	text, err := h.TextOrFile(ctx, "@-", vocabulary.MaxMechanism+1)
+	if err == nil && len(text) > vocabulary.MaxMechanism {
+		err = fmt.Errorf("standard input has more than %d bytes", vocabulary.MaxMechanism)
+	}
+	return string(text), err
 }
 
 // strictJSON reads one JSON value without unknown fields: a field with a slip in its name would be
@@ -198,6 +194,7 @@ func newFamilyLevel(s step) (familyLevel, error) {
 	return level, err
 }
 
+// Table implements [output.Result].
 func (r mechanismFile) Table(w io.Writer) {
 	fmt.Fprintln(w, "ε\tSUBSETS OF\tOUTPUTS\tVARIANCE\tRANDOMIZED RESPONSE\tRATIO")
 	for _, l := range r.Levels {

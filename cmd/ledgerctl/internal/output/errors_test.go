@@ -107,11 +107,12 @@ func TestEveryReasonIsExplainedOnce(t *testing.T) {
 		ledger.NotOnOffer, ledger.BuyerRefused, ledger.SaleClosed, ledger.HoldersFull,
 	} {
 		refused = append(refused, ledger.Refusal{Object: "a", Reason: reason}, ledger.Refusal{Object: "b", Reason: reason})
-		if text := explainReason(refused[len(refused)-1]); !strings.HasPrefix(text, string(reason)+": ") {
+		if text := explainReason(reason); !strings.HasPrefix(text, string(reason)+": ") {
 			t.Errorf("%s: %q", reason, text)
 		}
 	}
-	if text := reasons(refused); strings.Count(text, "holders-full: ") != 1 || strings.Count(text, "no-truth: ") != 1 {
+	text := explained(&ledger.RefusedError{Refused: refused, Sums: vocabulary.SumRefusals(refused)})
+	if strings.Count(text, "holders-full: ") != 1 || strings.Count(text, "no-truth: ") != 1 {
 		t.Error(text)
 	}
 	err := &ledger.RefusedError{Question: "q", Refused: refused[:1]}
