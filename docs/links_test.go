@@ -28,14 +28,6 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// Whoever wants to know what to expect reads for five minutes: at 300 words a minute, tables and all.
-func TestPerformanceIsReadInFiveMinutes(t *testing.T) {
-	const most = 5 * 300
-	if n := len(strings.Fields(everyPage(t)["docs/performance.md"])); n == 0 || n > most {
-		t.Errorf("docs/performance.md has %d words, of at most %d", n, most)
-	}
-}
-
 // everyPage returns the text of every Markdown file, by its path in the repository. What npm fetches for an example is not of the repository.
 func everyPage(t *testing.T) map[string]string {
 	t.Helper()

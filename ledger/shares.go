@@ -3,10 +3,10 @@ package ledger
 import (
 	"cmp"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
@@ -19,9 +19,9 @@ func sharesOf(
 	counts := make([]estimate.Responses, len(levels))
 	for i, l := range levels {
 		switch q.Encoding {
-		case vocabulary.Unary:
+		case api.Unary:
 			counts[i] = l
-		case vocabulary.Finite:
+		case api.Finite:
 			level, _ := q.Mechanism.Family.Level(l.Epsilon)
 			counts[i] = estimate.OutputCounts{Mechanism: level, ByOutput: l.ByValue}
 		default:
@@ -35,7 +35,7 @@ func sharesOf(
 
 // countedOutputs returns how many counts there are of the responses at an ε.
 func countedOutputs(q *event.Question, epsilon privacy.Epsilon) int {
-	if q.Encoding == vocabulary.Finite {
+	if q.Encoding == api.Finite {
 		return len(event.OutputsAt(q.Mechanism, epsilon))
 	}
 	return len(q.Values)
@@ -53,7 +53,7 @@ type counting struct {
 // so that there are never more of them than chains, and no sum runs over.
 func (c *counting) Add(key state.TallyKey, t state.Tally, taken func(state.Tallied) uint64) error {
 	m := countedOutputs(c.Question, key.Epsilon)
-	if int(key.Value) >= m || c.Question.Encoding == vocabulary.Unary && key.Value != 0 {
+	if int(key.Value) >= m || c.Question.Encoding == api.Unary && key.Value != 0 {
 		return errs.Corrupt(nil, "question %q has %d responses at ε=%s, and a tally of response %d", c.Question.Name,
 			m, key.Epsilon, key.Value)
 	}
@@ -73,7 +73,7 @@ func (c *counting) Add(key state.TallyKey, t state.Tally, taken func(state.Talli
 	}
 	level := &c.Levels[len(c.Levels)-1]
 	level.Objects += int64(n)
-	if c.Question.Encoding != vocabulary.Unary {
+	if c.Question.Encoding != api.Unary {
 		level.ByValue[key.Value] = int64(n)
 	}
 	for v, bit := range t.Bits {

@@ -24,8 +24,8 @@ func kinds() []rule {
 	}
 }
 
-// Kinds returns the names of all kinds of policies.
-func Kinds() []string {
+// kindNames returns the names of all kinds of policies.
+func kindNames() []string {
 	var all []string
 	for _, k := range kinds() {
 		all = append(all, k.kind())
@@ -82,7 +82,7 @@ func readPolicy(text []byte, depth int) (*node, error) {
 	known := kinds()
 	i := slices.IndexFunc(known, func(r rule) bool { return r.kind() == kind })
 	if i < 0 {
-		return nil, fmt.Errorf("unknown kind %.40q (there are: %s)", kind, strings.Join(Kinds(), ", "))
+		return nil, fmt.Errorf("unknown kind %.40q (there are: %s)", kind, strings.Join(kindNames(), ", "))
 	}
 	r := known[i].code(c)
 	if c.err == nil && len(c.left) > 0 {
@@ -276,6 +276,21 @@ func readInteger(raw []byte) (int64, error) {
 		return 0, fmt.Errorf("%.40q is not an integer from 0 on, written in digits", raw)
 	}
 	return int64(n), nil
+}
+
+// readAmount reads an amount of money, which is a JSON integer in minor units of the currency.
+func readAmount(raw []byte) (int64, error) {
+	n, err := readInteger(raw)
+	if err == nil {
+		return n, nil
+	}
+	const rule = "%w: an amount is in minor units of the currency (cents, say)"
+	whole, fraction, hasPoint := strings.Cut(strings.Trim(string(raw), `"`), ".")
+	if _, wrong := strconv.ParseUint(whole+fraction, 10, 63); wrong != nil || !hasPoint || len(fraction) > 3 {
+		return 0, fmt.Errorf(rule, err)
+	}
+	digits := strings.TrimLeft(whole+fraction+strings.Repeat("0", max(0, 2-len(fraction))), "0")
+	return 0, fmt.Errorf(rule+"; write %s", err, cmp.Or(digits, "0"))
 }
 
 // readInstant reads a time in strict RFC 3339, with any offset.

@@ -278,7 +278,10 @@ func TestParseRefuses(t *testing.T) {
 		marketHead + `"price":[]}`:                                                                     "no price",
 		marketHead + `"price":[["0",0]]}`:                                                              "no price",
 		marketHead + `"price":[["0",-1],["1",1]]}`:                                                     "written in digits",
-		marketHead + `"price":[["1",1.5]]}`:                                                            "written in digits",
+		marketHead + `"price":[["1",1.5]]}`:                                                            "minor units of the currency (cents, say); write 150",
+		marketHead + `"price":[["1","10.50"]]}`:                                                        "minor units of the currency (cents, say); write 1050",
+		marketHead + `"price":[["1",1]],"floor":0.07}`:                                                 "minor units of the currency (cents, say); write 7",
+		marketHead + `"price":[["1",1]],"floor":1e9}`:                                                  "minor units of the currency",
 		marketHead + `"price":[["1",1e3]]}`:                                                            "written in digits",
 		marketHead + `"price":[["1","1"]]}`:                                                            "written in digits",
 		marketHead + `"price":[["1",1000000000001]]}`:                                                  "amount is 1000000000001",
@@ -331,7 +334,7 @@ func hugeCanonical() string {
 	return marketHead + `"price":[["1",1]],"buyers":[` + strings.Join(buyers, ",") + `]}`
 }
 
-// A text must not buy more work than MaxSteps steps, however many it claims.
+// A text must not buy more work than maxSteps steps, however many it claims.
 func TestHostileSizesCostNothing(t *testing.T) {
 	const times = `"start":"1970-01-01T00:00:00Z","end":"2261-01-01T00:00:00Z"}`
 	whole := noisyHead + `"period":"1h","rounds":1024}`

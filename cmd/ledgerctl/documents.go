@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
@@ -59,7 +59,7 @@ func (a *app) makeReceipt(cmd *cobra.Command, args []string, f *documentFlags) e
 		out := newSold(receipt)
 		out.Add("out", "receipt", f.Out.Path)
 		return out, err
-	}), ledger.ErrUnknown, salesHint)
+	}), api.ErrUnknown, salesHint)
 }
 
 type statementFlags struct {
@@ -142,7 +142,7 @@ func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, 
 	}
 	if d, err = read(text); err != nil {
 		v.unread = true
-		v.problems = []string{strings.TrimPrefix(err.Error(), ledger.ErrInvalid.Error()+": ")}
+		v.problems = []string{strings.TrimPrefix(err.Error(), api.ErrInvalid.Error()+": ")}
 		v.hint = "it is not what this command reads, or was damaged or altered"
 		return d, v, nil
 	}

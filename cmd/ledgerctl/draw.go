@@ -9,8 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -26,7 +25,7 @@ type raiseFlags struct {
 }
 
 func (a *app) raise(cmd *cobra.Command, _ []string, f *raiseFlags) (err error) {
-	var done ledger.RaiseResult
+	var done api.RaiseResult
 	err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 		if done, err = a.draw(ctx, l, f); err != nil {
 			return "", nil, err
@@ -41,10 +40,10 @@ func (a *app) raise(cmd *cobra.Command, _ []string, f *raiseFlags) (err error) {
 	return refusedAll(f.Question, done.Drawn+done.Reused+done.Derived, done.Refused, done.Unlisted)
 }
 
-func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (ledger.RaiseResult, error) {
+func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (api.RaiseResult, error) {
 	bar, progress := a.progress("raising")
 	defer bar.Clear()
-	done, err := l.Raise(ctx, ledger.RaiseRequest{
+	done, err := l.Raise(ctx, api.RaiseRequest{
 		Key: a.key, Question: f.Question, Epsilon: f.To, Objects: f.Objects, All: f.Objects == nil,
 		Partial: f.Partial, Truth: f.Source(a.Files, l, f.Partial).Ask, Progress: progress,
 	})
@@ -53,7 +52,7 @@ func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (ledger.RaiseResu
 }
 
 // raised is the result of a raise.
-func (a *app) raised(f *raiseFlags, done ledger.RaiseResult) (out output.Fields) {
+func (a *app) raised(f *raiseFlags, done api.RaiseResult) (out output.Fields) {
 	out.Add("question", "question", f.Question)
 	out.Add("epsilon", "ε", f.To)
 	out.Inline(done, "drawn drawn, and charged", "reused recorded before", "derived derived from a higher ε")
@@ -108,7 +107,7 @@ func (a *app) advance(cmd *cobra.Command, _ []string, f *advanceFlags) error {
 		}
 		bar, progress := a.progress("advancing")
 		defer bar.Clear()
-		done, err := l.Advance(ctx, ledger.AdvanceRequest{Key: a.key, Question: f.Question, Truth: truth.Ask,
+		done, err := l.Advance(ctx, api.AdvanceRequest{Key: a.key, Question: f.Question, Truth: truth.Ask,
 			Progress: progress})
 		for _, q := range done.Questions {
 			a.WarnTruths(q.TruthChanged, q.TruthInvalid)
@@ -122,7 +121,7 @@ func (a *app) advance(cmd *cobra.Command, _ []string, f *advanceFlags) error {
 	})
 }
 
-func tableAdvanced(w io.Writer, questions []ledger.Advanced, key string) {
+func tableAdvanced(w io.Writer, questions []api.Advanced, key string) {
 	if len(questions) == 0 {
 		fmt.Fprintln(w, "\nNobody is enrolled.")
 		return
@@ -134,7 +133,7 @@ func tableAdvanced(w io.Writer, questions []ledger.Advanced, key string) {
 	for _, q := range questions {
 		if len(q.Refused)+q.Unlisted > 0 {
 			fmt.Fprintf(w, "\nquestion %s:\n", q.Question)
-			tableRefused(w, q.Refused, 0, vocabulary.SumRefusals(q.Refused))
+			tableRefused(w, q.Refused, 0, api.SumRefusals(q.Refused))
 			tableUnlisted(w, q.Unlisted, key)
 		}
 	}
@@ -161,7 +160,7 @@ func (a *app) answer(cmd *cobra.Command, _ []string, f *answerFlags) error {
 	if err != nil {
 		return err
 	}
-	r := ledger.AnswerRequest{
+	r := api.AnswerRequest{
 		Key: a.key, Question: f.Question, Query: f.Query, Epsilon: f.Epsilon, Objects: people, All: people == nil,
 		Partial: f.Partial, AcceptLoss: f.AcceptLoss,
 	}
@@ -186,7 +185,7 @@ func (a *app) answer(cmd *cobra.Command, _ []string, f *answerFlags) error {
 }
 
 // answered is the result of an answer.
-func answered(r ledger.AnswerRequest, done ledger.AnswerResult) (out output.Fields) {
+func answered(r api.AnswerRequest, done api.AnswerResult) (out output.Fields) {
 	out.Add("question", "question", r.Question)
 	out.Add("query", "query", r.Query)
 	out.Inline(done, "answer", "epsilon", "objects people in the panel", "event")
@@ -205,8 +204,8 @@ const free = "nothing: the answer is, or follows from, one given before"
 
 // answerQuote is what a request for an answer would cost.
 type answerQuote struct {
-	request ledger.AnswerRequest
-	ledger.AnswerQuote
+	request api.AnswerRequest
+	api.AnswerQuote
 }
 
 func (q answerQuote) result(currency string) (out output.Fields) {

@@ -112,7 +112,12 @@ func helpPage(cmd *cobra.Command) string {
 		part("Flags:", cmd.Root().PersistentFlags().FlagUsagesWrapped(helpWidth))
 		return page.String()
 	}
-	part("Usage:", "  "+strings.ReplaceAll(cmd.UseLine(), " --", " \\\n    --"))
+	own := ownFlags(cmd)
+	use := strings.TrimSuffix(cmd.UseLine(), " [flags]")
+	if own.HasFlags() {
+		use += " [flags]"
+	}
+	part("Usage:", "  "+strings.ReplaceAll(use, " [--", " \\\n    [--"))
 	part("Examples:", cmd.Example)
 	commands := ""
 	for _, below := range cmd.Commands() {
@@ -121,7 +126,7 @@ func helpPage(cmd *cobra.Command) string {
 		}
 	}
 	part("Commands:", commands)
-	part("Flags:", ownFlags(cmd).FlagUsagesWrapped(helpWidth))
+	part("Flags:", own.FlagUsagesWrapped(helpWidth))
 	part("Flags of all commands: ledgerctl help flags", "\n")
 	return page.String()
 }

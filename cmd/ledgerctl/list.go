@@ -9,8 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -51,8 +50,8 @@ func list[T any](a *app, cmd *cobra.Command, f *filter, key, columns string,
 
 func (a *app) sales(cmd *cobra.Command, _ []string, f *filter) error {
 	return list(a, cmd, f, "sales", "sale time buyer question epsilon objects=people refused price",
-		func(ctx context.Context, l book) iter.Seq2[ledger.Sale, error] { return l.Sales(ctx, f.Buyer) },
-		func(s ledger.Sale) bool { return f.admits(s.Question, s.Epsilon) })
+		func(ctx context.Context, l book) iter.Seq2[api.Sale, error] { return l.Sales(ctx, f.Buyer) },
+		func(s api.Sale) bool { return f.admits(s.Question, s.Epsilon) })
 }
 
 type reservationFlags struct {
@@ -62,32 +61,32 @@ type reservationFlags struct {
 
 func (a *app) reservations(cmd *cobra.Command, _ []string, f *reservationFlags) error {
 	const columns = "sale=reservation state expires buyer question epsilon objects=people refused price"
-	var states []ledger.ReservationState
+	var states []api.ReservationState
 	for _, state := range f.States {
-		states = append(states, ledger.ReservationState(state)) // the ledger refuses others than there are
+		states = append(states, api.ReservationState(state)) // the ledger refuses others than there are
 	}
 	return list(a, cmd, &f.filter, "reservations", columns,
-		func(ctx context.Context, l book) iter.Seq2[ledger.Reservation, error] {
+		func(ctx context.Context, l book) iter.Seq2[api.Reservation, error] {
 			return l.Reservations(ctx, f.Buyer, states...)
 		},
-		func(r ledger.Reservation) bool { return f.admits(r.Question, r.Epsilon) })
+		func(r api.Reservation) bool { return f.admits(r.Question, r.Epsilon) })
 }
 
 func (a *app) buyers(cmd *cobra.Command, _ []string, f *filter) error {
 	return list(a, cmd, f, "buyers", "buyer sales paid", f.buyers,
-		func(b ledger.BuyerState) bool { return f.Buyer == "" || b.Buyer == f.Buyer })
+		func(b api.BuyerState) bool { return f.Buyer == "" || b.Buyer == f.Buyer })
 }
 
 // buyers yields the buyers. With a question or an ε, only such sales count, and only buyers who have
 // some.
-func (f *filter) buyers(ctx context.Context, l book) iter.Seq2[ledger.BuyerState, error] {
-	return func(yield func(ledger.BuyerState, error) bool) {
+func (f *filter) buyers(ctx context.Context, l book) iter.Seq2[api.BuyerState, error] {
+	return func(yield func(api.BuyerState, error) bool) {
 		all, err := l.Buyers(ctx)
 		if err == nil && (f.Question != "" || !f.Epsilon.IsZero()) {
 			all, err = f.counted(ctx, l, all)
 		}
 		if err != nil {
-			yield(ledger.BuyerState{}, err)
+			yield(api.BuyerState{}, err)
 			return
 		}
 		for _, b := range all {
@@ -99,7 +98,7 @@ func (f *filter) buyers(ctx context.Context, l book) iter.Seq2[ledger.BuyerState
 }
 
 // counted returns the buyers with the sales that the filter admits.
-func (f *filter) counted(ctx context.Context, l book, all []ledger.BuyerState) ([]ledger.BuyerState, error) {
+func (f *filter) counted(ctx context.Context, l book, all []api.BuyerState) ([]api.BuyerState, error) {
 	place := map[string]int{}
 	for i := range all {
 		place[all[i].Buyer], all[i].Sales, all[i].Paid = i, 0, 0
@@ -112,7 +111,7 @@ func (f *filter) counted(ctx context.Context, l book, all []ledger.BuyerState) (
 			all[i].Sales, all[i].Paid = all[i].Sales+1, all[i].Paid+s.Price
 		}
 	}
-	return slices.DeleteFunc(all, func(b ledger.BuyerState) bool { return b.Sales == 0 }), nil
+	return slices.DeleteFunc(all, func(b api.BuyerState) bool { return b.Sales == 0 }), nil
 }
 
 // everything admits each item of a list.
@@ -133,14 +132,14 @@ func (a *app) responses(cmd *cobra.Command, _ []string, f *filter) error {
 
 // response is a recorded response with its channel.
 type response struct {
-	ledger.Response
+	api.Response
 	channelResult
 }
 
 // responses yields the responses at each ε, or at the one that is requested.
 func (f *filter) responses(ctx context.Context, l book) iter.Seq2[response, error] {
 	return func(yield func(response, error) bool) {
-		at := []ledger.LevelCount{{Epsilon: f.Epsilon}}
+		at := []api.LevelCount{{Epsilon: f.Epsilon}}
 		if f.Epsilon.IsZero() {
 			var err error
 			if at, err = l.Levels(ctx, f.Question); err != nil {
@@ -165,7 +164,7 @@ func (f *filter) responses(ctx context.Context, l book) iter.Seq2[response, erro
 
 // delivery is a response that a buyer was delivered.
 type delivery struct {
-	ledger.Delivery
+	api.Delivery
 	channelResult // instead of that of the delivery, whose numbers may have fewer digits
 }
 
@@ -195,9 +194,9 @@ func channelColumns() []string {
 }
 
 // channelCells are the cells of these columns. In finite encoding p and q are empty.
-func channelCells(r ledger.Response, c vocabulary.Channel) []string {
+func channelCells(r api.Response, c api.Channel) []string {
 	p, q := "", ""
-	if c.Encoding != ledger.Finite {
+	if c.Encoding != api.Finite {
 		p, q = probability(c.P), probability(c.Q)
 	}
 	return []string{r.Question, r.Epsilon.String(), string(c.Encoding), strconv.Itoa(c.Values), p, q}
@@ -207,25 +206,25 @@ func channelCells(r ledger.Response, c vocabulary.Channel) []string {
 func probability(p float64) string { return strconv.FormatFloat(p, 'g', 17, 64) }
 
 // channelAt returns the channel of the responses to a question at ε.
-func channelAt(ctx context.Context, l book, question string, epsilon privacy.Epsilon) (vocabulary.Channel, error) {
+func channelAt(ctx context.Context, l book, question string, epsilon privacy.Epsilon) (api.Channel, error) {
 	q, err := questionNamed(ctx, l, question)
 	if err != nil {
-		return vocabulary.Channel{}, err
+		return api.Channel{}, err
 	}
-	return vocabulary.ChannelOf(q.Encoding, len(q.Values), epsilon)
+	return api.ChannelOf(q.Encoding, len(q.Values), epsilon)
 }
 
-// channelResult is a [vocabulary.Channel] as the command prints it.
+// channelResult is a [api.Channel] as the command prints it.
 type channelResult struct {
-	Encoding ledger.Encoding `json:"encoding"`
-	Values   int             `json:"values"`
-	P        *float64        `json:"p,omitempty"`
-	Q        *float64        `json:"q,omitempty"`
+	Encoding api.Encoding `json:"encoding"`
+	Values   int          `json:"values"`
+	P        *float64     `json:"p,omitempty"`
+	Q        *float64     `json:"q,omitempty"`
 }
 
-func newChannelResult(c vocabulary.Channel) channelResult {
+func newChannelResult(c api.Channel) channelResult {
 	out := channelResult{Encoding: c.Encoding, Values: c.Values}
-	if c.Encoding != ledger.Finite {
+	if c.Encoding != api.Finite {
 		out.P, out.Q = &c.P, &c.Q
 	}
 	return out

@@ -47,7 +47,7 @@ func (a *app) manPages(cmd *cobra.Command, dir string) ([]string, error) {
 	}
 	pages := []string{name}
 	for _, below := range cmd.Commands() {
-		if !below.IsAvailableCommand() {
+		if !below.IsAvailableCommand() && below.Name() != topic {
 			continue
 		}
 		more, err := a.manPages(below, dir)

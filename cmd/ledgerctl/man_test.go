@@ -21,7 +21,7 @@ func TestManualPages(t *testing.T) {
 				t.Errorf("%s: troff takes %q for a request", name, line)
 			}
 		}
-		if !strings.Contains(page, ".SH NAME\n") || !strings.Contains(page, manText(helpPage(cmd))) {
+		if !strings.Contains(page, ".SH NAME\n") || !strings.Contains(page, strings.TrimSpace(manText(helpPage(cmd)))) {
 			t.Errorf("%s lacks its help:\n%s", name, page)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -28,10 +28,10 @@ type orderFlags struct {
 }
 
 // order reads the people to buy from, and counts those left out.
-func (f *orderFlags) order(ctx context.Context, a *app, c input.Columns) (ledger.Order, error) {
+func (f *orderFlags) order(ctx context.Context, a *app, c input.Columns) (api.Order, error) {
 	c.Skipped = &f.skipped
 	people, err := input.ReadPanel(ctx, a.Files, f.Objects, c)
-	return ledger.Order{Buyer: f.Buyer, Question: f.Question, Epsilon: f.Epsilon, Objects: people, All: people == nil},
+	return api.Order{Buyer: f.Buyer, Question: f.Question, Epsilon: f.Epsilon, Objects: people, All: people == nil},
 		err
 }
 
@@ -72,7 +72,7 @@ func (a *app) quote(cmd *cobra.Command, _ []string, f *quoteFlags) error {
 }
 
 // tableInstead writes what would be possible where objects are refused.
-func tableInstead(w io.Writer, b *ledger.Budget, currency string) {
+func tableInstead(w io.Writer, b *api.Budget, currency string) {
 	if b == nil || len(b.Levels) == 0 { // a served ledger may return none
 		return
 	}
@@ -90,7 +90,7 @@ func tableInstead(w io.Writer, b *ledger.Budget, currency string) {
 }
 
 // offerRows are the rows of a table about an offer (see [output.Fields.Inline]).
-func offerRows(o ledger.Offer) []string {
+func offerRows(o api.Offer) []string {
 	rows := []string{"buyer", "question", "epsilon", "price", "objects people who answer"}
 	// A server does not send these counts to buyers.
 	if o.Draws+o.Resales+o.Degradations+o.Insertions == o.Objects {
@@ -127,7 +127,7 @@ type delivering struct {
 	quote             string // the ID of the quote that was asked for, or ""
 	skipped           int    // rows without a value
 	// sell makes the sale.
-	sell func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error)
+	sell func(ctx context.Context, l book, truth api.TruthFunc, progress api.Progress) (api.Sale, error)
 }
 
 // deliver makes a sale, writes its files, which are open before anything is sold, and prints its
@@ -139,7 +139,7 @@ func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 			return err
 		}
 	}
-	var sale ledger.Sale
+	var sale api.Sale
 	erased := 0
 	err = a.with(ctx, writing, func(l book) error {
 		bar, progress := a.progress("selling")
@@ -164,10 +164,10 @@ func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 		a.Print(out)))
 }
 
-func saleDone(s ledger.Sale) string { return fmt.Sprintf("sale %d is made", s.Number) }
+func saleDone(s api.Sale) string { return fmt.Sprintf("sale %d is made", s.Number) }
 
 // sold is the result of a sale.
-func (a *app) sold(s ledger.Sale, d delivering, erased int) (out output.Fields) {
+func (a *app) sold(s api.Sale, d delivering, erased int) (out output.Fields) {
 	out.AddNonZero("id", "", d.quote)
 	rows, skipped := append([]string{"sale", "time"}, offerRows(s.Offer)...), "skipped, without a value"
 	if d.captured {
@@ -218,7 +218,7 @@ type sellFlags struct {
 }
 
 func (a *app) sell(cmd *cobra.Command, _ []string, f *sellFlags) (err error) {
-	r := ledger.SellRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote, MaxPrice: f.MaxPrice.Units}
+	r := api.SellRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote, MaxPrice: f.MaxPrice.Units}
 	if err := errors.Join(f.check(f.Objects, f.Truth), input.CheckStdin(f.Objects, f.Truth)); err != nil {
 		return err
 	}
@@ -227,9 +227,9 @@ func (a *app) sell(cmd *cobra.Command, _ []string, f *sellFlags) (err error) {
 	if r.Order, err = f.order(cmd.Context(), a, c); err != nil {
 		return err
 	}
-	sell := func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
+	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress api.Progress) (api.Sale, error) {
 		if err := c.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
-			return ledger.Sale{}, err
+			return api.Sale{}, err
 		}
 		r.Truth, r.Progress = truth, progress
 		sale, err := l.Sell(ctx, r)
@@ -247,7 +247,7 @@ type reserveFlags struct {
 }
 
 func (a *app) reserve(cmd *cobra.Command, _ []string, f *reserveFlags) (err error) {
-	r := ledger.ReserveRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote, MaxPrice: f.MaxPrice.Units}
+	r := api.ReserveRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote, MaxPrice: f.MaxPrice.Units}
 	if r.For, r.Until, err = parseExpiry(f.Expires); err != nil {
 		return err
 	}
@@ -289,17 +289,17 @@ type captureFlags struct {
 }
 
 func (a *app) capture(cmd *cobra.Command, args []string, f *captureFlags) (err error) {
-	r := ledger.CaptureRequest{Key: a.key, Partial: f.Partial}
+	r := api.CaptureRequest{Key: a.key, Partial: f.Partial}
 	if r.Reservation, err = numberOf("reservation", args[0], reservationsHint); err != nil {
 		return err
 	}
 	if err := f.check(f.Truth); err != nil {
 		return err
 	}
-	sell := func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
+	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress api.Progress) (api.Sale, error) {
 		r.Truth, r.Progress = truth, progress
 		sale, err := l.Capture(ctx, r)
-		return sale, output.WithHint(err, ledger.ErrUnknown, reservationsHint)
+		return sale, output.WithHint(err, api.ErrUnknown, reservationsHint)
 	}
 	return a.deliver(cmd, delivering{deliveryFlags: &f.deliveryFlags, partial: f.Partial, captured: true, sell: sell})
 }
@@ -328,7 +328,7 @@ func (a *app) cancel(cmd *cobra.Command, args []string, _ *keyFlag) error {
 		var out output.Fields
 		out.Add("sale", "cancelled", number) // the number of the sale that would have come of it
 		out.Add("key", "key", a.key)
-		err := output.WithHint(l.Cancel(ctx, a.key, number), ledger.ErrUnknown, reservationsHint)
+		err := output.WithHint(l.Cancel(ctx, a.key, number), api.ErrUnknown, reservationsHint)
 		return fmt.Sprintf("reservation %d is cancelled", number), out, err
 	})
 }
@@ -343,7 +343,7 @@ type budgetFlags struct {
 }
 
 func (a *app) budget(cmd *cobra.Command, _ []string, f *budgetFlags) (err error) {
-	r := ledger.BudgetRequest{Question: f.Question, Buyer: f.Buyer, Epsilons: f.Epsilons}
+	r := api.BudgetRequest{Question: f.Question, Buyer: f.Buyer, Epsilons: f.Epsilons}
 	skipped := 0
 	f.Skipped = &skipped
 	if r.Objects, err = input.ReadPanel(cmd.Context(), a.Files, f.Objects, f.Columns); err != nil {
@@ -364,7 +364,7 @@ func (a *app) budget(cmd *cobra.Command, _ []string, f *budgetFlags) (err error)
 }
 
 // forecast is the result of a budget. Prices are shown where there is a currency.
-func forecast(b ledger.Budget, skipped int, currency string) (out output.Fields) {
+func forecast(b api.Budget, skipped int, currency string) (out output.Fields) {
 	out.Inline(b, "question", "objects people", "event as of event")
 	largest := b.Largest.String()
 	if b.Largest.IsZero() {

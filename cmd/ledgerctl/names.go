@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Names of the ledger are completed by the shell: questions, buyers, the numbers of sales and of
@@ -106,7 +106,7 @@ func levelNames(ctx context.Context, cmd *cobra.Command, l book, add func(name, 
 
 // reservationNumbers finds the reservations that hold.
 func reservationNumbers(ctx context.Context, _ *cobra.Command, l book, add func(name, about string)) error {
-	for r, err := range l.Reservations(ctx, "", ledger.ReservationOpen) {
+	for r, err := range l.Reservations(ctx, "", api.ReservationOpen) {
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -74,18 +74,18 @@ func (a *app) enroll(cmd *cobra.Command, _ []string, f *enrollFlags) error {
 	if err != nil {
 		return err
 	}
-	var done ledger.EnrollResult
+	var done api.EnrollResult
 	enroll := func(ctx context.Context, l book) (output.Result, error) {
 		if err := p.values.Check(ctx, l, f.Objects, f.Question); err != nil {
 			return nil, err
 		}
 		bar, progress := a.progress("enrolling")
 		defer bar.Clear()
-		done, err = l.Enroll(ctx, ledger.EnrollRequest{
+		done, err = l.Enroll(ctx, api.EnrollRequest{
 			Key: a.key, Question: f.Question, Objects: p.objects, Policy: p.policy, Cap: f.Cap, Partial: f.Partial,
 			Progress: progress, New: f.ByRow && !f.SameRows, DryRun: f.DryRun,
 		})
-		err = output.WithHint(err, ledger.ErrNotNew, "--same-rows says that these are the rows of before; if they are "+
+		err = output.WithHint(err, api.ErrNotNew, "--same-rows says that these are the rows of before; if they are "+
 			"other people, --id-prefix P names them P1, P2, …")
 		return a.enrolled(f, p.skipped, done), output.Refusal(err, f.Partial)
 	}
@@ -104,7 +104,7 @@ func (a *app) enroll(cmd *cobra.Command, _ []string, f *enrollFlags) error {
 }
 
 // enrolled is the result of an enrolment.
-func (a *app) enrolled(f *enrollFlags, skipped int, done ledger.EnrollResult) (out output.Fields) {
+func (a *app) enrolled(f *enrollFlags, skipped int, done api.EnrollResult) (out output.Fields) {
 	out.Add("question", "question", f.Question)
 	out.Inline(done, "enrolled", "already already enrolled")
 	out.Add("skipped", "skipped, without a value", skipped)
@@ -132,7 +132,7 @@ func (a *app) terms(cmd *cobra.Command, _ []string, f *termsFlags) error {
 	if err != nil {
 		return err
 	}
-	var done ledger.ChangeTermsResult
+	var done api.ChangeTermsResult
 	err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 		err := errors.Join(f.CheckPeople(ctx, l, f.Objects, f.Question, p.objects),
 			p.values.Check(ctx, l, f.Objects, f.Question))
@@ -141,7 +141,7 @@ func (a *app) terms(cmd *cobra.Command, _ []string, f *termsFlags) error {
 		}
 		bar, progress := a.progress("changing")
 		defer bar.Clear()
-		r := ledger.ChangeTermsRequest{Key: a.key, Question: f.Question, Objects: p.objects, Cap: f.Cap,
+		r := api.ChangeTermsRequest{Key: a.key, Question: f.Question, Objects: p.objects, Cap: f.Cap,
 			Consent: f.Consent, Partial: f.Partial, Progress: progress}
 		if f.NoPolicy || f.Policy != "" {
 			r.Policy = &p.policy // else each stays as it is
@@ -156,7 +156,7 @@ func (a *app) terms(cmd *cobra.Command, _ []string, f *termsFlags) error {
 }
 
 // changed is the result of a change of terms.
-func (a *app) changed(f *termsFlags, skipped int, done ledger.ChangeTermsResult) (out output.Fields) {
+func (a *app) changed(f *termsFlags, skipped int, done api.ChangeTermsResult) (out output.Fields) {
 	out.Add("question", "question", f.Question)
 	out.Inline(done, "changed", "unchanged as they were before")
 	out.Add("skipped", "skipped, without a value", skipped)
@@ -272,7 +272,7 @@ func (a *app) forget(cmd *cobra.Command, args []string, f *forgetFlags) error {
 
 // unknownPerson adds to an error what may help if there is no such person.
 func unknownPerson(err error) error {
-	return output.WithHint(err, ledger.ErrUnknown,
+	return output.WithHint(err, api.ErrUnknown,
 		"people go by the ids that they were enrolled by: those of a column then, or row numbers")
 }
 
@@ -286,7 +286,7 @@ func (a *app) show(cmd *cobra.Command, args []string, _ *input.None) error {
 	})
 }
 
-func tableObject(w io.Writer, o ledger.ObjectState) {
+func tableObject(w io.Writer, o api.ObjectState) {
 	if o.Forgotten > 0 {
 		fmt.Fprintf(w, "forgotten\tby event %d: what was released before is destroyed\n", o.Forgotten)
 	}
@@ -316,7 +316,7 @@ func tableObject(w io.Writer, o ledger.ObjectState) {
 	}
 }
 
-func levels(all []ledger.LevelState) string {
+func levels(all []api.LevelState) string {
 	if len(all) == 0 {
 		return "none yet"
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
@@ -105,7 +106,7 @@ func writeSecret(path, secret string) error {
 }
 
 // copyCommand returns a command that copies the ledger.
-func (a *app) copyCommand(use, doing string, write func(book, context.Context, string, ledger.Progress) (ledger.Copied,
+func (a *app) copyCommand(use, doing string, write func(book, context.Context, string, api.Progress) (api.Copied,
 	error)) *cobra.Command {
 	run := func(cmd *cobra.Command, args []string, _ *input.None) error {
 		switch args[0] {

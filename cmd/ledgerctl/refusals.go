@@ -5,17 +5,16 @@ import (
 	"io"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // addRefused adds how many refusals a request has that is done for the others, their sums by
 // reason, and the table of the first of them below everything else. key is that of the request.
-func addRefused(out *output.Fields, refused []ledger.Refusal, unlisted int, key string) {
-	out.AddNonZero("sums", "", vocabulary.SumRefusals(refused))
+func addRefused(out *output.Fields, refused []api.Refusal, unlisted int, key string) {
+	out.AddNonZero("sums", "", api.SumRefusals(refused))
 	out.Add("", "refused, and left out", len(refused)+unlisted)
 	out.Below(func(w io.Writer) {
-		tableRefused(w, refused, 0, vocabulary.SumRefusals(refused))
+		tableRefused(w, refused, 0, api.SumRefusals(refused))
 		tableUnlisted(w, unlisted, key)
 	})
 }
@@ -30,11 +29,11 @@ func tableUnlisted(w io.Writer, unlisted int, key string) {
 }
 
 // refusedAll is the error of a request that left all objects out, and so did nothing.
-func refusedAll(question string, done int, refused []ledger.Refusal, unlisted int) error {
+func refusedAll(question string, done int, refused []api.Refusal, unlisted int) error {
 	if done > 0 || len(refused)+unlisted == 0 {
 		return nil
 	}
-	return &ledger.RefusedError{Question: question, Refused: refused, Unlisted: unlisted}
+	return &api.RefusedError{Question: question, Refused: refused, Unlisted: unlisted}
 }
 
 // mostRows is how many rows of a list that may be long a table has.
@@ -57,7 +56,7 @@ const fewRefusals = 3
 
 // tableRefused writes the first refusals, if there are any, of which some are listed; the sums are
 // those of all.
-func tableRefused(w io.Writer, refused []ledger.Refusal, unlisted int, sums []ledger.RefusalSum) {
+func tableRefused(w io.Writer, refused []api.Refusal, unlisted int, sums []api.RefusalSum) {
 	if len(refused) > fewRefusals {
 		tableFirst(w, "reason=refused_for count=people largest=largest_ε_for_all_of_them", "", sums)
 	}

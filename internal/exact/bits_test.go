@@ -56,11 +56,33 @@ func TestBitsAreFilledPageByPage(t *testing.T) {
 	}
 }
 
+type counter uint64
+
+func (c *counter) Uint64() uint64 { *c++; return uint64(*c) }
+
+func TestBitsFrom_Source_IsReplayed(t *testing.T) {
+	one := BitsFrom(new(counter))
+	if two := BitsFrom(one); two != one {
+		t.Error("a stream of bits is not itself")
+	}
+	for want := range uint64(3 * page / 8) {
+		if got := one.Uint64(); got != want+1 {
+			t.Fatalf("word %d is %d", want, got)
+		}
+	}
+	if bits := BitsFrom(nil); bits.Uint64() == 0 && bits.Uint64() == 0 {
+		t.Error("the operating system's bits are all 0")
+	}
+}
+
 // replaying says which names replay bits, and in which files alone they may stand beside tests: those
 // that define them.
 var replaying = map[string][]string{
 	"ReplayBits":    {"internal/exact/bits.go"},
-	"ReplaySampler": {"rrchain/law.go", "mechanism/answer.go", "rrchain/finite/sampler.go"},
+	"BitsFrom":      {"internal/exact/bits.go", "mechanism/answer.go"},
+	"ReplaySampler": {"rrchain/law.go", "rrchain/finite/sampler.go"},
+	// With a field: outside tests, a sampler is made by new.
+	"mechanism.Sampler{": nil,
 }
 
 // TestNothingReplaysBits is the promise made at ReplayBits: outside tests, randomness is the
@@ -68,6 +90,9 @@ var replaying = map[string][]string{
 func TestNothingReplaysBits(t *testing.T) {
 	root := os.DirFS(moduleRoot(t))
 	for name, homes := range replaying {
+		if homes == nil {
+			continue
+		}
 		if text, err := fs.ReadFile(root, homes[0]); err != nil || !bytes.Contains(text, []byte("func "+name+"(")) {
 			t.Errorf("%s does not define %s (%v)", homes[0], name, err)
 		}
@@ -86,9 +111,10 @@ func TestReplayersAreFound(t *testing.T) {
 		"rrchain/law.go":              source("func ReplaySampler() { exact.ReplayBits(seeded) }"),
 		"cmd/ledgerctl/main.go":       source("var sampler = rrchain.ReplaySampler"),
 		"ledger/ledger.go":            source("package ledger"),
+		"ledger/draws.go":             source("s := &mechanism.Sampler{Random: r}"),
 		"docs/ReplayBits.md":          source("ReplayBits"),
 	}
-	want := []string{"cmd/ledgerctl/main.go names ReplaySampler", "rrchain/law.go names ReplayBits"}
+	want := []string{"cmd/ledgerctl/main.go names ReplaySampler", "ledger/draws.go names mechanism.Sampler{", "rrchain/law.go names ReplayBits"}
 	if got := replayers(t, module); !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}

@@ -214,7 +214,7 @@ const far = 100_000
 // answerOf has the same true answer at the boundary and at a distance from it.
 func answerOf(outputs int, distance int64) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
-		s, at := mechanism.ReplaySampler(bits), Eps(t, "0.5")
+		s, at := &mechanism.Sampler{Random: bits}, Eps(t, "0.5")
 		var ranking []int
 		for o := range outputs {
 			ranking = append(ranking, o)
@@ -233,12 +233,12 @@ func answerOf(outputs int, distance int64) func(testing.TB, *exact.Bits) drawing
 // scoreFrom draws scores of two positions, 0 and another.
 func scoreFrom(last mechanism.Score, other int64) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
-		s, at := mechanism.ReplaySampler(bits), Eps(t, "1")
+		s, at := &mechanism.Sampler{Random: bits}, Eps(t, "1")
 		return func(truth int) (bool, time.Duration) {
 			var score mechanism.Score
 			var err error
 			position := [2]int64{0, other}[truth]
-			place := mechanism.Place{Order: []int{mechanism.AnswerYes, mechanism.AnswerNo}, Distance: position}
+			place := mechanism.Place{Order: []int{1, 0}, Distance: position}
 			took := timed(func() { score, err = s.Raise(last, at, place) })
 			must(t, err)
 			return score.Value == position, took

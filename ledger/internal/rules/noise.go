@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -30,7 +30,7 @@ type noises struct {
 // say what is to be used now, has forgotten to.
 func (n *noises) Of(q *event.Question) (number uint32, err error) {
 	switch {
-	case q.Encoding == vocabulary.Finite:
+	case q.Encoding == api.Finite:
 		return 0, nil
 	case n.keys == nil && len(n.known) > 0:
 		return 0, fmt.Errorf("%w: chains of this ledger began with keys, and it was opened without", errs.ErrNoiseKey)
@@ -138,7 +138,7 @@ func (l *Rules) keyed(
 		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", x.Name)
 	}
 	derived := place < len(x.Chain.Levels)
-	if q.Encoding == vocabulary.Unary {
+	if q.Encoding == api.Unary {
 		stairs, err := key.UnaryStaircase(string(q.ID[:]), x.Name, len(q.Values))
 		if err == nil && derived {
 			v.Bits, err = stairs.Below(epsilon, x.Chain.Levels[place].Response.Bits)

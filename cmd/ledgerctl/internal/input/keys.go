@@ -309,8 +309,8 @@ type Remote struct {
 	Address string `flag:"addr"`                           // "" for none
 	Token   string `flag:"token,reads"`                    // the file with the token
 	CA      string `flag:"addr-ca,reads"`                  // the file with the authorities of the server
-	Cert    string `flag:"addr-cert,reads,needs=addr-key"` // the file with the certificate of this client
-	Key     string `flag:"addr-key,reads,needs=addr-cert"` // the file with the key of Cert
+	Cert    string `flag:"addr-cert,reads"` // the file with the certificate of this client
+	Key     string `flag:"addr-key,reads"` // the file with the key of Cert
 }
 
 // Dial returns the ledger at the address.
@@ -355,6 +355,9 @@ func (r *Remote) tls(ctx context.Context, s *Files) (config *tls.Config, err err
 		if config.RootCAs, err = Pool(ctx, s, "--addr-ca", r.CA); err != nil {
 			return nil, err
 		}
+	}
+	if (r.Cert == "") != (r.Key == "") {
+		return nil, output.UsageError("", "--addr-cert and --addr-key go together")
 	}
 	if r.Cert != "" {
 		pair, err := Pair(ctx, s, r.Cert, r.Key)

@@ -14,17 +14,16 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// mechanismFile is a file with a mechanism: a [ledger.Mechanism], and what "ledgerctl mechanism
+// mechanismFile is a file with a mechanism: a [api.Mechanism], and what "ledgerctl mechanism
 // family" adds, which may be left out.
 type mechanismFile struct {
-	ledger.Mechanism
+	api.Mechanism
 	Values []string      `json:"values,omitempty"` // the inputs, in their order
 	Levels []familyLevel `json:"levels,omitempty"`
 }
@@ -48,7 +47,7 @@ const (
 )
 
 // ReadMechanism reads the mechanism of a question with some values from a file.
-func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) (*ledger.Mechanism, error) {
+func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) (*api.Mechanism, error) {
 	text, err := h.readMechanismText(ctx, path)
 	if err != nil {
 		return nil, output.InputError("", "--mechanism: %w", err)
@@ -66,17 +65,17 @@ func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) 
 	if err != nil {
 		return nil, output.InputError(familyHint(err), "--mechanism: %s: %w", path, err)
 	}
-	return &ledger.Mechanism{Family: family, Outputs: file.Outputs}, nil
+	return &api.Mechanism{Family: family, Outputs: file.Outputs}, nil
 }
 
 // readMechanismText reads a file, or standard input, up to the size of the largest mechanism.
 func (h *Host) readMechanismText(ctx context.Context, path string) (string, error) {
 	if path != "-" {
-		return readText(path, vocabulary.MaxMechanism)
+		return readText(path, api.MaxMechanism)
 	}
-	text, err := h.TextOrFile(ctx, "@-", vocabulary.MaxMechanism+1)
-	if err == nil && len(text) > vocabulary.MaxMechanism {
-		err = fmt.Errorf("standard input has more than %d bytes", vocabulary.MaxMechanism)
+	text, err := h.TextOrFile(ctx, "@-", api.MaxMechanism+1)
+	if err == nil && len(text) > api.MaxMechanism {
+		err = fmt.Errorf("standard input has more than %d bytes", api.MaxMechanism)
 	}
 	return string(text), err
 }

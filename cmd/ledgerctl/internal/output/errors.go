@@ -10,10 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -137,28 +135,28 @@ type hint struct {
 // hints lists what may help. The first that fits counts.
 func hints() []hint {
 	return []hint{
-		{ledger.ErrJournal,
+		{api.ErrJournal,
 			"what was committed last is in the journal, a directory NAME.journal beside the file while it is open " +
 				"and after a crash; keep, move and copy both together; where it is missing, --without-journal reads " +
 				"the file alone"},
-		{ledger.ErrVersion, "use the ledgerctl of that version"},
-		{ledger.ErrCheckpoint, "it may be damaged, or signed by another key than the log key"},
-		{ledger.ErrInUse,
+		{api.ErrVersion, "use the ledgerctl of that version"},
+		{api.ErrCheckpoint, "it may be damaged, or signed by another key than the log key"},
+		{api.ErrInUse,
 			`another process has it open: if that serves it, as a host or "ledgerctl serve" does, ` +
 				"give --addr ADDRESS in place of --db; else try again when it is done"},
-		{ledger.ErrKeyConflict, "give another --key, or the arguments it was first used with"},
-		{ledger.ErrForgotten, "its responses were destroyed, for good"},
-		{ledger.ErrClock, "set the clock of this machine"},
-		{ledger.ErrTruthKey,
+		{api.ErrKeyConflict, "give another --key, or the arguments it was first used with"},
+		{api.ErrForgotten, "its responses were destroyed, for good"},
+		{api.ErrClock, "set the clock of this machine"},
+		{api.ErrTruthKey,
 			"this ledger binds people to their true values; --truth-key FILE gives it the key by which it does"},
-		{ledger.ErrNoiseKey,
+		{api.ErrNoiseKey,
 			"responses are drawn from a key here; --noise-key NAME=FILE gives it the key of each name, the former " +
 				"ones too"},
-		{ledger.ErrNoSigner, "--signer FILE gives the signing key, to whoever has the file open"},
-		{ledger.ErrNoResponses,
+		{api.ErrNoSigner, "--signer FILE gives the signing key, to whoever has the file open"},
+		{api.ErrNoResponses,
 			`"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`},
-		{ledger.ErrUnknown, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`},
-		{ledger.ErrNoCap, "--cap E is the largest ε of each person over all questions"},
+		{api.ErrUnknown, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`},
+		{api.ErrNoCap, "--cap E is the largest ε of each person over all questions"},
 	}
 }
 
@@ -185,7 +183,7 @@ func permissionHint(err error) string {
 
 // classify returns the class of an error; it always finds one.
 func classify(err error) Error {
-	rollback, isRollback := errors.AsType[*evidence.RollbackError](err)
+	rollback, isRollback := errors.AsType[*api.RollbackError](err)
 	classed, isClassed := errors.AsType[*Error](err)
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -207,16 +205,16 @@ func classify(err error) Error {
 
 // hintAgainst says what may help against an error of a ledger, which may be served.
 func hintAgainst(kind problem.Kind, err error) string {
-	var refused *ledger.RefusedError
-	var quote *ledger.QuoteError
-	var clock *ledger.ClockError
-	var closed *ledger.ReservationError
+	var refused *api.RefusedError
+	var quote *api.QuoteError
+	var clock *api.ClockError
+	var closed *api.ReservationError
 	switch {
 	case errors.As(err, &refused):
 		return explained(refused)
 	case errors.As(err, &quote):
 		return quoteHint(quote)
-	case errors.As(err, new(*ledger.DisplacedError)):
+	case errors.As(err, new(*api.DisplacedError)):
 		return "--quote lists what would be lost; --accept-loss answers all the same"
 	case errors.As(err, &clock):
 		return clockHint(clock)
@@ -250,10 +248,10 @@ func RollbackHint(foreign bool) string {
 		"the checkpoint"
 }
 
-func quoteHint(quote *ledger.QuoteError) string {
+func quoteHint(quote *api.QuoteError) string {
 	hint := `"ledgerctl quote" with the same order says what it is now, and the ID to sell that by`
 	switch {
-	case quote.Remedy == vocabulary.RemedyPaying:
+	case quote.Remedy == api.RemedyPaying:
 		return "raise --max-price, or lower --epsilon"
 	case quote.TermsChanged:
 		return "the terms of somebody in it have changed since; " + hint
@@ -263,7 +261,7 @@ func quoteHint(quote *ledger.QuoteError) string {
 
 // Refusal adds what may help against the refusal of a request, if err is one.
 func Refusal(err error, partial bool) error {
-	var refused *ledger.RefusedError
+	var refused *api.RefusedError
 	if !errors.As(err, &refused) || partial {
 		return err
 	}
@@ -276,9 +274,9 @@ func Refusal(err error, partial bool) error {
 
 // explained explains why a request was refused, where the names of the reasons do not. It also
 // explains reasons of which no refusal is listed.
-func explained(e *ledger.RefusedError) string {
+func explained(e *api.RefusedError) string {
 	var texts []string
-	for _, sum := range append(vocabulary.SumRefusals(e.Refused), e.Sums...) {
+	for _, sum := range append(api.SumRefusals(e.Refused), e.Sums...) {
 		text := explainReason(sum.Reason)
 		if text != "" && !slices.Contains(texts, text) {
 			texts = append(texts, text)
@@ -287,26 +285,26 @@ func explained(e *ledger.RefusedError) string {
 	return strings.Join(texts, "; ")
 }
 
-func explainReason(reason ledger.Reason) string {
-	text := map[ledger.Reason]string{
-		ledger.NotEnrolled: `"ledgerctl enroll" adds people to a question`,
-		ledger.NoNoiseKey:  "--noise-key NAME=FILE gives the key that they began with",
-		ledger.NoTruth: "a draw is needed, and the truth file has no value for them (do --id-column or " +
+func explainReason(reason api.Reason) string {
+	text := map[api.Reason]string{
+		api.NotEnrolled: `"ledgerctl enroll" adds people to a question`,
+		api.NoNoiseKey:  "--noise-key NAME=FILE gives the key that they began with",
+		api.NoTruth: "a draw is needed, and the truth file has no value for them (do --id-column or " +
 			"--id-rows mean their ids?)",
-		ledger.NoTruthKey: "this ledger binds people to their true values; --truth-key FILE gives it the key by " +
+		api.NoTruthKey: "this ledger binds people to their true values; --truth-key FILE gives it the key by " +
 			"which it does",
-		ledger.PolicyDiffers: `enrolling does not change a policy, "ledgerctl terms" does`,
-		ledger.CapDiffers:    `enrolling does not change a cap, "ledgerctl terms" does`,
-		ledger.Withdrawn:     "they take part in nothing, unless they are enrolled again",
-		ledger.EpochBegun:    "a new epoch of them began since, which ended what was reserved",
-		ledger.NotForSale:    `they are not enrolled under a policy of kind "market"`,
-		ledger.NotOnOffer:    `their policy sells no such ε, see "ledgerctl show OBJECT"`,
-		ledger.BuyerRefused:  "their policy does not sell to this buyer",
-		ledger.SaleClosed:    `their policy sells at another time, see "ledgerctl show OBJECT"`,
-		ledger.NeedsConsent: "these terms may allow more than the people have agreed to; --consent TEXT says where " +
+		api.PolicyDiffers: `enrolling does not change a policy, "ledgerctl terms" does`,
+		api.CapDiffers:    `enrolling does not change a cap, "ledgerctl terms" does`,
+		api.Withdrawn:     "they take part in nothing, unless they are enrolled again",
+		api.EpochBegun:    "a new epoch of them began since, which ended what was reserved",
+		api.NotForSale:    `they are not enrolled under a policy of kind "market"`,
+		api.NotOnOffer:    `their policy sells no such ε, see "ledgerctl show OBJECT"`,
+		api.BuyerRefused:  "their policy does not sell to this buyer",
+		api.SaleClosed:    `their policy sells at another time, see "ledgerctl show OBJECT"`,
+		api.NeedsConsent: "these terms may allow more than the people have agreed to; --consent TEXT says where " +
 			"their consent to them is on record",
-		ledger.HoldersFull: "as many buyers as their policy allows hold this ε",
-		ledger.Full: "the ledger keeps no more levels, buyers and reservations of them; a level that is " +
+		api.HoldersFull: "as many buyers as their policy allows hold this ε",
+		api.Full: "the ledger keeps no more levels, buyers and reservations of them; a level that is " +
 			"recorded already may be possible",
 	}[reason]
 	if text == "" {
@@ -328,13 +326,13 @@ type details struct {
 	Field string `json:"field,omitempty"` // in which the two differ
 	Sale  uint64 `json:"sale,omitempty"`  // that is made all the same, or that the reservation became
 	// A reservation that is not open.
-	Reservation uint64                  `json:"reservation,omitempty"` // its number
-	State       ledger.ReservationState `json:"state,omitempty"`       // captured, cancelled or expired
-	Question    string                  `json:"question,omitempty"`
-	Refused     []ledger.Refusal        `json:"refused,omitempty"`
-	Unlisted    int                     `json:"unlisted,omitempty"` // refused, too
-	Sums        []ledger.RefusalSum     `json:"sums,omitempty"`     // of all of them, by reason
-	Instead     *ledger.Budget          `json:"instead,omitempty"`  // what would be possible
+	Reservation uint64               `json:"reservation,omitempty"` // its number
+	State       api.ReservationState `json:"state,omitempty"`       // captured, cancelled or expired
+	Question    string               `json:"question,omitempty"`
+	Refused     []api.Refusal        `json:"refused,omitempty"`
+	Unlisted    int                  `json:"unlisted,omitempty"` // refused, too
+	Sums        []api.RefusalSum     `json:"sums,omitempty"`     // of all of them, by reason
+	Instead     *api.Budget          `json:"instead,omitempty"`  // what would be possible
 	// What the order is now that was not what the buyer would have.
 	Price    *int64 `json:"price,omitempty"` // in minor units
 	Currency string `json:"currency,omitempty"`
@@ -342,10 +340,10 @@ type details struct {
 	Quote    string `json:"quote,omitempty"`         // its ID
 	Terms    bool   `json:"terms_changed,omitempty"` // since it was quoted
 	// What an answer would take off the market.
-	Displaced []ledger.Displaced `json:"displaced,omitempty"`
+	Displaced []api.Displaced `json:"displaced,omitempty"`
 	// What a checkpoint says, and what the ledger is instead.
-	Checkpoint *evidence.Head `json:"checkpoint,omitempty"`
-	Ledger     *evidence.Head `json:"ledger,omitempty"`
+	Checkpoint *api.Head `json:"checkpoint,omitempty"`
+	Ledger     *api.Head `json:"ledger,omitempty"`
 }
 
 // Explain puts an error in words, and says what the program ends with.
@@ -367,7 +365,7 @@ func Explain(err error) (Report, ExitCode) {
 	if r := p.Reservation; r != nil {
 		d.Reservation, d.State, d.Sale = r.Number, r.State, r.Sale
 	}
-	if rollback, is := errors.AsType[*evidence.RollbackError](err); is {
+	if rollback, is := errors.AsType[*api.RollbackError](err); is {
 		d.Checkpoint, d.Ledger = &rollback.Checkpoint, &rollback.Ledger
 	}
 	if class.Kind == "interrupted" {
@@ -398,11 +396,11 @@ func (f *Report) takeUp(key string, class Error, err error) {
 }
 
 // reservationHint says what to do about a reservation that is not open.
-func reservationHint(e *ledger.ReservationError) string {
+func reservationHint(e *api.ReservationError) string {
 	switch e.State {
-	case ledger.ReservationCaptured:
+	case api.ReservationCaptured:
 		return `its sale is made, "ledgerctl sales" lists it: charge nothing again`
-	case ledger.ReservationExpired:
+	case api.ReservationExpired:
 		return fmt.Sprintf(`charge nothing for it; "ledgerctl cancel %d" makes that final before a charge `+
 			"is refunded; reserve again with another --key", e.Number)
 	}
@@ -411,7 +409,7 @@ func reservationHint(e *ledger.ReservationError) string {
 
 // clockHint says how a clock far ahead of the log is confirmed: up to a time that has not come when
 // the command has been typed.
-func clockHint(e *ledger.ClockError) string {
+func clockHint(e *api.ClockError) string {
 	return "compare the clock with another; if it is right, give this command --clock-ahead " +
 		Stamp(e.Clock.Add(2*time.Hour).Truncate(time.Hour)) + " once; if not, set it"
 }

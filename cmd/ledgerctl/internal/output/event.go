@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // WriteEvent writes an event on one line for people: its number, its time, its kind, and what it
-// says, by the keys that it has in JSON. Texts that are empty, and counts and numbers that are 0,
+// says, by the keys that it has in JSON. Texts that are empty, and counts, ε and numbers that are 0,
 // are left out; amounts are in the currency of the ledger.
 func WriteEvent(w io.Writer, ev ledger.Event, currency string) {
 	fmt.Fprintf(w, "%6d  %s  %-9s", ev.Number, ev.Time.Format("2006-01-02T15:04:05.000Z07:00"), ev.Kind())
@@ -27,7 +29,7 @@ func WriteEvent(w io.Writer, ev ledger.Event, currency string) {
 
 func writeMembers(w io.Writer, all []member, currency string) {
 	for _, m := range all {
-		if refusal, is := m.value.(ledger.Refusal); is {
+		if refusal, is := m.value.(api.Refusal); is {
 			writeMembers(w, membersOf(reflect.ValueOf(refusal)), currency)
 		} else if text := wordOf(m, currency); text != "" && !m.isHidden {
 			fmt.Fprintf(w, " %s=%s", m.key, text)
@@ -44,7 +46,7 @@ func wordOf(m member, currency string) string {
 		return Quoted(strings.ReplaceAll(Listed(value), ", ", ","))
 	case [3]uint64:
 		return fmt.Sprintf("%d,%d,%d", value[0], value[1], value[2])
-	case *ledger.Mechanism:
+	case *api.Mechanism:
 		if value != nil {
 			return Quoted(strings.ReplaceAll(Listed(LevelsOf(value)), ", ", ","))
 		}
@@ -60,6 +62,10 @@ func wordOf(m member, currency string) string {
 		if value != 0 {
 			return fmt.Sprint(value)
 		}
+	case privacy.Epsilon:
+		if !value.IsZero() {
+			return value.String()
+		}
 	default:
 		return Quoted(fmt.Sprint(value))
 	}
@@ -67,7 +73,7 @@ func wordOf(m member, currency string) string {
 }
 
 // LevelsOf returns the ε of a mechanism, rising.
-func LevelsOf(m *ledger.Mechanism) []string {
+func LevelsOf(m *api.Mechanism) []string {
 	var all []string
 	for _, epsilon := range m.Family.Epsilons() {
 		all = append(all, epsilon.String())

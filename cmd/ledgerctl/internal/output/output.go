@@ -15,7 +15,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Result is what a command found out. Its JSON form has the documented keys.
@@ -159,7 +159,7 @@ func (p *Printer) PrintDone(done, key string, r Result) error {
 
 // Fail reports what went wrong and returns the exit code.
 func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
-	var refused *ledger.RefusedError
+	var refused *api.RefusedError
 	if errors.As(err, &refused) {
 		p.WarnTruths(refused.TruthChanged, refused.TruthInvalid)
 	}

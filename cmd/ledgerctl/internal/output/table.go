@@ -37,6 +37,9 @@ func membersOf(v reflect.Value) (all []member) {
 // rowsOf returns the rows of a table about a struct: "key", or "key label", for each member to
 // show. Lists are counted, amounts have the currency of the struct.
 func rowsOf(value any, rows []string) (all []field) {
+	if len(rows) == 0 {
+		return nil
+	}
 	members := membersOf(reflect.ValueOf(value))
 	for _, row := range rows {
 		key, label, hasLabel := strings.Cut(row, " ")
