@@ -119,7 +119,8 @@ func (r estimateResult) tableLevels(w io.Writer) {
 		return
 	}
 	how := "The levels are stratified: each counts in proportion to its people."
-	but := "Note: the shares at the levels differ by more than chance. The estimate above allows for that; --pool would not."
+	but := "Note: the shares at the levels differ by more than chance. The estimate above allows for that; " +
+		"--pool would not."
 	if r.Method == "pooled" {
 		how = "The levels are pooled by precision, which assumes that a person's ε is independent of the value."
 		but = "Warning: the shares at the levels differ by more than chance. This estimate is biased: leave out --pool."

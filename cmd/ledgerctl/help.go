@@ -2,6 +2,7 @@ package main
 
 import (
 	_ "embed" // for help.txt
+	"fmt"
 	"io"
 	"maps"
 	"strings"
@@ -122,7 +123,7 @@ func helpPage(cmd *cobra.Command) string {
 	commands := ""
 	for _, below := range cmd.Commands() {
 		if below.IsAvailableCommand() {
-			commands += "  " + below.Name() + strings.Repeat(" ", below.NamePadding()+2-len(below.Name())) + below.Short + "\n"
+			commands += fmt.Sprintf("  %-*s  %s\n", below.NamePadding(), below.Name(), below.Short)
 		}
 	}
 	part("Commands:", commands)

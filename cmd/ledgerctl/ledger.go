@@ -197,7 +197,8 @@ func (a *app) dial(ctx context.Context) (*ledgerclient.Client, error) {
 		name, why, hint string
 	}{
 		{a.clock != nil, "--at is", "the clock of the server counts", "leave out --at, or use --db"},
-		{a.ClockAhead != "", "--clock-ahead is", "the clock of the server counts", "give it to whoever serves the ledger"},
+		{a.ClockAhead != "", "--clock-ahead is", "the clock of the server counts",
+			"give it to whoever serves the ledger"},
 		{a.WithoutJournal, "--without-journal is", "the server has the journal",
 			"leave it out, or use --db where the file is"},
 		{a.Keys.Given(), "--truth-key and --noise-key are", "the keys of the server count",

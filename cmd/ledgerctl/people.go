@@ -194,7 +194,8 @@ func (a *app) withdrawAll(ctx context.Context, l book, people []string) error {
 	}
 	if n := len(keyOf(len(people) - 1)); n > mostKey {
 		return output.UsageError("",
-			"--key is too long for so many: a number is added to it, and at most %d bytes are allowed, not %d", mostKey, n)
+			"--key is too long for so many: a number is added to it, and at most %d bytes are allowed, not %d",
+			mostKey, n)
 	}
 	for i, object := range people {
 		if slices.Contains(people[:i], object) {
@@ -255,8 +256,8 @@ func (a *app) forget(cmd *cobra.Command, args []string, f *forgetFlags) error {
 			bar, progress := a.progress("compacting")
 			defer bar.Clear()
 			if err := l.Compact(ctx, progress); err != nil {
-				return done, nil, output.Unfinished(done+", but the old bytes may still be in unused pages of the file", 0,
-					err)
+				done += ", but the old bytes may still be in unused pages of the file"
+				return done, nil, output.Unfinished(done, 0, err)
 			}
 		}
 		stats, err := l.Stats(ctx)

@@ -74,7 +74,8 @@ func CheckSigner(signer note.Signer, logKey string) error {
 	}
 	if ours.Name() != signer.Name() || ours.KeyHash() != signer.KeyHash() {
 		// Each is named by the beginning of its verifier key.
-		return output.UsageError(OtherSigner, "the signing key %s+%08x is not the one of this ledger's log key, %s+%08x",
+		return output.UsageError(OtherSigner,
+			"the signing key %s+%08x is not the one of this ledger's log key, %s+%08x",
 			signer.Name(), signer.KeyHash(), ours.Name(), ours.KeyHash())
 	}
 	return nil
