@@ -307,11 +307,11 @@ const MaxCheckpoint = 1 << 20
 
 // Remote are the flags for a ledger that another process has open and serves.
 type Remote struct {
-	Address string `flag:"addr"`                           // "" for none
-	Token   string `flag:"token,reads"`                    // the file with the token
-	CA      string `flag:"addr-ca,reads"`                  // the file with the authorities of the server
+	Address string `flag:"addr"`            // "" for none
+	Token   string `flag:"token,reads"`     // the file with the token
+	CA      string `flag:"addr-ca,reads"`   // the file with the authorities of the server
 	Cert    string `flag:"addr-cert,reads"` // the file with the certificate of this client
-	Key     string `flag:"addr-key,reads"` // the file with the key of Cert
+	Key     string `flag:"addr-key,reads"`  // the file with the key of Cert
 }
 
 // Dial returns the ledger at the address.
