@@ -105,6 +105,9 @@ type solveFlags struct {
 }
 
 func (h *Host) solve(cmd *cobra.Command, _ []string, f *solveFlags) error {
+	if cmd.Flags().Changed("balanced") && !f.Balanced {
+		return output.UsageError("leave it out, and say what is given at the boundary", "--balanced is false")
+	}
 	if f.Law != nil && len(f.Law) != len(f.Order) {
 		return output.UsageError("", "--boundary-law has %d probabilities, and --order %d colours", len(f.Law),
 			len(f.Order))
