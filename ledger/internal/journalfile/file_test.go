@@ -1,4 +1,4 @@
-package file
+package journalfile
 
 import (
 	"bytes"
@@ -117,20 +117,4 @@ func reader(t *testing.T, dir string) *Journal {
 	}
 	wantEqual(t, n, 1, "groups")
 	return j
-}
-
-// BenchmarkAppend appends groups of 600 bytes.
-func BenchmarkAppend(b *testing.B) {
-	var l journaltest.Log
-	j, err := Create(filepath.Join(b.TempDir(), "journal"), shop, l.End())
-	must(b, err)
-	defer j.Close()
-	term, end, err := j.Claim(noLimit)
-	must(b, err)
-	g := journal.Group{Term: term, Before: end, Records: [][]byte{make([]byte, 300), make([]byte, 300)}}
-	for b.Loop() {
-		g.After.Events = g.Before.Events + 2
-		must(b, j.Append(noLimit, g))
-		g.Before = g.After
-	}
 }

@@ -1,4 +1,4 @@
-// Package file keeps a journal in a directory of segment files. It is the journal that a ledger has
+// Package journalfile keeps a journal in a directory of segment files. It is the journal that a ledger has
 // unless it is given another.
 //
 // # The directory
@@ -81,4 +81,4 @@
 // Trim renames a segment, flushes the directory, overwrites the segment with zeros, flushes it, and
 // unlinks it. That binds no solid-state disk, which writes elsewhere, no file system that copies on
 // write, and no backup. Whoever needs more encrypts the disk.
-package file
+package journalfile

@@ -1,4 +1,4 @@
-package file
+package journalfile
 
 import (
 	"errors"

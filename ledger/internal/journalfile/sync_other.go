@@ -1,6 +1,6 @@
 //go:build !linux
 
-package file
+package journalfile
 
 import "os"
 
