@@ -19,14 +19,13 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 	}
 	want := func(s *kv.Memory, value string) {
 		t.Helper()
-		err := s.View(func(r kv.Reader) error {
+		must(t, s.View(func(r kv.Reader) error {
 			got, err := r.Get("b", []byte("k"))
 			if string(got) != value {
 				t.Errorf("there is %q, want %q", got, value)
 			}
 			return err
-		})
-		must(t, err)
+		}))
 	}
 	first := &kv.Memory{}
 	put(first, "1")

@@ -31,20 +31,19 @@ func (f *filmed) Update(fn func(kv.Writer) error) error {
 // aside returns the keys and values of what is written aside in a store.
 func aside(t testing.TB, s kv.Store) (keys, values [][]byte) {
 	t.Helper()
-	err := s.View(func(r kv.Reader) error {
+	must(t, s.View(func(r kv.Reader) error {
 		return r.Scan(Aside, nil, func(key, value []byte) bool {
 			keys, values = append(keys, bytes.Clone(key)), append(values, bytes.Clone(value))
 			return true
 		})
-	})
-	must(t, err)
+	}))
 	return keys, values
 }
 
 // content returns bucket b, and the number of the last update.
 func content(t testing.TB, s kv.Store) (found []string, n uint64) {
 	t.Helper()
-	err := s.View(func(r kv.Reader) error {
+	must(t, s.View(func(r kv.Reader) error {
 		at, err := r.Get(mark.Bucket, mark.Key)
 		if err != nil {
 			return err
@@ -52,8 +51,7 @@ func content(t testing.TB, s kv.Store) (found []string, n uint64) {
 		n = number(at)
 		found, err = all(r)
 		return err
-	})
-	must(t, err)
+	}))
 	return found, n
 }
 

@@ -120,12 +120,11 @@ func all(r kv.Reader) (found []string, err error) {
 // want fails unless bucket b holds these pairs.
 func want(t testing.TB, s kv.Store, pairs ...string) {
 	t.Helper()
-	err := s.View(func(r kv.Reader) error {
+	check(t, s.View(func(r kv.Reader) error {
 		found, err := all(r)
 		wantSame(t, found, pairs, "there")
 		return err
-	})
-	check(t, err)
+	}))
 }
 
 func checkpoint(t testing.TB, s *Table) {
@@ -192,7 +191,7 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 				}
 			}})
 			write(t, s, 1, "a", "1", "b", "1")
-			err := s.View(func(r kv.Reader) error {
+			check(t, s.View(func(r kv.Reader) error {
 				write(t, s, 2, "a", "2", "b", "", "c", "2")
 				done := make(chan error)
 				go func() { done <- s.Checkpoint() }()
@@ -215,8 +214,7 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 				found, err := all(r)
 				wantSame(t, found, []string{"a=1", "b=1"}, "an older view")
 				return err
-			})
-			check(t, err)
+			}))
 		})
 	}
 }
@@ -702,12 +700,11 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 	write(t, s, 1, "a", "1", "b", "1")
 	checkpoint(t, s)
 	write(t, s, 2, "a", "2", "b", "", "c", "2")
-	err := s.Inspect(func(f kv.Fault) { t.Error(f) }, func(r kv.Reader) error {
+	check(t, s.Inspect(func(f kv.Fault) { t.Error(f) }, func(r kv.Reader) error {
 		found, err := all(r)
 		wantSame(t, found, []string{"a=2", "c=2"}, "an inspection")
 		return err
-	})
-	check(t, err)
+	}))
 	path := filepath.Join(dir, "copy")
 	must(t, s.CopyTo(t.Context(), path, kv.Records, nil, nil))
 	copied := openBolt(t, path)
@@ -768,7 +765,7 @@ func TestOldVersionsAreDropped(t *testing.T) {
 	if few > 4000 {
 		t.Errorf("after 1000 updates of one record there are %d bytes in memory", few)
 	}
-	err := s.View(func(r kv.Reader) error {
+	check(t, s.View(func(r kv.Reader) error {
 		for n := range uint64(1000) {
 			write(t, s, n, "a", value)
 			want(t, s, "a="+value)
@@ -777,8 +774,7 @@ func TestOldVersionsAreDropped(t *testing.T) {
 			t.Errorf("with one reader of an older one there are %d bytes in memory, %d before", now, few)
 		}
 		return nil
-	})
-	check(t, err)
+	}))
 	for n := range uint64(2) {
 		write(t, s, n, "a", value)
 	}
@@ -799,13 +795,12 @@ func TestBytesAreAboutRight(t *testing.T) {
 	}
 	before, s := live(), tableOver(t, &base{}, Options{Limit: math.MaxInt64})
 	for n := 0; n < records; n += 1000 {
-		err := s.Update(func(w kv.Writer) (err error) {
+		must(t, s.Update(func(w kv.Writer) (err error) {
 			for i := range 1000 {
 				err = errors.Join(err, w.Put("b", fmt.Appendf(nil, "object %08d", n+i), make([]byte, 96)))
 			}
 			return err
-		})
-		must(t, err)
+		}))
 	}
 	takes, told := live()-before, s.Bytes()
 	if told < takes*4/5 || told > takes*5/4 {
@@ -819,7 +814,7 @@ func TestGetAllocatesNothing(t *testing.T) {
 	write(t, s, 1, "in the base", "1")
 	checkpoint(t, s)
 	write(t, s, 2, "in memory", "2")
-	err := s.View(func(r kv.Reader) error {
+	check(t, s.View(func(r kv.Reader) error {
 		for _, name := range []string{"in the base", "in memory", "nowhere"} {
 			key := []byte(name)
 			if n := testing.AllocsPerRun(100, func() { _, _ = r.Get("b", key) }); n > 0 {
@@ -827,6 +822,5 @@ func TestGetAllocatesNothing(t *testing.T) {
 			}
 		}
 		return nil
-	})
-	check(t, err)
+	}))
 }

@@ -138,7 +138,7 @@ func testSnapshot(t *testing.T, s kv.Store) {
 
 func testOwnWrites(t *testing.T, s kv.Store) {
 	putPairs(t, s, "b", "k", "old")
-	err := s.Update(func(w kv.Writer) error {
+	must(t, s.Update(func(w kv.Writer) error {
 		if err := errors.Join(w.Put("b", []byte("k"), []byte("new")), w.Put("c", []byte("x"), []byte("y"))); err != nil {
 			return err
 		}
@@ -147,8 +147,7 @@ func testOwnWrites(t *testing.T, s kv.Store) {
 			t.Errorf("nor in a new bucket: %q, %v", v, err)
 		}
 		return nil
-	})
-	must(t, err)
+	}))
 }
 
 func testFailedUpdate(t *testing.T, s kv.Store) {
@@ -174,14 +173,13 @@ func testSerial(t *testing.T, s kv.Store) {
 	for range writers {
 		group.Go(func() {
 			for range rounds {
-				err := s.Update(func(w kv.Writer) error {
+				check(t, s.Update(func(w kv.Writer) error {
 					v, err := w.Get("b", []byte("n"))
 					if err != nil {
 						return err
 					}
 					return w.Put("b", []byte("n"), append(slices.Clone(v), 'x'))
-				})
-				check(t, err)
+				}))
 			}
 		})
 	}
@@ -310,15 +308,14 @@ func testDeleteRange(t *testing.T, s kv.Store) {
 	})
 	count := func(r kv.Reader, from int) (n int) {
 		before := ""
-		err := r.Scan("b", []byte(name(from)), func(key, _ []byte) bool {
+		check(t, r.Scan("b", []byte(name(from)), func(key, _ []byte) bool {
 			if k := string(key); k <= before || k >= name(first) && k < name(last) && k != name(1000) {
 				t.Errorf("found %s after %s", k, before)
 			}
 			before = string(key)
 			n++
 			return true
-		})
-		check(t, err)
+		}))
 		return n
 	}
 	check := func(r kv.Reader, again int) {

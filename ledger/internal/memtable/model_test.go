@@ -225,17 +225,15 @@ func (m *model) look() {
 		return
 	}
 	h := m.held[m.IntN(len(m.held))]
-	err := h.like.View(func(like kv.Reader) error {
+	must(m, h.like.View(func(like kv.Reader) error {
 		return h.on(func(r kv.Reader) error { return m.compare(r, like) })
-	})
-	must(m, err)
+	}))
 }
 
 func (m *model) compareNow() {
-	err := m.table.View(func(r kv.Reader) error {
+	must(m, m.table.View(func(r kv.Reader) error {
 		return m.like.View(func(like kv.Reader) error { return m.compare(r, like) })
-	})
-	must(m, err)
+	}))
 }
 
 func (m *model) release() {
@@ -359,7 +357,7 @@ const perBucket = 20
 // writeNumber writes a number to many records, and deletes those of every other kind of it.
 func writeNumber(t *testing.T, s kv.Store, n uint64) {
 	t.Helper()
-	err := s.Update(func(w kv.Writer) error {
+	must(t, s.Update(func(w kv.Writer) error {
 		err := setMark(w, n)
 		for i := range perBucket {
 			value := strconv.AppendUint(nil, n, 10)
@@ -367,8 +365,7 @@ func writeNumber(t *testing.T, s kv.Store, n uint64) {
 				w.Put("by turns", fmt.Append(nil, i, " ", n), value))
 		}
 		return err
-	})
-	must(t, err)
+	}))
 }
 
 // readNumber fails unless all records are of the same update, now and after a while.

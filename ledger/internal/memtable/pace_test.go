@@ -45,10 +45,9 @@ func TestWhoUpdatesMuchLeavesRoomForOthers(t *testing.T) {
 	must(t, err)
 	write := func(key string, bytes int) {
 		t.Helper()
-		err := s.Update(func(w kv.Writer) error {
+		must(t, s.Update(func(w kv.Writer) error {
 			return errors.Join(w.Put("b", []byte(key), make([]byte, bytes)), w.Put("m", []byte("m"), []byte(key)))
-		})
-		must(t, err)
+		}))
 	}
 	waits := func(want bool) {
 		t.Helper()

@@ -14,15 +14,14 @@ func TestALayerIsUsedAgain(t *testing.T) {
 	n := 0
 	write := func(value string) {
 		n++
-		err := s.Update(func(w kv.Writer) error {
+		must(t, s.Update(func(w kv.Writer) error {
 			for i := range 100 {
 				if err := w.Put("b", fmt.Appendf(nil, "%03d", i*37%100), []byte(value)); err != nil {
 					return err
 				}
 			}
 			return w.Put("m", []byte("mark"), []byte(fmt.Sprint(n)))
-		})
-		must(t, err)
+		}))
 	}
 	checkpoint := func() {
 		must(t, s.Checkpoint())

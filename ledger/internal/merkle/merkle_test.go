@@ -292,22 +292,3 @@ func TestLocateExtremes(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkAppend(b *testing.B) {
-	e, leaf := new(Edge), tlog.RecordHash(nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := e.Append(leaf); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkRoot(b *testing.B) {
-	e, err := LoadEdge(1<<20-1, newUniform())
-	must(b, err)
-	b.ReportAllocs()
-	for b.Loop() {
-		e.Root()
-	}
-}

@@ -385,13 +385,3 @@ func packed(indexes []uint64) []byte {
 	}
 	return b
 }
-
-func BenchmarkProve(b *testing.B) {
-	u, leaves := newUniform(), interval(1000, 2000)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Prove(1<<30-1, leaves, u); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

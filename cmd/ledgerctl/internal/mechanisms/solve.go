@@ -31,11 +31,14 @@ type Host struct {
 
 // Commands returns the commands.
 func (h *Host) Commands() []*cobra.Command {
-	return []*cobra.Command{input.Group("mechanism", "say which mechanism to compute: solve or family",
-		input.Command("solve", h.solve),
+	solve := input.Command(h.Files, "solve", h.solve)
+	boundary := []string{"balanced", "boundary", "boundary-file", "order"}
+	solve.MarkFlagsOneRequired(boundary...)
+	solve.MarkFlagsMutuallyExclusive(boundary...)
+	return []*cobra.Command{input.Group("mechanism", "say which mechanism to compute: solve or family", solve,
 		input.Group("mechanism family", "say which mechanism to make: subset or hadamard",
-			input.Command("subset", h.subset),
-			input.Command("hadamard", h.hadamard)))}
+			input.Command(h.Files, "subset", h.subset),
+			input.Command(h.Files, "hadamard", h.hadamard)))}
 }
 
 // bounds are the flags that bound how much neighbours may differ.
@@ -72,22 +75,11 @@ func (l *law) Set(text string) error {
 	return nil
 }
 
-func (l *law) String() string { return "" } // the flags have no defaults
-func (l *law) Type() string   { return "law" }
+// String implements [pflag.Value]: the flag has no default.
+func (l *law) String() string { return "" }
 
-// explain adds to an error about a law what it sums to.
-func (l law) explain(err error) error {
-	sum := 0.0
-	for _, x := range l {
-		sum += x
-	}
-	if errors.Is(err, graph.ErrInvalid) && math.Abs(sum-1) > graph.Tolerance {
-		const missing = "they sum to %.15g; no more than %g may be missing, so give 13 decimals of what has more"
-		hint := fmt.Sprintf(missing, sum, graph.Tolerance)
-		return &output.Error{Kind: "invalid", Code: output.ExitMisuse, Hint: hint, Err: err}
-	}
-	return err
-}
+// Type implements [pflag.Value].
+func (l *law) Type() string { return "law" }
 
 // cells returns the cells of probabilities, each after a tab.
 func cells(probabilities []float64) string {
@@ -109,12 +101,16 @@ type solveFlags struct {
 	Boundary     []string `flag:"boundary"`
 	BoundaryFile string   `flag:"boundary-file,reads"`
 	Order        []string `flag:"order"`
-	Law          law      `flag:"boundary-law"`
+	Law          law      `flag:"boundary-law,needs=order"`
 }
 
 func (h *Host) solve(cmd *cobra.Command, _ []string, f *solveFlags) error {
-	if err := f.check(cmd); err != nil {
-		return err
+	if cmd.Flags().Changed("balanced") && !f.Balanced {
+		return output.UsageError("leave it out, and say what is given at the boundary", "--balanced is false")
+	}
+	if f.Law != nil && len(f.Law) != len(f.Order) {
+		return output.UsageError("", "--boundary-law has %d probabilities, and --order %d colours", len(f.Law),
+			len(f.Order))
 	}
 	var infeasible *conflict
 	out, err := interruptible(cmd.Context(), func() (out solveResult, err error) {
@@ -123,7 +119,7 @@ func (h *Host) solve(cmd *cobra.Command, _ []string, f *solveFlags) error {
 			return out, err
 		}
 		table, err := h.mechanism(cmd.Context(), f, g)
-		if infeasible = f.conflict(g, err); err != nil && infeasible == nil {
+		if infeasible = newConflict(g, err); err != nil && infeasible == nil {
 			return out, err
 		}
 		return newSolveResult(f, g, table, infeasible)
@@ -159,36 +155,6 @@ func interruptible[T any](ctx context.Context, compute func() (T, error)) (T, er
 	}
 }
 
-// check tests that the flags go together.
-func (f *solveFlags) check(cmd *cobra.Command) error {
-	var modes, inputs []string
-	for _, name := range []string{"balanced", "boundary", "boundary-file", "order"} {
-		if cmd.Flags().Changed(name) && (name != "balanced" || f.Balanced) {
-			modes = append(modes, "--"+name)
-		}
-	}
-	for _, path := range []string{f.Nodes, f.Edges, f.BoundaryFile} {
-		if path == "-" {
-			inputs = append(inputs, path)
-		}
-	}
-	switch {
-	case len(modes) == 0:
-		return output.UsageError("give --balanced, --boundary, --boundary-file or --order",
-			"nothing is said about the boundary")
-	case len(modes) > 1:
-		return output.UsageError("give one of them", "%s exclude each other", strings.Join(modes, " and "))
-	case f.Law != nil && f.Order == nil:
-		return output.UsageError("", "--boundary-law is for --order")
-	case f.Law != nil && len(f.Law) != len(f.Order):
-		return output.UsageError("", "--boundary-law has %d probabilities, and --order %d colours", len(f.Law),
-			len(f.Order))
-	case len(inputs) > 1:
-		return output.UsageError("", "no more than one file can be standard input")
-	}
-	return nil
-}
-
 func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph, err error) {
 	err = h.Stream(ctx, f.Nodes, func(nodes io.Reader) error {
 		return h.Stream(ctx, f.Edges, func(edges io.Reader) error {
@@ -202,69 +168,61 @@ func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph,
 
 // inFile says in an error about a file which one it is.
 func (f *solveFlags) inFile(err error) error {
-	var fields *graph.InputError
+	fields, isInput := errors.AsType[*graph.InputError](err)
 	switch {
-	case err == nil, errors.Is(err, graph.ErrInvalid) && !errors.As(err, &fields):
+	case err == nil, errors.Is(err, graph.ErrInvalid) && !isInput:
 		return err
-	case !errors.As(err, &fields):
+	case !isInput:
 		return output.InputError("", "%w", err) // it cannot be read
 	}
 	named, hint := *fields, ""
 	switch fields.File {
 	case "nodes":
 		named.File = f.Nodes
-		if fields.Line == 1 {
-			hint = "--id-column and --color-column must name columns of the first row, in the same spelling"
-		}
+		hint = "--id-column and --color-column must name columns of the first row, in the same spelling"
 	case "edges":
 		named.File = f.Edges
-		if fields.Line == 1 {
-			hint = `the first row must name the columns "source" and "target", which hold the ids of the two ends`
-		}
+		hint = `the first row must name the columns "source" and "target", which hold the ids of the two ends`
 	default:
 		named.File = f.BoundaryFile
-		if fields.Line == 1 {
-			hint = `the first row must name the columns "id", "color" and "probability"`
-		}
+		hint = `the first row must name the columns "id", "color" and "probability"`
+	}
+	if fields.Line != 1 {
+		hint = ""
 	}
 	return output.InputError(hint, "%w", &named)
 }
 
 // mechanism computes what the flags ask for.
-func (h *Host) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
-	if f.Order != nil {
-		return f.ranked(g)
-	}
-	if len(g.Colors) != 2 {
-		return nil, output.UsageError("give --order with all of them", "column %q has %d colours", f.Color,
-			len(g.Colors))
-	}
+func (h *Host) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (graph.Table, error) {
+	problem := graph.Problem{Graph: g.Graph, Preferences: g.Preferences, Privacy: f.privacy()}
+	var err error
 	switch {
-	case f.Balanced:
-		return graph.BinaryBalanced(g.Graph, g.Preferences, f.privacy())
+	case f.Order != nil:
+		var boundary []float64
+		boundary, err = f.boundaryLaw(len(g.Colors))
+		problem.Laws = slices.Repeat([][]float64{boundary}, g.Preferences.Rainbows())
+	case len(g.Colors) != 2:
+		err = output.UsageError("give --order with all of them", "column %q has %d colours", f.Color, len(g.Colors))
 	case f.Boundary != nil:
-		truth, err := f.truth(g)
-		if err != nil {
-			return nil, err
-		}
-		return graph.BinaryHomogeneous(g.Graph, g.Preferences, f.privacy(), truth)
+		problem.Laws, err = f.truth(g)
+	case f.BoundaryFile != "":
+		err = h.Stream(ctx, f.BoundaryFile, func(in io.Reader) (err error) {
+			problem.Given, err = g.ReadGiven(in)
+			return f.inFile(err)
+		})
 	}
-	return h.extend(ctx, f, g)
-}
-
-// ranked computes the mechanism of --order.
-func (f *solveFlags) ranked(g *graph.CSVGraph) (*graph.Table, error) {
-	boundary, err := f.boundaryLaw(len(g.Colors))
 	if err != nil {
 		return nil, err
 	}
-	t, err := graph.Homogeneous(g.Graph, g.Preferences, f.privacy(),
-		slices.Repeat([][]float64{boundary}, g.Preferences.Rainbows()))
-	var edge *graph.EdgeError
-	if errors.As(err, &edge) {
-		return nil, err
+	table, err := problem.Solve(ctx)
+	var conflict *graph.ConflictError
+	if errors.As(err, &conflict) && conflict.Missing {
+		return nil, output.InputError("one end at least of each edge that joins two colours must be given",
+			"%s: vertices %q and %q are neighbours with different colours, and neither is there", f.BoundaryFile,
+			g.IDs[conflict.From], g.IDs[conflict.To])
 	}
-	return t, law(boundary).explain(err)
+	return table, err
 }
 
 // boundaryLaw returns --boundary-law or the default.
@@ -272,56 +230,38 @@ func (f *solveFlags) boundaryLaw(colors int) ([]float64, error) {
 	if f.Law != nil {
 		return f.Law, nil
 	}
-	return graph.DefaultLaw(colors, f.Epsilon.Float64())
+	return f.privacy().RandomizedResponse(colors)
 }
 
-// truth reads --boundary.
-func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
-	truth = [2]float64{math.NaN(), math.NaN()}
+// truth reads --boundary: the laws of both colours, the true answer first.
+func (f *solveFlags) truth(g *graph.CSVGraph) ([][]float64, error) {
+	laws := make([][]float64, 2)
 	for _, item := range f.Boundary {
 		equals := strings.LastIndexByte(item, '=')
 		if equals < 0 {
-			return truth, output.UsageError("", "--boundary: %q is not COLOR=P", item)
+			return nil, output.UsageError("", "--boundary: %q is not COLOR=P", item)
 		}
 		color := slices.Index(g.Colors, item[:equals])
 		switch {
 		case color < 0:
-			return truth, output.UsageError("", "--boundary: %q is none of the colours in column %q", item[:equals],
+			return nil, output.UsageError("", "--boundary: %q is none of the colours in column %q", item[:equals],
 				f.Color)
-		case !math.IsNaN(truth[color]):
-			return truth, output.UsageError("", "--boundary has colour %q twice", g.Colors[color])
+		case laws[color] != nil:
+			return nil, output.UsageError("", "--boundary has colour %q twice", g.Colors[color])
 		}
-		if truth[color], err = parseProbability(item[equals+1:]); err != nil {
-			return truth, output.UsageError("", "--boundary: %w", err)
+		p, err := parseProbability(item[equals+1:])
+		if err != nil {
+			return nil, output.UsageError("", "--boundary: %w", err)
 		}
+		laws[color] = []float64{p, 1 - p}
 	}
-	for _, p := range truth {
-		if math.IsNaN(p) {
-			return truth, output.UsageError("", "--boundary says nothing about one of the two colours in column %q",
+	for _, law := range laws {
+		if law == nil {
+			return nil, output.UsageError("", "--boundary says nothing about one of the two colours in column %q",
 				f.Color)
 		}
 	}
-	return truth, nil
-}
-
-// extend computes the mechanism of --boundary-file.
-func (h *Host) extend(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
-	var given []graph.Given
-	err := h.Stream(ctx, f.BoundaryFile, func(in io.Reader) (err error) {
-		given, err = g.ReadGiven(in)
-		return f.inFile(err)
-	})
-	if err != nil {
-		return nil, err
-	}
-	table, err := graph.Extend(g.Graph, g.Preferences, f.privacy(), given)
-	var missed *graph.MissedEdgeError
-	if errors.As(err, &missed) {
-		err = output.InputError("one end at least of each edge that joins two colours must be given",
-			"%s: vertices %q and %q are neighbours with different colours, and neither is there", f.BoundaryFile,
-			g.IDs[missed.From], g.IDs[missed.To])
-	}
-	return table, err
+	return laws, nil
 }
 
 // conflict says why there is no mechanism: at To the answers of Colors have together a higher
@@ -337,44 +277,29 @@ type conflict struct {
 }
 
 func (c *conflict) Error() string {
+	var colors []string
+	for _, color := range c.Colors {
+		colors = append(colors, strconv.Quote(color))
+	}
 	return fmt.Sprintf("no mechanism has these probabilities: vertex %q answers %s with %.12g; "+
 		"at distance %d, vertex %q may with at most %.12g, but does with %.12g",
-		c.From, quotedList(c.Colors), c.FromProbability, c.Distance, c.To, c.Bound, c.ToProbability)
+		c.From, strings.Join(colors, " or "), c.FromProbability, c.Distance, c.To, c.Bound, c.ToProbability)
 }
 
-// quotedList returns "A" or "B".
-func quotedList(names []string) string {
-	all := make([]string, len(names))
-	for i, name := range names {
-		all[i] = fmt.Sprintf("%q", name)
-	}
-	return strings.Join(all, " or ")
-}
-
-// conflict puts the error of a mechanism that does not exist in the words of the files. It returns
-// nil for other errors.
-func (f *solveFlags) conflict(g *graph.CSVGraph, err error) *conflict {
-	var pair *graph.ConflictError
-	if errors.As(err, &pair) {
-		return &conflict{
-			From: g.IDs[pair.From], To: g.IDs[pair.To], Colors: []string{g.Colors[pair.Output]},
-			Distance:        pair.Distance,
-			FromProbability: pair.FromProbability, ToProbability: pair.ToProbability,
-			Bound: pair.Bound,
-		}
-	}
-	var edge *graph.EdgeError
-	if !errors.As(err, &edge) {
+// newConflict puts the error of a mechanism that does not exist in the words of the files. It
+// returns nil for other errors.
+func newConflict(g *graph.CSVGraph, err error) *conflict {
+	var e *graph.ConflictError
+	if !errors.As(err, &e) {
 		return nil
 	}
-	// There the excess is at From.
-	c := &conflict{From: g.IDs[edge.To], To: g.IDs[edge.From], Distance: 1}
-	for _, color := range edge.Outputs {
-		c.Colors = append(c.Colors, g.Colors[color])
-		c.FromProbability += f.Law[slices.Index(g.Preferences.Order(edge.To), color)]
-		c.ToProbability += f.Law[slices.Index(g.Preferences.Order(edge.From), color)]
+	c := &conflict{
+		From: g.IDs[e.From], To: g.IDs[e.To], Distance: e.Distance,
+		FromProbability: e.FromProbability, ToProbability: e.ToProbability, Bound: e.Bound,
 	}
-	c.Bound = c.ToProbability - edge.Excess
+	for _, color := range e.Outputs {
+		c.Colors = append(c.Colors, g.Colors[color])
+	}
 	return c
 }
 
@@ -423,7 +348,7 @@ func (p *probabilities) MarshalJSON() ([]byte, error) {
 }
 
 // newSolveResult describes the mechanism, or the graph alone if there is a conflict.
-func newSolveResult(f *solveFlags, g *graph.CSVGraph, t *graph.Table, c *conflict) (solveResult, error) {
+func newSolveResult(f *solveFlags, g *graph.CSVGraph, t graph.Table, c *conflict) (solveResult, error) {
 	out := solveResult{
 		Epsilon: f.Epsilon, Delta: f.Delta, Colors: g.Colors, Edges: g.Graph.Edges(), BoundaryEdges: boundaryEdges(g),
 		Feasible: c == nil, Conflict: c, Vertices: make([]vertexResult, len(g.IDs)), uniform: f.BoundaryFile == "",
@@ -435,18 +360,18 @@ func newSolveResult(f *solveFlags, g *graph.CSVGraph, t *graph.Table, c *conflic
 		}
 		out.BoundaryLaw, out.DefaultLaw = boundary, f.Law == nil
 	}
-	distances, err := graph.Distances(g.Graph, g.Preferences)
+	distances, err := g.Graph.Distances(g.Preferences)
 	if err != nil {
 		return out, err
 	}
 	for i, id := range g.IDs {
 		color := g.Preferences.Color(i)
 		v := vertexResult{ID: id, Color: g.Colors[color], color: color}
-		if distances[i] != graph.Unreachable {
+		if distances[i] >= 0 {
 			v.Distance = &distances[i]
 		}
 		if c == nil {
-			v.Probabilities = &probabilities{g.Colors, t.At(i)}
+			v.Probabilities = &probabilities{g.Colors, t[i]}
 		}
 		out.Vertices[i] = v
 	}
@@ -466,6 +391,7 @@ func boundaryEdges(g *graph.CSVGraph) int {
 	return ends / 2
 }
 
+// Table implements [output.Result].
 func (r solveResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "vertices\t%d\nedges\t%d\nedges between colours\t%d\n", len(r.Vertices), r.Edges, r.BoundaryEdges)
 	fmt.Fprintf(w, "ε\t%s\nδ\t%s\n", r.Epsilon, r.Delta)
@@ -480,11 +406,26 @@ func (r solveResult) Table(w io.Writer) {
 		fmt.Fprintln(w, "mechanism\tnone")
 		return
 	}
+	heads := ""
+	for _, color := range r.Colors {
+		heads += "\tPr[" + output.OneLine(color) + "]"
+	}
 	if r.uniform {
+		fmt.Fprintf(w, "\nTRUE ANSWER\tDISTANCE\tVERTICES%s\n", heads)
 		r.tableRegions(w)
 	}
-	r.tableVertices(w)
+	fmt.Fprintf(w, "\nVERTEX\tTRUE ANSWER\tDISTANCE%s\n", heads)
+	for _, v := range r.Vertices[:min(len(r.Vertices), mostVertices)] {
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", output.OneLine(v.ID), output.OneLine(v.Color), v.distance(),
+			cells(v.Probabilities.values))
+	}
+	if more := len(r.Vertices) - mostVertices; more > 0 {
+		fmt.Fprintf(w, "… and %d more; --json lists all\n", more)
+	}
 }
+
+// mostVertices is how many of them a table has.
+const mostVertices = 100
 
 // tableRegions has a line for all vertices of one colour at one distance, which have the same law.
 func (r solveResult) tableRegions(w io.Writer) {
@@ -492,15 +433,14 @@ func (r solveResult) tableRegions(w io.Writer) {
 		color    int
 		distance int64
 	}
-	of := map[region][]*vertexResult{}
-	for i, v := range r.Vertices {
+	of := map[region][]vertexResult{}
+	for _, v := range r.Vertices {
 		at := region{v.color, 1 << 32} // no boundary comes last
 		if v.Distance != nil {
 			at.distance = int64(*v.Distance)
 		}
-		of[at] = append(of[at], &r.Vertices[i])
+		of[at] = append(of[at], v)
 	}
-	fmt.Fprintf(w, "\nTRUE ANSWER\tDISTANCE\tVERTICES%s\n", r.heads())
 	for _, at := range slices.SortedFunc(maps.Keys(of), func(a, b region) int {
 		return cmp.Or(cmp.Compare(a.color, b.color), cmp.Compare(a.distance, b.distance))
 	}) {
@@ -508,28 +448,6 @@ func (r solveResult) tableRegions(w io.Writer) {
 		fmt.Fprintf(w, "%s\t%s\t%d%s\n", output.OneLine(first.Color), first.distance(), len(of[at]),
 			cells(first.Probabilities.values))
 	}
-}
-
-func (r solveResult) tableVertices(w io.Writer) {
-	const most = 100
-	fmt.Fprintf(w, "\nVERTEX\tTRUE ANSWER\tDISTANCE%s\n", r.heads())
-	for i, v := range r.Vertices {
-		if i == most {
-			fmt.Fprintf(w, "… and %d more; --json lists all\n", len(r.Vertices)-most)
-			return
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s%s\n", output.OneLine(v.ID), output.OneLine(v.Color), v.distance(),
-			cells(v.Probabilities.values))
-	}
-}
-
-// heads returns the heads of the columns with the probabilities.
-func (r solveResult) heads() string {
-	var text strings.Builder
-	for _, color := range r.Colors {
-		fmt.Fprintf(&text, "\tPr[%s]", output.OneLine(color))
-	}
-	return text.String()
 }
 
 func (v *vertexResult) distance() string {

@@ -2,6 +2,8 @@ package bolt
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"testing"
 )
 
@@ -44,4 +46,19 @@ func wantEqual[T comparable](t testing.TB, got, want T, format string, args ...a
 	if got != want {
 		t.Errorf(format+": %v; want %v", append(args, got, want)...)
 	}
+}
+
+func recordKey(i int) []byte { return fmt.Appendf(nil, "record %08d", i) }
+
+func copyFile(from, to string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	file, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Sync(), file.Close())
 }

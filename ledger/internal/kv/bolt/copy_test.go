@@ -513,7 +513,7 @@ func TestWhoWaitsForCompact(t *testing.T) {
 	var compacted, updated atomic.Bool
 	inView, leave := make(chan struct{}), make(chan struct{})
 	wg.Go(func() {
-		err := s.View(func(r kv.Reader) error {
+		check(t, s.View(func(r kv.Reader) error {
 			close(inView)
 			<-leave
 			v, err := r.Get("first", []byte("k"))
@@ -521,8 +521,7 @@ func TestWhoWaitsForCompact(t *testing.T) {
 				t.Errorf("the old view shows %q, compaction done: %v", v, compacted.Load())
 			}
 			return err
-		})
-		check(t, err)
+		}))
 	})
 	<-inView
 	wg.Go(func() {
@@ -799,17 +798,4 @@ func TestCompactOfABrokenStore(t *testing.T) {
 	wantFiles(t, path, "data.db")
 	wantErr(t, s.Close(), kv.ErrCorrupt, "Close")
 	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "v"})
-}
-
-func BenchmarkView(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "data.db")
-	must(b, Create(path, putK("v")))
-	s, err := Open(path, false)
-	must(b, err)
-	defer s.Close()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			_ = s.View(func(r kv.Reader) error { _, err := r.Get("first", []byte("k")); return err })
-		}
-	})
 }

@@ -317,33 +317,3 @@ func deleteFirst(w kv.Writer, bucket string, from []byte) error {
 	}
 	return w.Delete(bucket, found)
 }
-
-// BenchmarkExamine shows what looking at a file costs when it is opened.
-func BenchmarkExamine(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "large.db")
-	must(b, Create(path, func(kv.Writer) error { return nil }))
-	s, err := Open(path, false)
-	must(b, err)
-	defer s.Close()
-	for batch := range 10 {
-		must(b, s.Update(func(w kv.Writer) error {
-			for i := range 10_000 {
-				if err := w.Put("records", fmt.Appendf(nil, "record %08d", batch*10_000+i), make([]byte, 300)); err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
-	}
-	size, err := s.Size()
-	must(b, err)
-	b.ReportMetric(float64(size)/(1<<20), "MiB")
-	file, err := os.Open(path)
-	must(b, err)
-	defer file.Close()
-	for b.Loop() {
-		if found, err := examine(file, false); err != nil || found.err() != nil {
-			b.Fatal(err, found.err())
-		}
-	}
-}

@@ -31,7 +31,7 @@ func forest(t testing.TB) (path string, content map[string]map[string]string) {
 	must(t, err)
 	defer s.Close()
 	for round := range 6 {
-		err := s.Update(func(w kv.Writer) error {
+		must(t, s.Update(func(w kv.Writer) error {
 			for bucket, n := range map[string]int{"empty": 1, "small": 3, "leaf": 20, "wide": 1500, "high": 400} {
 				if content[bucket] == nil {
 					content[bucket] = map[string]string{}
@@ -60,8 +60,7 @@ func forest(t testing.TB) (path string, content map[string]map[string]string) {
 				}
 			}
 			return nil
-		})
-		must(t, err)
+		}))
 	}
 	return path, content
 }
@@ -162,7 +161,7 @@ func TestInspectBesideWriters(t *testing.T) {
 		}
 	})
 	for range pace.Tries(10, 30, 30) {
-		err := s.Inspect(func(f kv.Fault) { t.Errorf("%+v", f) }, func(r kv.Reader) error {
+		check(t, s.Inspect(func(f kv.Fault) { t.Errorf("%+v", f) }, func(r kv.Reader) error {
 			count := func() (n, size int) {
 				for bucket := range content {
 					err := r.Scan(bucket, nil, func(key, value []byte) bool { n, size = n+1, size+len(key)+len(value); return true })
@@ -176,8 +175,7 @@ func TestInspectBesideWriters(t *testing.T) {
 				t.Errorf("%d records of %d bytes, and then %d of %d", before, beforeSize, after, afterSize)
 			}
 			return nil
-		})
-		check(t, err)
+		}))
 	}
 	close(stop)
 	writer.Wait()
@@ -239,14 +237,13 @@ func wantRising(t *testing.T, r kv.Reader, content map[string]map[string]string)
 	t.Helper()
 	for bucket, want := range content {
 		var last []byte
-		err := r.Scan(bucket, nil, func(key, value []byte) bool {
+		check(t, r.Scan(bucket, nil, func(key, value []byte) bool {
 			if last != nil && bytes.Compare(key, last) <= 0 || len(key) == 0 || len(value) == 0 {
 				t.Errorf("%s: %.20q after %.20q", bucket, key, last)
 			}
 			last = slices.Clone(key)
 			return true
-		})
-		check(t, err)
+		}))
 		for key := range want {
 			if _, err := r.Get(bucket, []byte(key)); err != nil && !errors.Is(err, kv.ErrCorrupt) {
 				t.Error(err)

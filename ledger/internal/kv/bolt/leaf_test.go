@@ -20,7 +20,7 @@ func orchard(t testing.TB) (path string, i image, leaves []uint64) {
 	path = filepath.Join(pace.Scratch(t), "data.db")
 	must(t, Create(path, func(w kv.Writer) (err error) {
 		for n := 0; n < 5000 && err == nil; n++ {
-			err = w.Put("records", benchKey(2*n), make([]byte, 400))
+			err = w.Put("records", recordKey(2*n), make([]byte, 400))
 		}
 		return err
 	}))
@@ -188,7 +188,7 @@ func wander(random *rand.Rand, w kv.Writer, want map[string]string, round int) e
 	for range 1 + random.IntN(6) {
 		from := random.IntN(10_000)
 		for n := from; n < from+random.IntN(400); n++ {
-			key, value := benchKey(n), fmt.Sprintf("%0*d", 1+random.IntN(700), n)
+			key, value := recordKey(n), fmt.Sprintf("%0*d", 1+random.IntN(700), n)
 			var err error
 			if name := "records/" + string(key); round%2 == random.IntN(8)/7 {
 				want[name] = value
@@ -201,7 +201,7 @@ func wander(random *rand.Rand, w kv.Writer, want map[string]string, round int) e
 				return err
 			}
 		}
-		if err := wantNear(w, benchKey(from-random.IntN(min(from+1, 300))), want); err != nil {
+		if err := wantNear(w, recordKey(from-random.IntN(min(from+1, 300))), want); err != nil {
 			return err
 		}
 	}
@@ -276,7 +276,7 @@ func prowl(random *rand.Rand, w kv.Writer, around []byte, touched map[string]boo
 		return err
 	}
 	for n := number - 60 + random.IntN(60); n < number+60 && err == nil; n++ {
-		key := benchKey(n)
+		key := recordKey(n)
 		switch random.IntN(4) {
 		case 0:
 			touched[string(key)] = true

@@ -19,7 +19,7 @@ func spillMany(t *testing.T, s *Temporary) {
 	t.Helper()
 	must(t, s.Update(func(w kv.Writer) error {
 		for i := range 1000 {
-			if err := w.Put("b", benchKey(i), bytes.Repeat([]byte{byte(i)}, 6<<10)); err != nil {
+			if err := w.Put("b", recordKey(i), bytes.Repeat([]byte{byte(i)}, 6<<10)); err != nil {
 				return err
 			}
 		}
@@ -77,7 +77,7 @@ func TestTemporary_Damaged_IsNoDamageOfTheLedger(t *testing.T) {
 			must(t, damage(s.current.file))
 			got := s.View(func(r kv.Reader) error {
 				for i := range 1000 {
-					if value, err := r.Get("b", benchKey(i)); err != nil || len(value) != 6<<10 {
+					if value, err := r.Get("b", recordKey(i)); err != nil || len(value) != 6<<10 {
 						return errors.Join(err, fmt.Errorf("%d bytes", len(value)))
 					}
 				}
