@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/replaybits"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -582,7 +583,7 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 func TestAPanicInADrawRecordsNothing(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
-	l.engine.Chances.Sampler = rrchain.ReplaySampler(exact.ReplayBits(func([]byte) { panic("no randomness") }))
+	l.engine.Chances.Sampler = replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func([]byte) { panic("no randomness") }))
 	err := recovered(func() error { _, err := l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5")); return err })
 	wantErr(t, err, errPanicked)
 	wantStopped(t, l)

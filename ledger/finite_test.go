@@ -16,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -556,7 +557,7 @@ func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
 	for _, with := range []bool{false, true} {
 		l := inMemory(t, Options{Now: epoch})
 		_, random := sampler(7)
-		l.requests.Sampler = mechanism.ReplaySampler(random)
+		l.requests.Sampler = replaybits.Sampler[mechanism.Sampler](random)
 		q := Question{Name: "vote", Values: []string{"yes", "no"}}
 		if with {
 			q.Mechanism = &Mechanism{Family: fixture.Skewed(t)}
@@ -580,17 +581,17 @@ func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
 // Estimates.
 
 // finiteCounts counts the responses of a question at one ε, or at the current levels, from what the ledger tells.
-func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only privacy.Epsilon) (counts []estimate.OutputCounts, sizes []LevelCount) {
+func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only privacy.Epsilon) (counts []estimate.Counts, sizes []LevelCount) {
 	t.Helper()
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
-		c := estimate.OutputCounts{Mechanism: m, ByOutput: make([]int64, m.Outputs())}
+		c := estimate.Counts{Mechanism: m, ByValue: make([]int64, m.Outputs())}
 		n := int64(0)
 		for _, name := range names {
 			chain := objectOf(t, l, name).Chains[0]
 			for _, at := range chain.Levels {
 				if at.Epsilon == epsilon && (epsilon == only || only.IsZero() && epsilon == chain.Epsilon) {
-					c.ByOutput[slices.Index(q.Mechanism.Outputs[i], at.Response)]++
+					c.ByValue[slices.Index(q.Mechanism.Outputs[i], at.Response)]++
 					n++
 				}
 			}
@@ -680,7 +681,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	}
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
-		variances, err := estimate.OutputVariance(m, []int64{2200, 1200, 500, 100})
+		variances, err := estimate.Variance(estimate.Counts{Mechanism: m, ByValue: []int64{2200, 1200, 500, 100}})
 		must(t, err)
 		e, err := l.Estimate(t.Context(), EstimateRequest{Question: "party", Epsilon: epsilon})
 		must(t, err)
@@ -775,7 +776,7 @@ func TestForgetDestroysOutputs(t *testing.T) {
 // steadyOutputs returns a sampler of outputs on repeatable random bits.
 func steadyOutputs(seed uint64) *finite.Sampler {
 	random := rand.NewChaCha8([32]byte{byte(seed)})
-	return finite.ReplaySampler(exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) }))
+	return replaybits.Sampler[finite.Sampler](exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) }))
 }
 
 // Whoever watches is told the outputs, and the mechanism of a question that is defined.

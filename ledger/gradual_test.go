@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/replaybits"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
@@ -210,7 +211,7 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 // queriesOf returns a sampler on repeatable random bits.
 func queriesOf(seed uint64) *mechanism.Sampler {
 	_, bits := sampler(seed)
-	return mechanism.ReplaySampler(bits)
+	return replaybits.Sampler[mechanism.Sampler](bits)
 }
 
 // An object that was forgotten may be back with another truth. So answers about it begin again, and cost all of ε. Under
@@ -558,7 +559,7 @@ func TestAScoreOutOfRangeIsDamage(t *testing.T) {
 
 // farBits makes every draw come out in the far tail, with a probability of about 2⁻⁶⁰ each.
 func farBits(fill byte) *mechanism.Sampler {
-	return mechanism.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return replaybits.Sampler[mechanism.Sampler](exact.ReplayBits(func(p []byte) {
 		for i := range p {
 			if p[i] = fill; i%8 == 7 {
 				p[i] ^= 0x10

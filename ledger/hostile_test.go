@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -31,7 +32,7 @@ import (
 // steadySampler sees the same word for ever, so that draws can be compared too: one in which the value of a draw is
 // the first, and the coin is 1.
 func steadySampler() *rrchain.Sampler {
-	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			binary.BigEndian.PutUint64(p[i:], drawWord(3, ^uint64(0), 0)|1)
 		}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/replaybits"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -45,7 +46,7 @@ func answerTo(t testing.TB, l *Ledger, r AnswerRequest) AnswerResult {
 // medians makes every draw come out just below the middle: a score is the position itself, and of two answers
 // the true one is given.
 func medians() *mechanism.Sampler {
-	return mechanism.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return replaybits.Sampler[mechanism.Sampler](exact.ReplayBits(func(p []byte) {
 		for i := range p {
 			p[i] = 0x7f
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
@@ -181,7 +182,7 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 			defer cancel()
 			if test.want == context.Canceled {
 				pages := 0
-				l.engine.Chances.Sampler = rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+				l.engine.Chances.Sampler = replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func(p []byte) {
 					if pages++; pages == 3 {
 						cancel()
 					}
@@ -199,7 +200,7 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 			})
-			l.engine.Chances.Sampler = rrchain.NewSampler()
+			l.engine.Chances.Sampler = new(rrchain.Sampler)
 		})
 	}
 	if s := sell(t, l, whole); s.Draws != uint64(len(names)) || s.Upgrades != 0 {

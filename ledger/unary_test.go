@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/internal/stattest"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -344,7 +345,7 @@ func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 	for _, encoding := range []Encoding{Direct, Unary} {
 		l := inMemory(t, Options{Now: epoch, TruthKey: truthKey()})
 		_, random := sampler(7)
-		l.requests.Sampler = mechanism.ReplaySampler(random)
+		l.requests.Sampler = replaybits.Sampler[mechanism.Sampler](random)
 		q := vote()
 		q.Encoding = encoding
 		define(t, l, q)
@@ -385,9 +386,9 @@ func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 
 // countsOfTexts counts anew from what anybody is told: of each object in some set, the response at one ε or, if that
 // is "", at its highest.
-func countsOfTexts(t testing.TB, l *Ledger, q Question, epsilon string, among []string) []estimate.UnaryCounts {
+func countsOfTexts(t testing.TB, l *Ledger, q Question, epsilon string, among []string) []estimate.Counts {
 	t.Helper()
-	byLevel := map[int64]*estimate.UnaryCounts{}
+	byLevel := map[int64]*estimate.Counts{}
 	for _, name := range among {
 		o, err := l.Object(t.Context(), name)
 		must(t, err)
@@ -397,7 +398,7 @@ func countsOfTexts(t testing.TB, l *Ledger, q Question, epsilon string, among []
 			}
 			c := byLevel[at.Epsilon.Nano()]
 			if c == nil {
-				c = &estimate.UnaryCounts{Epsilon: at.Epsilon, ByValue: make([]int64, len(q.Values))}
+				c = &estimate.Counts{Unary: true, Epsilon: at.Epsilon, ByValue: make([]int64, len(q.Values))}
 				byLevel[at.Epsilon.Nano()] = c
 			}
 			c.Objects++
@@ -406,7 +407,7 @@ func countsOfTexts(t testing.TB, l *Ledger, q Question, epsilon string, among []
 			}
 		}
 	}
-	var counts []estimate.UnaryCounts
+	var counts []estimate.Counts
 	for _, at := range sortedKeys(byLevel) {
 		counts = append(counts, *byLevel[at])
 	}
@@ -566,7 +567,7 @@ func wordsFor(m int, methods ...event.Method) *rrchain.Sampler {
 			words = append(words, drawWord(2, ^uint64(0), next()))
 		}
 	}
-	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			word := ^uint64(0)
 			if len(words) > 0 {
@@ -869,7 +870,7 @@ func TestASaleIsGivenUpBetweenDraws(t *testing.T) {
 	define(t, l, vote())
 	enrollUnder(t, l, "vote", market(t, "3"), "3", crowd(5)...)
 	ctx, cancel := context.WithCancel(t.Context())
-	l.engine.Chances.Sampler = rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	l.engine.Chances.Sampler = replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func(p []byte) {
 		cancel()
 		_, _ = rand.Read(p)
 	}))
@@ -877,7 +878,7 @@ func TestASaleIsGivenUpBetweenDraws(t *testing.T) {
 		_, err := l.Sell(ctx, purchase(t, "k", "acme", "1"))
 		wantErr(t, err, context.Canceled)
 	})
-	l.engine.Chances.Sampler = rrchain.NewSampler()
+	l.engine.Chances.Sampler = new(rrchain.Sampler)
 	if s := sell(t, l, purchase(t, "k", "acme", "1")); s.Draws != 5 {
 		t.Errorf("the same request again came to %+v", s)
 	}

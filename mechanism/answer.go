@@ -34,11 +34,7 @@ func kept[K comparable, V any](all *map[K]V, key K, newV func() V) V {
 }
 
 // NewSampler returns a sampler on the operating system's randomness.
-func NewSampler() *Sampler { return ReplaySampler(exact.NewBits()) }
-
-// ReplaySampler returns a sampler on given bits. It serves the tests of this module alone: nobody
-// else can make such bits.
-func ReplaySampler(bits *exact.Bits) *Sampler { return &Sampler{bits: bits} }
+func NewSampler() *Sampler { return &Sampler{bits: exact.NewBits()} }
 
 // Draw returns an answer to a query for a dataset at a place: an output, drawn by the optimal
 // mechanism whose law on the boundary is randomized response at ε. It is ε-differentially private

@@ -119,11 +119,11 @@ func TestGrowthStepsCorrectsItsGuess(t *testing.T) {
 }
 
 func replayed(b byte) *Sampler {
-	return ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return &Sampler{bits: exact.ReplayBits(func(p []byte) {
 		for i := range p {
 			p[i] = b
 		}
-	}))
+	})}
 }
 
 func TestDrawAtTheEnds(t *testing.T) {

@@ -56,21 +56,22 @@ func TestBitsAreFilledPageByPage(t *testing.T) {
 	}
 }
 
-// replaying says which names replay bits, and in which files alone they may stand beside tests: those
-// that define them.
+// replaying says which names replay bits, and in which files alone they may stand beside tests:
+// those that define them, and the package that makes samplers for tests.
 var replaying = map[string][]string{
-	"ReplayBits":    {"internal/exact/bits.go"},
-	"ReplaySampler": {"rrchain/law.go", "mechanism/answer.go", "rrchain/finite/sampler.go"},
+	"ReplayBits":            {"internal/exact/bits.go"},
+	"internal/replaybits\"": nil,
 }
 
 // TestNothingReplaysBits is the promise made at ReplayBits: outside tests, randomness is the
 // operating system's.
 func TestNothingReplaysBits(t *testing.T) {
 	root := os.DirFS(moduleRoot(t))
-	for name, homes := range replaying {
-		if text, err := fs.ReadFile(root, homes[0]); err != nil || !bytes.Contains(text, []byte("func "+name+"(")) {
-			t.Errorf("%s does not define %s (%v)", homes[0], name, err)
-		}
+	if text, err := fs.ReadFile(root, "internal/exact/bits.go"); err != nil || !bytes.Contains(text, []byte("func ReplayBits(")) {
+		t.Errorf("internal/exact/bits.go does not define ReplayBits (%v)", err)
+	}
+	if _, err := fs.Stat(root, "internal/replaybits"); err != nil {
+		t.Error(err)
 	}
 	for _, offence := range replayers(t, root) {
 		t.Error(offence)
@@ -82,13 +83,13 @@ func TestReplayersAreFound(t *testing.T) {
 	module := fstest.MapFS{
 		"internal/exact/bits.go":      source("func ReplayBits(fill func([]byte)) *Bits"),
 		"internal/exact/bits_test.go": source("ReplayBits(nil)"),
-		"rrchain/law_test.go":         source("ReplaySampler(exact.ReplayBits(nil))"),
-		"rrchain/law.go":              source("func ReplaySampler() { exact.ReplayBits(seeded) }"),
-		"cmd/ledgerctl/main.go":       source("var sampler = rrchain.ReplaySampler"),
+		"rrchain/law_test.go":         source(`import "…/internal/replaybits"`),
+		"rrchain/law.go":              source("var bits = exact.ReplayBits(seeded)"),
+		"cmd/ledgerctl/main.go":       source(`import "…/internal/replaybits"`),
 		"ledger/ledger.go":            source("package ledger"),
 		"docs/ReplayBits.md":          source("ReplayBits"),
 	}
-	want := []string{"cmd/ledgerctl/main.go names ReplaySampler", "rrchain/law.go names ReplayBits"}
+	want := []string{"cmd/ledgerctl/main.go names internal/replaybits\"", "rrchain/law.go names ReplayBits"}
 	if got := replayers(t, module); !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}

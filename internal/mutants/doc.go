@@ -6,8 +6,8 @@
 // An entry of a list is a paragraph. Each line begins with a mark and a space:
 //
 //	= privacy/privacy.go: the largest ε is out of range
-//	- n > MaxEpsilonNano
-//	+ n >= MaxEpsilonNano
+//	- n > maxEpsilonNano
+//	+ n >= maxEpsilonNano
 //	! privacy TestEpsilonFromNano
 //
 // The first says which file, and what is wrong. The text after "-" is in the file exactly once, and

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/privacy"
@@ -237,7 +238,7 @@ func TestDrawsAreTheTests(t *testing.T) {
 				p[i] = word
 			}
 		}
-		return ledgertest.Draws{Values: rrchain.ReplaySampler(exact.ReplayBits(fill))}
+		return ledgertest.Draws{Values: replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(fill))}
 	}
 	for word, want := range map[byte]string{0: "yes", 255: "no"} {
 		l := ledgertest.With(t, ledgertest.Settings{Draws: draws(word)})

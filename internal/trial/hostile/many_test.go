@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // together runs calls 0 to n−1 from many goroutines, which share commits.
@@ -98,7 +97,7 @@ func TestVeryManyObjectsInARequest(t *testing.T) {
 // TestVeryManyValues: a question has so many values, or is refused.
 func TestVeryManyValues(t *testing.T) {
 	l, _ := market(t)
-	values := crowd(rrchain.MaxValues + 1)
+	values := crowd(1<<20 + 1)
 	for _, encoding := range []ledger.Encoding{"", ledger.Direct, ledger.Unary} {
 		err := l.DefineQuestion(t.Context(), "many", ledger.Question{Name: "many", Values: values, Encoding: encoding})
 		if !errors.Is(err, ledger.ErrInvalid) || len(err.Error()) > 300 {
@@ -108,9 +107,9 @@ func TestVeryManyValues(t *testing.T) {
 	if !pace.Deep() {
 		return // to define the largest, and to list it, takes long
 	}
-	must(t, l.DefineQuestion(t.Context(), "most", ledger.Question{Name: "most", Values: values[:rrchain.MaxValues], Encoding: ledger.Direct}))
+	must(t, l.DefineQuestion(t.Context(), "most", ledger.Question{Name: "most", Values: values[:1<<20], Encoding: ledger.Direct}))
 	all, err := l.Questions(t.Context())
-	if err != nil || len(all) != 2 || len(all[1].Values) != rrchain.MaxValues {
+	if err != nil || len(all) != 2 || len(all[1].Values) != 1<<20 {
 		t.Errorf("%d questions, %v", len(all), err)
 	}
 }

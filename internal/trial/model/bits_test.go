@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -87,7 +88,7 @@ func fedWith(coin coinWords, row bitWords) ledgertest.Draws {
 	for _, pair := range row {
 		words = append(words, drawWord(2, pair[0], pair[1]))
 	}
-	return ledgertest.Draws{Values: rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return ledgertest.Draws{Values: replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func(p []byte) {
 		clear(p)
 		for i, word := range words {
 			binary.BigEndian.PutUint64(p[8*i:], word)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/mechanism"
@@ -341,7 +342,7 @@ func newTable() *table {
 		b.fills++
 		_, _ = b.random.Read(p)
 	})
-	b.draws = ledgertest.Draws{Values: rrchain.ReplaySampler(b.bits), Outputs: finite.ReplaySampler(b.bits), Queries: mechanism.ReplaySampler(b.bits)}
+	b.draws = ledgertest.Draws{Values: replaybits.Sampler[rrchain.Sampler](b.bits), Outputs: replaybits.Sampler[finite.Sampler](b.bits), Queries: replaybits.Sampler[mechanism.Sampler](b.bits)}
 	return b
 }
 

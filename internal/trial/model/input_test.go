@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // mostOfAName is how many bytes a name may have.
@@ -92,7 +91,7 @@ func TestQuestionsNeedTwoDifferentValues(t *testing.T) {
 func testQuestionsNeedTwoDifferentValues(t *T) {
 	l := Open(t, ledger.Options{})
 	for name, values := range map[string][]string{
-		"none": nil, "one": {"a"}, "twice": {"a", "b", "a"}, "empty": {"a", ""}, "too many": make([]string, rrchain.MaxValues+1),
+		"none": nil, "one": {"a"}, "twice": {"a", "b", "a"}, "empty": {"a", ""}, "too many": make([]string, 1<<20+1),
 	} {
 		Unchanged(t, l, func() {
 			if err := l.DefineQuestion(t.Context(), "k", ledger.Question{Name: "q", Values: values}); !errors.Is(err, ledger.ErrInvalid) {

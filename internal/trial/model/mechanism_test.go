@@ -14,6 +14,7 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/privacy"
@@ -112,7 +113,7 @@ func enumerateFinite(t *testing.T, onFile bool, q ledger.Question, levels ...str
 
 // seeingWords returns a sampler that reads the same word again and again.
 func seeingWords(word uint64) ledgertest.Draws {
-	return ledgertest.Draws{Outputs: finite.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return ledgertest.Draws{Outputs: replaybits.Sampler[finite.Sampler](exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			binary.BigEndian.PutUint64(p[i:], word)
 		}

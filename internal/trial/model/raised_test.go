@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -252,5 +253,5 @@ func setBits(bits string, q ledger.Question) string {
 // queriesOf returns a sampler on repeatable random bits.
 func queriesOf(seed byte) *mechanism.Sampler {
 	random := rand.NewChaCha8([32]byte{seed})
-	return mechanism.ReplaySampler(exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) }))
+	return replaybits.Sampler[mechanism.Sampler](exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) }))
 }

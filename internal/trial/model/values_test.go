@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
@@ -201,7 +202,7 @@ func (tr *tree) order(n int, truth ledger.TruthFunc) ledger.SellRequest {
 
 // seeing returns a sampler whose every draw from m values sees the same word.
 func seeing(m int, word, choice uint64) ledgertest.Draws {
-	return ledgertest.Draws{Values: rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return ledgertest.Draws{Values: replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			binary.BigEndian.PutUint64(p[i:], drawWord(m, word, choice))
 		}
