@@ -28,11 +28,14 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// Whoever wants to know what to expect reads for five minutes: at 300 words a minute, tables and all.
-func TestPerformanceIsReadInFiveMinutes(t *testing.T) {
-	const most = 5 * 300
-	if n := len(strings.Fields(everyPage(t)["docs/performance.md"])); n == 0 || n > most {
-		t.Errorf("docs/performance.md has %d words, of at most %d", n, most)
+// Each document is listed in the index.
+func TestIndex_HasEachDocument(t *testing.T) {
+	all := pages(t)
+	for path := range all {
+		name, below := strings.CutPrefix(path, "docs/")
+		if below && name != "README.md" && !strings.Contains(all["docs/README.md"], "]("+name+")") {
+			t.Errorf("docs/README.md does not list %s", path)
+		}
 	}
 }
 

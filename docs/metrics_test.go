@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp/metrics"
 	"github.com/sluicedp/sluice/policy"
@@ -63,19 +64,19 @@ func worked(t *testing.T) (now, after string) {
 func work(t *testing.T, l *ledger.Ledger) {
 	t.Helper()
 	ctx, one := t.Context(), privacy.MustEpsilon("1")
-	terms, err := policy.Sell(policy.Market{Max: one, Prices: []policy.Price{{Epsilon: one, Amount: 300}}})
+	terms, err := policy.Market{Max: one, Prices: []policy.Price{{Epsilon: one, Amount: 300}}}.Policy()
 	must(t, err)
-	must(t, l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}))
-	_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: "smoker", Objects: []string{"17"}, Policy: terms, Cap: one})
+	must(t, l.DefineQuestion(ctx, "define", api.Question{Name: "smoker", Values: []string{"yes", "no"}}))
+	_, err = l.Enroll(ctx, api.EnrollRequest{Key: "enrol", Question: "smoker", Objects: []string{"17"}, Policy: terms, Cap: one})
 	must(t, err)
-	order := ledger.Order{Buyer: "acme", Question: "smoker", Epsilon: one, Objects: []string{"17"}}
-	_, err = l.Sell(ctx, ledger.SellRequest{Key: "sell", Order: order, Truth: ledger.TruthOf("no")})
+	order := api.Order{Buyer: "acme", Question: "smoker", Epsilon: one, Objects: []string{"17"}}
+	_, err = l.Sell(ctx, api.SellRequest{Key: "sell", Order: order, Truth: api.TruthOf("no")})
 	must(t, err)
-	two := ledger.ReleaseRequest{Key: "refused", Question: "smoker", Object: "17", Epsilon: privacy.MustEpsilon("2"), Truth: ledger.TruthOf("no")}
+	two := api.ReleaseRequest{Key: "refused", Question: "smoker", Object: "17", Epsilon: privacy.MustEpsilon("2"), Truth: api.TruthOf("no")}
 	if _, err := l.Release(ctx, two); err == nil {
 		t.Fatal("ε = 2 was released of a person whose cap is 1")
 	}
-	_, err = l.Verify(ctx, ledger.VerifyRequest{})
+	_, err = l.Verify(ctx, api.VerifyRequest{})
 	must(t, err)
 	_, err = l.Checkpoint(ctx)
 	must(t, err)

@@ -5,41 +5,12 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
-
-// AdvanceRequest asks for everything that policies have released by now.
-type AdvanceRequest struct {
-	Key      string `json:"-"`                  // idempotency key, 1 to 256 bytes: the day, say
-	Question string `json:"question,omitempty"` // "" for all
-	// Truth is asked for the objects that rise, up to 4,096 at a time.
-	Truth    TruthFunc `json:"-"`
-	Progress Progress  `json:"-"` // optional
-}
-
-// AdvanceResult tells what a sweep did.
-type AdvanceResult struct {
-	Questions []Advanced // those with anybody enrolled, in the order of their definition
-	First     uint64     // first and last event; other requests' events may lie between
-	Last      uint64     // as First
-}
-
-// Advanced tells what a sweep did in one question. Raised, Unchanged, Refused and Unlisted add up
-// to the objects that take part.
-type Advanced struct {
-	Question  string `json:"question"`  // by its name
-	Raised    int    `json:"raised"`    // have got every level released by now, at least one of them anew
-	Unchanged int    `json:"unchanged"` // had them all, or have none coming, or are for sale
-	// Refused fall short of what is released, for this reason. A sweep lists the first [MaxPanel]
-	// of all questions; [Ledger.Refusals] yields all.
-	Refused []Refusal `json:"refused"`
-	// Unlisted is how many more fall short, or did and are forgotten since.
-	Unlisted                   int      `json:"unlisted,omitempty"`
-	TruthChanged, TruthInvalid []string `json:"-"` // of those refused, for the host alone: see [RaiseResult]
-}
 
 // Advance draws what policies release as time passes ([policy.Policy.Releases]): every chain gets a
 // response at every level released by now. It does not matter how often Advance is called: one call
@@ -58,12 +29,12 @@ type Advanced struct {
 // the host has no truth of it, not the former one, or none of the question's, is refused and holds
 // nobody up. If the clock has gone back, nothing is released.
 //
-// Errors: [ErrUnknown], [ErrInvalid], [ErrKeyConflict], [ErrTruthSource], the error of the Truth
+// Errors: [api.ErrUnknown], [api.ErrInvalid], [api.ErrKeyConflict], [api.ErrTruthSource], the error of the Truth
 // function, and those of any write.
-func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, error) {
-	done, faults, err := l.requests.Sweep(ctx, request.Sweep(r))
+func (l *Ledger) Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error) {
+	done, faults, err := l.requests.Sweep(ctx, r)
 	if err != nil {
-		return AdvanceResult{}, err
+		return api.AdvanceResult{}, err
 	}
 	return l.advanced(context.WithoutCancel(ctx), done, faults) // it is durable, even if ctx has ended
 }
@@ -71,16 +42,16 @@ func (l *Ledger) Advance(ctx context.Context, r AdvanceRequest) (AdvanceResult, 
 // advanced describes what a sweep did.
 func (l *Ledger) advanced(
 	ctx context.Context, done request.Outcome, faults map[uint32]*rules.TruthFaults,
-) (AdvanceResult, error) {
-	return engine.Read(ctx, &l.engine, func(s *state.State) (AdvanceResult, error) {
-		out := AdvanceResult{First: done.First, Last: done.Last}
+) (api.AdvanceResult, error) {
+	return engine.Read(ctx, &l.engine, func(s *state.State) (api.AdvanceResult, error) {
+		out := api.AdvanceResult{First: done.First, Last: done.Last}
 		for _, number := range slices.Sorted(maps.Keys(done.Swept)) {
 			q, err := s.Question(number)
 			if err != nil {
 				return out, err
 			}
 			n := done.Swept[number]
-			one := Advanced{
+			one := api.Advanced{
 				Question: q.Name, Raised: int(n.Raised), Unchanged: int(n.Unchanged),
 				Refused: n.Refusals, Unlisted: int(n.Refused) - len(n.Refusals),
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
@@ -16,7 +17,7 @@ import (
 
 // afterPart calls then once, when a request has carried out its first part. What the request has read ahead by then is
 // out of date if then changes anything.
-func afterPart(then func()) Progress {
+func afterPart(then func()) api.Progress {
 	done := false
 	return func(int, int) {
 		if !done {
@@ -38,7 +39,7 @@ func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
 		release(t, l, releaseOf(t, "rise", riser, "2"))
 	})
 	result := carryOut(t, l, request)
-	if len(result.Refused) != 1 || result.Refused[0].Object != leaver || result.Refused[0].Reason != Withdrawn {
+	if len(result.Refused) != 1 || result.Refused[0].Object != leaver || result.Refused[0].Reason != api.Withdrawn {
 		t.Errorf("refused: %+v", result.Refused)
 	}
 	if want := len(names) - 2; result.Drawn != want || result.Derived != 1 {
@@ -47,7 +48,7 @@ func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
 	if spent := objectOf(t, l, riser).Spent; spent != eps(t, "2") {
 		t.Errorf("%s has spent %s", riser, spent)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // The same if that happens in the transaction of the part before, in front of it.
@@ -86,7 +87,7 @@ func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
 	queued(2)
 	close(goOn)
 	group.Wait()
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // A request that begins to hold budget leaves no event; yet what was decided before is not what holds now.
@@ -99,7 +100,7 @@ func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
 	enroll(t, l, "other", "1.5", names...)
 
 	held, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	rest := RaiseRequest{Key: "hold", Question: "other", Epsilon: eps(t, "1"), Objects: names[state.PartSize:]}
+	rest := api.RaiseRequest{Key: "hold", Question: "other", Epsilon: eps(t, "1"), Objects: names[state.PartSize:]}
 	asked := false
 	rest.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 		if !asked {
@@ -124,7 +125,7 @@ func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
 	}
 	close(goOn)
 	must(t, <-done)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // The clock goes back below the instant of the survey: the ceiling is that of the earlier instant.
@@ -135,7 +136,7 @@ func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	calendar, err := policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")})
 	must(t, err)
-	_, err = l.Enroll(t.Context(), EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: calendar, Cap: boundless()})
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: calendar, Cap: boundless()})
 	must(t, err)
 	request := order(t, "raise", "1", names...)
 	request.Partial = true
@@ -154,16 +155,16 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 	must(t, err)
 	now := late
 	for name, test := range map[string]struct {
-		enroll     EnrollRequest
+		enroll     api.EnrollRequest
 		come, gone func(*Ledger, *rules.Hold)
 	}{
 		"a hold": {
-			EnrollRequest{Cap: eps(t, "1.5")},
+			api.EnrollRequest{Cap: eps(t, "1.5")},
 			func(l *Ledger, h *rules.Hold) { l.rules.Holds.Add(h) },
 			func(l *Ledger, h *rules.Hold) { l.rules.Holds.Remove(h) },
 		},
 		"a clock that went back": {
-			EnrollRequest{Policy: calendar, Cap: boundless()},
+			api.EnrollRequest{Policy: calendar, Cap: boundless()},
 			func(*Ledger, *rules.Hold) { now = epoch() },
 			func(*Ledger, *rules.Hold) { now = late },
 		},
@@ -175,7 +176,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 			l := openMemory(t, s, Options{Now: func() time.Time { return now }})
 			other := vote()
 			other.Name = "other"
-			for _, q := range []Question{vote(), other} {
+			for _, q := range []api.Question{vote(), other} {
 				define(t, l, q)
 				test.enroll.Key, test.enroll.Question, test.enroll.Objects = "enrol in "+q.Name, q.Name, names
 				_, err := l.Enroll(t.Context(), test.enroll)
@@ -202,7 +203,7 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 			if result := carryOut(t, l, request); result.Drawn != len(names) || len(result.Refused) > 0 {
 				t.Errorf("%d drawn and %d refused of %d", result.Drawn, len(result.Refused), len(names))
 			}
-			wantClean(t, l, VerifyRequest{})
+			wantClean(t, l, api.VerifyRequest{})
 		})
 	}
 }
@@ -255,12 +256,12 @@ func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
 		result, err := l.Raise(t.Context(), request)
 		if partial {
 			must(t, err)
-			if len(result.Refused) != 1 || result.Refused[0].Reason != NoTruth || result.Drawn != len(names)-1 {
+			if len(result.Refused) != 1 || result.Refused[0].Reason != api.NoTruth || result.Drawn != len(names)-1 {
 				t.Errorf("%d drawn, refused %+v", result.Drawn, result.Refused)
 			}
 			continue
 		}
-		wantErr(t, err, ErrPartlyDone)
+		wantErr(t, err, api.ErrPartlyDone)
 		if refused := refusals(t, err); len(refused) != 1 || refused[0].Object != last {
 			t.Errorf("refused %+v", refused)
 		}

@@ -3,42 +3,8 @@ package ledger
 import (
 	"context"
 
-	"github.com/sluicedp/sluice/privacy"
-
-	"github.com/sluicedp/sluice/ledger/internal/request"
+	"github.com/sluicedp/sluice/ledger/api"
 )
-
-// AnswerRequest asks a query about the true values of a panel of objects.
-type AnswerRequest struct {
-	Key      string `json:"-"`        // idempotency key, 1 to 256 bytes
-	Question string `json:"question"` // by its name
-	// Query is "majority:VALUE", "threshold:VALUE:N", "plurality" or "winner"; see
-	// [mechanism.ParseQuery].
-	Query   string          `json:"query"`
-	Epsilon privacy.Epsilon `json:"epsilon"`          // above 0
-	Objects []string        `json:"objects,omitzero"` // the panel, at most MaxPanel objects, or
-	All     bool            `json:"all,omitempty"`    // everyone enrolled in the question by now
-	// Partial: leave refused objects out of the panel, rather than refuse the request
-	Partial bool `json:"partial,omitempty"`
-	// AcceptLoss answers even if the charge takes levels on offer off the market ([Displaced]).
-	// It is no part of what the key stands for.
-	AcceptLoss bool `json:"accept_loss,omitempty"`
-	// Truth: asked for all objects of the panel, unless the answer is recorded
-	Truth TruthFunc `json:"-"`
-}
-
-// AnswerResult is the answer to a query.
-type AnswerResult struct {
-	Answer  string          `json:"answer"`  // "yes" or "no", or a value of the question
-	Epsilon privacy.Epsilon `json:"epsilon"` // of the answer
-	Objects uint64          `json:"objects"` // the size of the panel, without those left out
-	Charged privacy.Epsilon `json:"charged"` // to each object of the panel, by this request: ε, or 0
-	// Refused were left out, only if the request was partial. Of a recorded answer they are those
-	// that were left out when it was first given, without those forgotten since.
-	Refused                    []Refusal `json:"refused"`
-	TruthChanged, TruthInvalid []string  `json:"-"`     // of those refused, for the host alone: see [RaiseResult]
-	Event                      uint64    `json:"event"` // the event that recorded the answer
-}
 
 // Answer answers a query about a panel by the mechanism that is optimal at ε: randomized response
 // for a panel that one changed value could bring to another answer, and the likelier true the more
@@ -50,8 +16,8 @@ type AnswerResult struct {
 // If any object is refused, nothing happens, unless the request is partial: then the panel is what
 // is left, and an empty panel is refused.
 //
-// A charge, however small, may leave too little for a level on offer ([Displaced]). Such an answer
-// is refused with a [*DisplacedError], unless the request accepts the loss. This is decided in the
+// A charge, however small, may leave too little for a level on offer ([api.Displaced]). Such an answer
+// is refused with a [*api.DisplacedError], unless the request accepts the loss. This is decided in the
 // transaction that charges the panel, and also before true values are requested.
 //
 // A query that is repeated about the same panel has the recorded answer at the same ε. At a lower ε
@@ -65,13 +31,12 @@ type AnswerResult struct {
 // Neither the distance to another answer nor anything else that is computed from true values
 // appears in a result, an error, the log or the file, except a score: the signed distance with
 // ε-differentially private noise.
-func (l *Ledger) Answer(ctx context.Context, r AnswerRequest) (AnswerResult, error) {
-	result, err := l.requests.Answer(ctx, request.Query(r))
-	return AnswerResult(result), err
+func (l *Ledger) Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error) {
+	return l.requests.Answer(ctx, r)
 }
 
 // QuoteAnswer tells what [Ledger.Answer] would charge and whom it would refuse. It changes nothing
 // and asks for no truth; the Key and the Truth of the request are not used.
-func (l *Ledger) QuoteAnswer(ctx context.Context, r AnswerRequest) (AnswerQuote, error) {
-	return l.requests.QuoteAnswer(ctx, request.Query(r))
+func (l *Ledger) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (api.AnswerQuote, error) {
+	return l.requests.QuoteAnswer(ctx, r)
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
@@ -14,7 +15,7 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	h := newHost()
 	l := open(t, votersFile(t, "9", "ann", "bob"), h.options())
 	ask := func(key, epsilon string) error {
-		_, err := l.Answer(t.Context(), AnswerRequest{
+		_, err := l.Answer(t.Context(), api.AnswerRequest{
 			Key: key, Question: "vote", Query: "majority:yes", Epsilon: eps(t, epsilon), Objects: []string{"ann"}, Partial: true, Truth: sameTruth("yes"), AcceptLoss: true,
 		})
 		return err
@@ -44,7 +45,7 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	}
 	close(goOn)
 	must(t, <-forgotten)
-	var refused *RefusedError
+	var refused *api.RefusedError
 	if err := <-answered; !errors.As(err, &refused) || len(refused.Refused) != 1 {
 		t.Errorf("got %v, want a refusal of the object that is forgotten", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/memtable"
@@ -60,7 +61,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 				t.Errorf("%s: %s has spent %s", what, name, got.Spent)
 			}
 		}
-		wantClean(t, l, VerifyRequest{})
+		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
 	}
 	aside, alone := 0, 0
@@ -80,7 +81,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 				t.Errorf("copy %d, without its journal, has %d portions aside when it was open for writing", i, n)
 			}
 		} else {
-			wantErr(t, err, ErrJournal)
+			wantErr(t, err, api.ErrJournal)
 		}
 		wantWhole(fmt.Sprintf("copy %d, read", i), at, Options{ReadOnly: true})
 		wantWhole(fmt.Sprintf("copy %d", i), at, Options{})

@@ -8,18 +8,13 @@ import (
 	"os"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
-
-// Copied tells what is in a copy of the ledger.
-type Copied struct {
-	Bytes  int64  `json:"bytes"`  // of the file
-	Events uint64 `json:"events"` // as many as the ledger had at one instant
-}
 
 // Backup writes a copy of the ledger, as it is at one instant, to a new file, while calls go on.
 // They wait until it is copied if the file outgrows meanwhile the address space reserved for it:
@@ -31,24 +26,26 @@ type Copied struct {
 // A backup is a ledger of its own, and verified again when it is first opened for writing. Opened
 // instead of the original it is a rollback, which hands out new draws for what was drawn since:
 // [Options.Checkpoint] refuses that. It returns [fs.ErrExist] when there is such a file, or the
-// journal of another ledger where its own would be; [ErrInvalid] for an empty path, the ledger's
-// own file, and the path of a ledger's key, journal or other file; [ErrCorrupt] with the first
+// journal of another ledger where its own would be; [api.ErrInvalid] for an empty path, the ledger's
+// own file, and the path of a ledger's key, journal or other file; [api.ErrCorrupt] with the first
 // problem when the ledger does not verify, events of the future aside. When ctx ends first, there
 // is no copy, nor a part of one. What a crash leaves of one, .NAME.copy-*.sluice-unfinished, is
 // removed by the next copy or compaction in the same directory.
 //
 // progress, unless nil, is told how many KiB of the file are dealt with, of how many in all: each
 // of them is copied, and then verified, so they count twice.
-func (l *Ledger) Backup(ctx context.Context, path string, progress Progress) (Copied, error) {
+func (l *Ledger) Backup(ctx context.Context, path string, progress api.Progress) (api.Copied, error) {
 	return l.copyTo(ctx, path, kv.Pages, progress)
 }
 
 // CompactTo is [Ledger.Backup] record by record: the copy is smaller, as it has no unused pages.
-func (l *Ledger) CompactTo(ctx context.Context, path string, progress Progress) (Copied, error) {
+func (l *Ledger) CompactTo(ctx context.Context, path string, progress api.Progress) (api.Copied, error) {
 	return l.copyTo(ctx, path, kv.Records, progress)
 }
 
-func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progress Progress) (out Copied, err error) {
+func (l *Ledger) copyTo(
+	ctx context.Context, path string, how kv.Copying, progress api.Progress,
+) (out api.Copied, err error) {
 	if err := errors.Join(errs.Context(ctx), l.engine.Queue.Check()); err != nil {
 		return out, err
 	}
@@ -60,7 +57,7 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 	if err = errors.Join(l.checkFile(ctx), err); err != nil {
 		return out, err
 	}
-	err = callback.WithProgress(ctx, progress, func(ctx context.Context, report callback.Progress) error {
+	err = callback.WithProgress(ctx, progress, func(ctx context.Context, report api.Progress) error {
 		p := copying{report: report, passes: 2}
 		return from.CopyTo(ctx, resolved, how, p.read, func(copied string) (err error) {
 			if err := l.closeCopy(ctx, copied); err != nil {
@@ -74,7 +71,7 @@ func (l *Ledger) copyTo(ctx context.Context, path string, how kv.Copying, progre
 	})
 	if err != nil {
 		l.engine.StopIfOverwritten(err)
-		return Copied{}, l.orEnded(err) // by the checkpoint before the copy, maybe
+		return api.Copied{}, l.orEnded(err) // by the checkpoint before the copy, maybe
 	}
 	return out, nil
 }
@@ -92,7 +89,7 @@ func (l *Ledger) orEnded(err error) error {
 
 // copying tells how far a copy has come.
 type copying struct {
-	report Progress
+	report api.Progress
 	passes int64 // how often the file is gone through
 	size   int64 // of the file, in bytes
 }
@@ -128,7 +125,7 @@ func (l *Ledger) closeCopy(ctx context.Context, path string) error {
 // verifyCopy verifies a copy that has no name yet.
 func verifyCopy(
 	ctx context.Context, path string, clock func() time.Time, progress func(done, total uint64),
-) (out Copied, err error) {
+) (out api.Copied, err error) {
 	s, err := bolt.Open(path, true)
 	if err != nil {
 		return out, err
@@ -146,7 +143,7 @@ func verifyCopy(
 	if err != nil {
 		return out, err
 	}
-	return Copied{info.Size(), found.Events}, nil
+	return api.Copied{Bytes: info.Size(), Events: found.Events}, nil
 }
 
 // Compact rewrites the ledger's file so that there is nothing in it but the ledger as it is now:
@@ -156,9 +153,9 @@ func verifyCopy(
 //
 // When ctx ends before the new file is whole, the ledger goes on with the old one, and nothing else
 // is left. progress, unless nil, is told how many KiB of the file are rewritten, of about how many.
-func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
+func (l *Ledger) Compact(ctx context.Context, progress api.Progress) error {
 	if l.engine.ReadOnly && !l.engine.Standby {
-		return ErrReadOnly
+		return api.ErrReadOnly
 	}
 	if err := l.checkFile(ctx); err != nil {
 		return err
@@ -167,12 +164,12 @@ func (l *Ledger) Compact(ctx context.Context, progress Progress) error {
 	if !ok {
 		return fmt.Errorf("compact: %w", errors.ErrUnsupported)
 	}
-	err := callback.WithProgress(ctx, progress, func(ctx context.Context, report callback.Progress) error {
+	err := callback.WithProgress(ctx, progress, func(ctx context.Context, report api.Progress) error {
 		p := copying{report: report, passes: 1}
 		return from.Compact(ctx, p.read)
 	})
 	if errors.Is(err, kv.ErrUncertain) {
-		err = fmt.Errorf("%w: %w", ErrStopped, err)
+		err = fmt.Errorf("%w: %w", api.ErrStopped, err)
 		l.engine.Queue.Stop(err)
 	}
 	l.engine.StopIfOverwritten(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
@@ -50,9 +51,9 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 			l, err := openClaimed(base, besideFile(path), Options{}, "", false)
 			must(t, err)
 			for range 2 {
-				if _, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1")); !errors.Is(err, c.fails) && !errors.Is(err, ErrStopped) {
+				if _, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1")); !errors.Is(err, c.fails) && !errors.Is(err, api.ErrStopped) {
 					t.Errorf("the request ends with %v", err)
-				} else if errors.Is(err, ErrStopped) == c.goOn {
+				} else if errors.Is(err, api.ErrStopped) == c.goOn {
 					t.Errorf("goes on: %v, after %v", !c.goOn, err)
 				}
 			}
@@ -64,7 +65,7 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 			}
 			l = open(t, path, Options{})
 			release(t, l, releaseOf(t, "r", "ann", "1"))
-			wantClean(t, l, VerifyRequest{})
+			wantClean(t, l, api.VerifyRequest{})
 			if o := objectOf(t, l, "ann"); len(o.Chains[0].Levels) != 1 {
 				t.Errorf("there is %+v", o)
 			}

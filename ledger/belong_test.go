@@ -17,7 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -63,11 +63,11 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 		change func(t *testing.T, path string)
 		want   error
 	}{
-		"none":              {func(t *testing.T, path string) { must(t, os.RemoveAll(path+".journal")) }, ErrJournal},
-		"of another ledger": {func(t *testing.T, path string) { copyTree(t, crashed(t, 5)+".journal", path+".journal") }, ErrJournal},
+		"none":              {func(t *testing.T, path string) { must(t, os.RemoveAll(path+".journal")) }, api.ErrJournal},
+		"of another ledger": {func(t *testing.T, path string) { copyTree(t, crashed(t, 5)+".journal", path+".journal") }, api.ErrJournal},
 		"a segment of another ledger": {func(t *testing.T, path string) {
 			must(t, os.WriteFile(filepath.Join(path+".journal", "00000002.segment"), content(t, segment(t, crashed(t, 5))), 0o600))
-		}, ErrJournal},
+		}, api.ErrJournal},
 		"a segment of an older journal": {func(t *testing.T, path string) {
 			older := content(t, segment(t, path))
 			closed(t, open(t, path, Options{})) // folds it
@@ -75,11 +75,11 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 			release(t, l, releaseOf(t, "more", crowd(2)[1], "2"))
 			dies(t, l)
 			must(t, os.WriteFile(filepath.Join(path+".journal", "00000002.segment"), older, 0o600))
-		}, ErrJournal},
+		}, api.ErrJournal},
 		"a segment under another number": {func(t *testing.T, path string) {
 			must(t, os.Rename(segment(t, path), filepath.Join(path+".journal", "00000009.segment")))
-		}, ErrJournal},
-		"with half a header": {func(t *testing.T, path string) { must(t, os.Truncate(segment(t, path), 50)) }, ErrJournal},
+		}, api.ErrJournal},
+		"with half a header": {func(t *testing.T, path string) { must(t, os.Truncate(segment(t, path), 50)) }, api.ErrJournal},
 		"of another time": {func(t *testing.T, path string) {
 			before := content(t, path)
 			l := open(t, path, Options{})
@@ -88,7 +88,7 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 			closed(t, l)
 			must(t, os.WriteFile(path, before, 0o600))
 			copyTree(t, later+".journal", path+".journal")
-		}, ErrJournal},
+		}, api.ErrJournal},
 		"beside an older copy": {func(t *testing.T, path string) {
 			l := open(t, path, Options{})
 			backup := path + ".backup"
@@ -99,8 +99,8 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 			closed(t, l)
 			must(t, os.Rename(backup, path))
 			copyTree(t, copied+".journal", path+".journal")
-		}, ErrJournal},
-		"without its segments": {func(t *testing.T, path string) { must(t, os.Remove(segment(t, path))) }, ErrJournal},
+		}, api.ErrJournal},
+		"without its segments": {func(t *testing.T, path string) { must(t, os.Remove(segment(t, path))) }, api.ErrJournal},
 		"damaged in the midst": {func(t *testing.T, path string) {
 			text := content(t, segment(t, path))
 			at := bytes.Index(text, []byte(crowd(2)[1]))
@@ -108,7 +108,7 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 				t.Fatal("nobody is there")
 			}
 			must(t, os.WriteFile(segment(t, path), text, 0o600))
-		}, ErrJournal},
+		}, api.ErrJournal},
 		"a file": {func(t *testing.T, path string) {
 			must(t, os.RemoveAll(path+".journal"))
 			must(t, os.WriteFile(path+".journal", []byte("journal"), 0o600))
@@ -163,7 +163,7 @@ func TestAnOpenThatFailsHoldsNothing(t *testing.T) {
 			}
 			l := open(t, path, Options{TruthKey: truthKey()})
 			release(t, l, releaseOf(t, "more", crowd(3)[2], "2"))
-			wantClean(t, l, VerifyRequest{})
+			wantClean(t, l, api.VerifyRequest{})
 			closed(t, l)
 			if files := tree(t, path); len(files) != 1 {
 				t.Errorf("%s: there is %v", name, files)
@@ -186,7 +186,7 @@ func TestAnOlderPairIsARollback(t *testing.T) {
 	for _, only := range []bool{true, false} {
 		options.ReadOnly = only
 		before := content(t, older)
-		if _, err := Open(older, options); !errors.As(err, new(*evidence.RollbackError)) {
+		if _, err := Open(older, options); !errors.As(err, new(*api.RollbackError)) {
 			t.Errorf("read only %v: %v", only, err)
 		}
 		if !bytes.Equal(content(t, older), before) {
@@ -201,7 +201,7 @@ func TestAnOlderPairIsARollback(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.5") {
 		t.Errorf("in the pair that was refused ann has spent %s", o.Spent)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // Where the journal of another ledger lies no file is made, nor a copy: what was committed last might be lost with it.
@@ -219,7 +219,7 @@ func TestNothingIsMadeBesideTheJournalOfAnother(t *testing.T) {
 		}
 	}
 	must(t, os.Rename(path+".away", path))
-	wantClean(t, open(t, path, Options{}), VerifyRequest{})
+	wantClean(t, open(t, path, Options{}), api.VerifyRequest{})
 }
 
 // A journal that ends early, as it does when the last append was cut off, is a ledger of an earlier instant: whole groups, and no
@@ -235,7 +235,7 @@ func TestAJournalThatEndsEarly(t *testing.T) {
 		if n := stats(t, l).Events; (n-stats(t, l).Objects-4)%2 != 0 {
 			t.Errorf("cut at byte %d there are %d events: half of a request", cut, n)
 		}
-		wantClean(t, l, VerifyRequest{})
+		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
 	}
 }
@@ -367,7 +367,7 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 	for ; done < len(names) && refused == nil; done++ {
 		_, refused = l.Release(t.Context(), releaseOf(t, fmt.Sprint(done), names[done], "1"))
 	}
-	if !errors.Is(refused, errDisk) || errors.Is(refused, ErrStopped) || done < 10 {
+	if !errors.Is(refused, errDisk) || errors.Is(refused, api.ErrStopped) || done < 10 {
 		t.Fatalf("after %d releases: %v", done, refused)
 	}
 	done-- // the last one was refused
@@ -380,7 +380,7 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 	f.set(nil)
 	must(t, l.engine.Checkpoint())
 	release(t, l, releaseOf(t, fmt.Sprint(done), names[done], "1"))
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 	for _, at := range []string{path, copied} {
 		l := open(t, at, Options{})
@@ -389,7 +389,7 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 				t.Errorf("%s has spent %s", name, o.Spent)
 			}
 		}
-		wantClean(t, l, VerifyRequest{})
+		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
 	}
 }
@@ -408,15 +408,15 @@ func TestAnUncertainCheckpointStopsTheLedger(t *testing.T) {
 	}
 	release(t, l, releaseOf(t, "2", "bob", "1"))
 	f.set(fmt.Errorf("%w: %w", kv.ErrUncertain, errDisk))
-	wantErr(t, l.engine.Checkpoint(), ErrStopped)
+	wantErr(t, l.engine.Checkpoint(), api.ErrStopped)
 	_, err := l.Release(t.Context(), releaseOf(t, "3", "bob", "2"))
-	wantErr(t, err, ErrStopped)
+	wantErr(t, err, api.ErrStopped)
 	must(t, l.Close())
 	l = open(t, path, Options{})
 	if o := objectOf(t, l, "bob"); o.Spent != eps(t, "1") {
 		t.Errorf("opened again, bob has spent %s", o.Spent)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // otherJournals changes what is read from a journal.
@@ -473,7 +473,7 @@ func TestAGroupIsWhole(t *testing.T) {
 	}
 	l, err := readStore(file, otherJournals{besideFile(path), half}, Options{})
 	must(t, err)
-	if err := l.begin(Options{}); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "1 events of a request") {
+	if err := l.begin(Options{}); !errors.Is(err, api.ErrCorrupt) || !strings.Contains(err.Error(), "1 events of a request") {
 		t.Errorf("half a request: %v", err)
 	}
 }
@@ -495,7 +495,7 @@ func TestAGroupMustComeToItsRoot(t *testing.T) {
 		must(t, err)
 		l, err := readStore(file, otherJournals{besideFile(path), change}, Options{})
 		must(t, err)
-		if err := l.begin(Options{}); !errors.Is(err, ErrCorrupt) {
+		if err := l.begin(Options{}); !errors.Is(err, api.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 		must(t, file.Close())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -19,10 +20,10 @@ func BenchmarkBudget(b *testing.B) {
 				names[i] = crowdName(i)
 			}
 			enrollUnder(b, l, "vote", market(b, "5"), "5", names...)
-			_, err := l.Raise(b.Context(), RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: eps(b, "1"), Truth: sameTruth("yes")})
+			_, err := l.Raise(b.Context(), api.RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: eps(b, "1"), Truth: sameTruth("yes")})
 			must(b, err)
-			r := BudgetRequest{Question: "vote", All: true, Buyer: "acme"}
-			for i := range MaxBudgetLevels {
+			r := api.BudgetRequest{Question: "vote", All: true, Buyer: "acme"}
+			for i := range 100 {
 				epsilon, err := privacy.EpsilonFromNano(int64(i+1) * 60_000_000)
 				must(b, err)
 				r.Epsilons = append(r.Epsilons, epsilon)

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/documents"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -104,9 +105,9 @@ func growUp(b *testing.B, objects int, all samples) {
 	l = open(b, path, Options{ReadOnly: true})
 	events := uint64(0)
 	cost = watched(b, func() error {
-		done, err := l.Verify(b.Context(), VerifyRequest{})
+		done, err := l.Verify(b.Context(), api.VerifyRequest{})
 		if events = done.Events; done.Problems > 0 {
-			err = errors.Join(err, ErrCorrupt)
+			err = errors.Join(err, api.ErrCorrupt)
 		}
 		return err
 	})

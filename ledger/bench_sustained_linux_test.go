@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -47,10 +48,10 @@ func newFresh(people int) *fresh {
 }
 
 // at returns one by its number. Two allocations are its own: those of the key and the name.
-func (a *fresh) at(n int) ReleaseRequest {
+func (a *fresh) at(n int) api.ReleaseRequest {
 	var key [24]byte
 	const step = 100_000_000 // nano-nats
-	return ReleaseRequest{
+	return api.ReleaseRequest{
 		Key:      string(strconv.AppendUint(append(key[:0], "o-"...), uint64(n)*0x9e3779b97f4a7c15, 16)), // in no order
 		Question: "vote", Object: numbered(int(a.people[n%len(a.people)])),
 		Epsilon: epsilonOf(int64(1+n/len(a.people)) * step), TrueValue: "yes",

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // slowFlush is how much longer a flush takes on the disk that some benchmarks pretend to have.
@@ -98,7 +100,7 @@ func BenchmarkSellAll(b *testing.B) {
 	usualGarbage(b)
 	path := create(b)
 	l := open(b, path, Options{})
-	closed(b, sellers(b, l, "10", "10", benchNames(MaxPanel)...))
+	closed(b, sellers(b, l, "10", "10", benchNames(api.MaxPanel)...))
 	const levels = 2
 	sellAll := func(l *Ledger) error {
 		for round := range levels {
@@ -118,7 +120,7 @@ func BenchmarkSellAll(b *testing.B) {
 		most = max(most, float64(heap.most.Load())/(1<<20))
 		t.bare = append(t.bare, bareTime(b, path, sellAll))
 	}
-	t.report(b, levels*MaxPanel)
+	t.report(b, levels*api.MaxPanel)
 	b.ReportMetric(most, "sale-MiB")
 }
 

@@ -12,11 +12,11 @@ import (
 
 	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -59,9 +59,9 @@ func newBazaar(t *testing.T, seed uint64) *bazaar {
 	b.ledger = inMemory(t, Options{Now: func() time.Time { return b.now }})
 	b.policies = bazaarPolicies(t)
 	for _, question := range []string{"vote", "home"} {
-		define(t, b.ledger, Question{Name: question, Values: []string{"yes", "no"}})
+		define(t, b.ledger, api.Question{Name: question, Values: []string{"yes", "no"}})
 		for _, name := range b.people {
-			r := EnrollRequest{Key: b.key(), Question: question, Objects: []string{name}, Cap: eps(t, []string{"0.8", "1.5", "3"}[len(name+question)%3])}
+			r := api.EnrollRequest{Key: b.key(), Question: question, Objects: []string{name}, Cap: eps(t, []string{"0.8", "1.5", "3"}[len(name+question)%3])}
 			r.Policy = b.policies[b.random.IntN(len(b.policies))]
 			if question == "home" {
 				r.Cap = privacy.Epsilon{}
@@ -93,8 +93,8 @@ func (b *bazaar) some() []string {
 
 func (b *bazaar) buyer() string { return []string{"acme", "zeta", "initech"}[b.random.IntN(3)] }
 
-func (b *bazaar) order() Order {
-	return Order{Buyer: b.buyer(), Question: "vote", Epsilon: b.epsilon(1, 21), Objects: b.some()}
+func (b *bazaar) order() api.Order {
+	return api.Order{Buyer: b.buyer(), Question: "vote", Epsilon: b.epsilon(1, 21), Objects: b.some()}
 }
 
 // act does something. Most of it may be refused.
@@ -103,35 +103,35 @@ func (b *bazaar) act() {
 	var err error
 	switch b.random.IntN(10) {
 	case 0:
-		_, err = l.Raise(ctx, RaiseRequest{Key: b.key(), Question: "vote", Epsilon: b.epsilon(1, 15), Objects: b.some(), Partial: true, Truth: truth})
+		_, err = l.Raise(ctx, api.RaiseRequest{Key: b.key(), Question: "vote", Epsilon: b.epsilon(1, 15), Objects: b.some(), Partial: true, Truth: truth})
 	case 1:
-		_, err = l.Raise(ctx, RaiseRequest{Key: b.key(), Question: "home", Epsilon: b.epsilon(1, 6), Objects: b.some(), Partial: true, Truth: truth})
+		_, err = l.Raise(ctx, api.RaiseRequest{Key: b.key(), Question: "home", Epsilon: b.epsilon(1, 6), Objects: b.some(), Partial: true, Truth: truth})
 	case 2, 3, 4:
-		_, err = l.Sell(ctx, SellRequest{Key: b.key(), Order: b.order(), Partial: true, Truth: truth})
+		_, err = l.Sell(ctx, api.SellRequest{Key: b.key(), Order: b.order(), Partial: true, Truth: truth})
 	case 5:
-		_, err = l.Reserve(ctx, ReserveRequest{Key: b.key(), Order: b.order(), For: time.Duration(b.random.IntN(96)) * time.Hour, Partial: true})
+		_, err = l.Reserve(ctx, api.ReserveRequest{Key: b.key(), Order: b.order(), For: time.Duration(b.random.IntN(96)) * time.Hour, Partial: true})
 	case 6:
-		_, err = l.Answer(ctx, AnswerRequest{Key: b.key(), Question: "vote", Query: "majority:yes", Epsilon: b.epsilon(1, 3), Objects: b.some(), Partial: true, AcceptLoss: true, Truth: truth})
+		_, err = l.Answer(ctx, api.AnswerRequest{Key: b.key(), Question: "vote", Query: "majority:yes", Epsilon: b.epsilon(1, 3), Objects: b.some(), Partial: true, AcceptLoss: true, Truth: truth})
 	case 7:
 		if b.random.IntN(4) == 0 {
 			err = l.Withdraw(ctx, b.key(), b.some()[0])
 		}
 	case 8:
-		_, err = l.ChangeTerms(ctx, ChangeTermsRequest{Key: b.key(), Question: "vote", Objects: b.some(), Policy: &b.policies[b.random.IntN(len(b.policies))], Consent: "yes"})
+		_, err = l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: b.key(), Question: "vote", Objects: b.some(), Policy: &b.policies[b.random.IntN(len(b.policies))], Consent: "yes"})
 	case 9:
 		b.now = b.now.Add(time.Duration(b.random.IntN(30)) * time.Hour)
 	}
-	var refused *RefusedError
-	if err != nil && !errors.As(err, &refused) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnknown) {
+	var refused *api.RefusedError
+	if err != nil && !errors.As(err, &refused) && !errors.Is(err, api.ErrInvalid) && !errors.Is(err, api.ErrUnknown) {
 		b.Fatal(err)
 	}
 }
 
 // tried returns what an order, or a raise if nobody buys, at an ε would bring now.
-func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (can uint64, price int64, refused []Refusal) {
+func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (can uint64, price int64, refused []api.Refusal) {
 	b.Helper()
 	if buyer != "" {
-		q, err := b.ledger.Quote(b.Context(), Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names})
+		q, err := b.ledger.Quote(b.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names})
 		must(b.T, err)
 		return q.Objects, q.Price, q.Refused
 	}
@@ -157,9 +157,9 @@ func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (c
 	return uint64(len(names) - len(refused)), 0, refused
 }
 
-func (b *bazaar) budget(buyer string, names []string, levels ...privacy.Epsilon) Budget {
+func (b *bazaar) budget(buyer string, names []string, levels ...privacy.Epsilon) api.Budget {
 	b.Helper()
-	got, err := b.ledger.Budget(b.Context(), BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
+	got, err := b.ledger.Budget(b.Context(), api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
 	must(b.T, err)
 	return got
 }
@@ -189,11 +189,11 @@ func (b *bazaar) check(buyer string, names []string) {
 			b.Errorf("%q: the largest ε is %s, and at %s are refused %v", buyer, got.Largest, at, refused)
 		}
 	}
-	b.checkKept(BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
+	b.checkKept(api.BudgetRequest{Question: "vote", Buyer: buyer, Objects: names, Epsilons: levels})
 }
 
 // checkKept compares a budget that may be kept with one for which everybody is looked at. What is kept stays.
-func (b *bazaar) checkKept(r BudgetRequest) {
+func (b *bazaar) checkKept(r api.BudgetRequest) {
 	b.Helper()
 	got, err := b.ledger.Budget(b.Context(), r)
 	must(b.T, err)
@@ -224,12 +224,12 @@ func (b *bazaar) offered(buyer string, names []string, level privacy.Epsilon) bo
 }
 
 // summed sums refusals as a budget does, but for the time.
-func summed(refused []Refusal) (sums []vocabulary.RefusalSum) {
+func summed(refused []api.Refusal) (sums []api.RefusalSum) {
 	for _, r := range refused {
-		i := slices.IndexFunc(sums, func(one vocabulary.RefusalSum) bool { return one.Reason == r.Reason })
+		i := slices.IndexFunc(sums, func(one api.RefusalSum) bool { return one.Reason == r.Reason })
 		if i < 0 {
 			i = len(sums)
-			sums = append(sums, vocabulary.RefusalSum{Reason: r.Reason, Largest: r.Largest})
+			sums = append(sums, api.RefusalSum{Reason: r.Reason, Largest: r.Largest})
 		}
 		sums[i].Count++
 		if r.Largest.Less(sums[i].Largest) {
@@ -239,8 +239,8 @@ func summed(refused []Refusal) (sums []vocabulary.RefusalSum) {
 	return sums
 }
 
-func sameSums(a, b []vocabulary.RefusalSum) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(one vocabulary.RefusalSum) bool {
+func sameSums(a, b []api.RefusalSum) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(one api.RefusalSum) bool {
 		one.From = time.Time{}
 		return !slices.Contains(b, one)
 	})
@@ -315,7 +315,7 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 	must(t, err)
 	lowered := func(l *Ledger) { // below what was released: that is still to be had
 		carryOut(t, l, order(t, "raise", "1", "ann"))
-		_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &lower, Consent: "yes"})
+		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &lower, Consent: "yes"})
 		must(t, err)
 	}
 	sold := func(l *Ledger) { sell(t, l, purchase(t, "sale", "initech", "0.5", "ann")) }
@@ -343,8 +343,8 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 		if c.before != nil {
 			c.before(l)
 		}
-		order := Order{Buyer: "acme", Question: "vote", Epsilon: half, Objects: []string{"ann"}}
-		reserve(t, l, ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
+		order := api.Order{Buyer: "acme", Question: "vote", Epsilon: half, Objects: []string{"ann"}}
+		reserve(t, l, api.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
 		if c.lost {
 			o.NoiseKey = NoiseKeys{}
 			l = openMemory(t, store, o)
@@ -354,18 +354,18 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 		if c.later {
 			want = now.Add(time.Hour)
 		}
-		got, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", Buyer: order.Buyer, Objects: order.Objects, Epsilons: []privacy.Epsilon{order.Epsilon}})
+		got, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Buyer: order.Buyer, Objects: order.Objects, Epsilons: []privacy.Epsilon{order.Epsilon}})
 		must(t, err)
 		if at := got.Levels[0]; at.Later > 0 != c.later || !at.From.Equal(want) || len(got.Refused) > 0 && !got.Refused[0].From.Equal(want) {
 			t.Errorf("%s: the budget is %+v", c.name, got)
 		}
-		var refused *RefusedError
-		_, err = l.Sell(t.Context(), SellRequest{Key: "sell", Order: order, Truth: sameTruth("yes")})
+		var refused *api.RefusedError
+		_, err = l.Sell(t.Context(), api.SellRequest{Key: "sell", Order: order, Truth: sameTruth("yes")})
 		if errors.As(err, &refused) != (len(got.Refused) > 0) || refused != nil && fmt.Sprint(refused.Instead.Levels[len(refused.Instead.Levels)-1]) != fmt.Sprint(got.Levels[0]) {
 			t.Errorf("%s: the order comes to %v, and the budget is %+v", c.name, err, got)
 		}
 		if now = want; c.later {
-			sell(t, l, SellRequest{Key: "sell", Order: order, Truth: sameTruth("yes")})
+			sell(t, l, api.SellRequest{Key: "sell", Order: order, Truth: sameTruth("yes")})
 		}
 	}
 }
@@ -385,22 +385,22 @@ func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
 	enrollUnder(t, l, "vote", levels(time.Time{}), "5", "ann")
 	sell(t, l, purchase(t, "sale", "initech", "0.5", "ann"))
 	until := opens.AddDate(0, 0, 3)
-	reserve(t, l, ReserveRequest{Key: "reserve", Order: Order{Buyer: "acme", Question: "vote", Epsilon: one, Objects: []string{"ann"}}, Until: until})
+	reserve(t, l, api.ReserveRequest{Key: "reserve", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: one, Objects: []string{"ann"}}, Until: until})
 	closed := levels(opens)
-	_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &closed})
+	_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &closed})
 	must(t, err)
 	for _, lost := range []bool{false, true} {
-		want := []vocabulary.BudgetLevel{{Epsilon: half}, {Epsilon: one, Later: 1, From: until}}
+		want := []api.BudgetLevel{{Epsilon: half}, {Epsilon: one, Later: 1, From: until}}
 		if lost { // the noise key: then only what is recorded can be had
 			o.NoiseKey = NoiseKeys{}
 			l = openMemory(t, store, o)
-			want[1] = vocabulary.BudgetLevel{Epsilon: one}
+			want[1] = api.BudgetLevel{Epsilon: one}
 		}
 		for _, asked := range [][]privacy.Epsilon{{half}, {half, one}} {
-			got, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", Buyer: "zeta", Objects: []string{"ann"}, Epsilons: asked})
+			got, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Buyer: "zeta", Objects: []string{"ann"}, Epsilons: asked})
 			must(t, err)
 			last := want[len(asked)-1]
-			if fmt.Sprint(got.Levels) != fmt.Sprint(want[:len(asked)]) || got.Refused[0].Reason != SaleClosed || !got.Refused[0].From.Equal(last.From) {
+			if fmt.Sprint(got.Levels) != fmt.Sprint(want[:len(asked)]) || got.Refused[0].Reason != api.SaleClosed || !got.Refused[0].From.Equal(last.From) {
 				t.Errorf("key lost: %v, the budget is %+v, want %+v", lost, got, want[:len(asked)])
 			}
 		}
@@ -415,8 +415,8 @@ func TestABudgetIsKept(t *testing.T) {
 	begun := func() *Ledger {
 		now = epoch()
 		l := inMemory(t, Options{Now: func() time.Time { return now }})
-		define(t, l, Question{Name: "vote", Values: []string{"yes", "no"}})
-		define(t, l, Question{Name: "home", Values: []string{"yes", "no"}})
+		define(t, l, api.Question{Name: "vote", Values: []string{"yes", "no"}})
+		define(t, l, api.Question{Name: "home", Values: []string{"yes", "no"}})
 		enrollUnder(t, l, "vote", steps, "2", "ann", "bob")
 		enroll(t, l, "home", "2", "ann", "eve")
 		now = now.AddDate(0, 0, 1)
@@ -424,17 +424,17 @@ func TestABudgetIsKept(t *testing.T) {
 	}
 	raise := func(question, name string) func(l *Ledger) {
 		return func(l *Ledger) {
-			_, err := l.Raise(t.Context(), RaiseRequest{Key: "raise", Question: question, Objects: []string{name}, Epsilon: eps(t, "0.1"), Truth: sameTruth("yes")})
+			_, err := l.Raise(t.Context(), api.RaiseRequest{Key: "raise", Question: question, Objects: []string{name}, Epsilon: eps(t, "0.1"), Truth: sameTruth("yes")})
 			must(t, err)
 		}
 	}
-	panels := map[string]BudgetRequest{
+	panels := map[string]api.BudgetRequest{
 		"all":   {Question: "vote", All: true, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1"), eps(t, "5")}}, // nobody ever reaches 5
 		"names": {Question: "vote", Objects: []string{"ann", "bob"}, Buyer: "acme", Epsilons: []privacy.Epsilon{eps(t, "0.2"), eps(t, "1")}},
 	}
 	reserved := func(l *Ledger) {
-		o := Order{Buyer: "zeta", Question: "vote", Epsilon: eps(t, "0.2"), Objects: []string{"bob"}}
-		reserve(t, l, ReserveRequest{Key: "reserve", Order: o, For: time.Hour})
+		o := api.Order{Buyer: "zeta", Question: "vote", Epsilon: eps(t, "0.2"), Objects: []string{"bob"}}
+		reserve(t, l, api.ReserveRequest{Key: "reserve", Order: o, For: time.Hour})
 	}
 	for _, c := range []struct {
 		name   string
@@ -481,9 +481,9 @@ func TestABudgetIsKept(t *testing.T) {
 func TestAKeptBudgetIsTheBudget(t *testing.T) {
 	for seed := range tests.Tries(10, 60, 3_000) {
 		b := newBazaar(t, uint64(1000+seed))
-		var asked []BudgetRequest // again and again
+		var asked []api.BudgetRequest // again and again
 		for _, buyer := range []string{"", "acme", "zeta", "newcomer"} {
-			r := BudgetRequest{Question: "vote", Buyer: buyer, All: true}
+			r := api.BudgetRequest{Question: "vote", Buyer: buyer, All: true}
 			asked = append(asked, r)
 			for r.All = false; len(asked)%4 > 0; asked = append(asked, r) {
 				r.Objects, r.Epsilons = b.some(), nil
@@ -502,7 +502,7 @@ func TestAKeptBudgetIsTheBudget(t *testing.T) {
 			case 4:
 				must(t, b.ledger.Forget(t.Context(), b.key(), b.some()[0]))
 			case 5:
-				var refused *RefusedError
+				var refused *api.RefusedError
 				if err := b.ledger.BeginEpoch(t.Context(), b.key(), "vote", b.some()[0]); err != nil && !errors.As(err, &refused) {
 					t.Fatal(err)
 				}
@@ -538,14 +538,14 @@ func TestTimeEndsAKeptBudget(t *testing.T) {
 		now := epoch()
 		l := inMemory(t, Options{Now: func() time.Time { return now }})
 		for _, question := range []string{"vote", "home", "diet"} {
-			define(t, l, Question{Name: question, Values: []string{"yes", "no"}})
+			define(t, l, api.Question{Name: question, Values: []string{"yes", "no"}})
 			enrollUnder(t, l, question, c.policy, "2", "ann")
 		}
 		for i, question := range c.reserved {
-			o := Order{Buyer: "acme", Question: question, Epsilon: eps(t, "1"), Objects: []string{"ann"}}
-			reserve(t, l, ReserveRequest{Key: question, Order: o, For: time.Duration(i+1) * time.Hour})
+			o := api.Order{Buyer: "acme", Question: question, Epsilon: eps(t, "1"), Objects: []string{"ann"}}
+			reserve(t, l, api.ReserveRequest{Key: question, Order: o, For: time.Duration(i+1) * time.Hour})
 		}
-		r := BudgetRequest{Question: "vote", Buyer: c.buyer, Objects: []string{"ann"}, Epsilons: c.levels}
+		r := api.BudgetRequest{Question: "vote", Buyer: c.buyer, Objects: []string{"ann"}, Epsilons: c.levels}
 		before, err := l.Budget(t.Context(), r)
 		must(t, err)
 		now = now.Add(time.Hour)
@@ -580,23 +580,23 @@ func (b *bazaar) requests(untold string) []bazaarRequest {
 	}
 	return []bazaarRequest{
 		{"raise", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
-			r, err := l.Raise(ctx, RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, Objects: names, Partial: partial, Truth: truth})
+			r, err := l.Raise(ctx, api.RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, Objects: names, Partial: partial, Truth: truth})
 			return r.Drawn + r.Reused + r.Derived, err
 		}},
 		{"release", func(key string, epsilon privacy.Epsilon, _ bool) (int, error) {
-			_, err := l.Release(ctx, ReleaseRequest{Key: key, Question: "vote", Epsilon: epsilon, Object: names[0], Truth: truth})
+			_, err := l.Release(ctx, api.ReleaseRequest{Key: key, Question: "vote", Epsilon: epsilon, Object: names[0], Truth: truth})
 			return 1, err
 		}},
 		{"sell", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
-			r, err := l.Sell(ctx, SellRequest{Key: key, Order: Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}, Partial: partial, Truth: truth})
+			r, err := l.Sell(ctx, api.SellRequest{Key: key, Order: api.Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}, Partial: partial, Truth: truth})
 			return int(r.Objects), err
 		}},
 		{"reserve", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
-			r, err := l.Reserve(ctx, ReserveRequest{Key: key, Order: Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}, Partial: partial, For: time.Hour})
+			r, err := l.Reserve(ctx, api.ReserveRequest{Key: key, Order: api.Order{Buyer: buyer, Question: "vote", Epsilon: epsilon, Objects: names}, Partial: partial, For: time.Hour})
 			return int(r.Objects), err
 		}},
 		{"answer", func(key string, epsilon privacy.Epsilon, partial bool) (int, error) {
-			r, err := l.Answer(ctx, AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: names, Partial: partial, AcceptLoss: true, Truth: truth})
+			r, err := l.Answer(ctx, api.AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: names, Partial: partial, AcceptLoss: true, Truth: truth})
 			return int(r.Objects), err
 		}},
 	}
@@ -605,7 +605,7 @@ func (b *bazaar) requests(untold string) []bazaarRequest {
 // try makes a request and, if it is refused, one of those that it is told are possible instead. It returns what that was.
 func (b *bazaar) try(r bazaarRequest, untold string) (instead string) {
 	asked := b.epsilon(1, 21)
-	var refused *RefusedError
+	var refused *api.RefusedError
 	if _, err := r.do(b.key(), asked, false); !errors.As(err, &refused) {
 		return ""
 	}
@@ -624,7 +624,7 @@ func (b *bazaar) try(r bazaarRequest, untold string) (instead string) {
 		if untold != "" {
 			want = min(want, uint64(done))
 		}
-		missing := untold != "" && errors.As(err, &refused) && slices.ContainsFunc(refused.Refused, func(r Refusal) bool { return r.Reason == NoTruth })
+		missing := untold != "" && errors.As(err, &refused) && slices.ContainsFunc(refused.Refused, func(r api.Refusal) bool { return r.Reason == api.NoTruth })
 		return missing || err == nil && uint64(done) == want
 	}
 	switch n := b.random.IntN(3); {
@@ -685,9 +685,9 @@ func TestAClosedSaleIsNotSearchedLevelByLevel(t *testing.T) {
 	sell(t, l, purchase(t, "sale", "acme", "2", "ann"))
 	now = now.AddDate(0, 0, 7)
 	for buyer, want := range map[string]string{"acme": "2", "zeta": "0"} { // what a buyer holds it may have again
-		q, err := l.Quote(t.Context(), Order{Buyer: buyer, Question: "vote", Epsilon: eps(t, "901"), Objects: []string{"ann"}})
+		q, err := l.Quote(t.Context(), api.Order{Buyer: buyer, Question: "vote", Epsilon: eps(t, "901"), Objects: []string{"ann"}})
 		must(t, err)
-		if len(q.Refused) != 1 || q.Refused[0].Reason != NotOnOffer || q.Refused[0].Largest != eps(t, want) {
+		if len(q.Refused) != 1 || q.Refused[0].Reason != api.NotOnOffer || q.Refused[0].Largest != eps(t, want) {
 			t.Errorf("%s is refused %+v", buyer, q.Refused)
 		}
 	}
@@ -698,7 +698,7 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 	people, callers := tests.Tries(256, 2_048, 1_000_000), 64
 	l := open(t, create(t), Options{})
 	define(t, l, vote())
-	define(t, l, Question{Name: "home", Values: []string{"yes", "no"}})
+	define(t, l, api.Question{Name: "home", Values: []string{"yes", "no"}})
 	names := make([]string, people)
 	for i := range names {
 		names[i] = crowdName(i)
@@ -709,7 +709,7 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 	for caller := range callers {
 		spending.Go(func() {
 			for i := caller; i < people; i += callers { // whoever is asked this can answer nothing else
-				_, err := l.Release(t.Context(), ReleaseRequest{Key: names[i], Question: "home", Object: names[i], Epsilon: eps(t, "1"), Truth: sameTruth("yes")})
+				_, err := l.Release(t.Context(), api.ReleaseRequest{Key: names[i], Question: "home", Object: names[i], Epsilon: eps(t, "1"), Truth: sameTruth("yes")})
 				if err != nil {
 					t.Error(err)
 				}
@@ -718,7 +718,7 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 	}
 	seen := map[uint64]uint64{} // who can answer, as of an event
 	for done := false; !done; {
-		b, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", All: true, Epsilons: []privacy.Epsilon{eps(t, "1")}})
+		b, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", All: true, Epsilons: []privacy.Epsilon{eps(t, "1")}})
 		must(t, err)
 		if known, again := seen[b.Event]; again && known != b.Levels[0].Can {
 			t.Errorf("as of event %d: %d, and %d", b.Event, known, b.Levels[0].Can)
@@ -743,9 +743,9 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 func TestABudgetOfNobodyIsAtALevelOfTheQuestion(t *testing.T) {
 	l := inMemory(t, Options{})
 	family := fixture.Skewed(t)
-	define(t, l, Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: Finite, Mechanism: &Mechanism{Family: family}})
+	define(t, l, api.Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: api.Finite, Mechanism: &api.Mechanism{Family: family}})
 	enroll(t, l, "numbered", "0.01", "ann")
-	got, err := l.Budget(t.Context(), BudgetRequest{Question: "numbered", All: true})
+	got, err := l.Budget(t.Context(), api.BudgetRequest{Question: "numbered", All: true})
 	must(t, err)
 	if lowest := family.Epsilons()[0]; len(got.Levels) != 1 || got.Levels[0].Epsilon != lowest || got.Levels[0].Can != 0 || !got.Largest.IsZero() {
 		t.Errorf("%+v, where the lowest level is %s", got, lowest)
@@ -756,12 +756,12 @@ func TestABudgetOfNobodyIsAtALevelOfTheQuestion(t *testing.T) {
 func TestRaise_OfAllRefused_InsteadDoesNotCountItsOwnHold(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "2", "ann", "bob")
 	for range 10 {
-		var refused *RefusedError
-		r := RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: eps(t, "3"), Truth: sameTruth("yes")}
+		var refused *api.RefusedError
+		r := api.RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: eps(t, "3"), Truth: sameTruth("yes")}
 		if _, err := l.Raise(t.Context(), r); !errors.As(err, &refused) || refused.Instead == nil {
 			t.Fatal(err)
 		}
-		now, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", All: true})
+		now, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", All: true})
 		if must(t, err); refused.Instead.Largest != now.Largest || now.Largest.IsZero() {
 			t.Errorf("ε=%s is possible, but the refusal says ε=%s", now.Largest, refused.Instead.Largest)
 		}

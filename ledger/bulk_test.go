@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -27,7 +28,7 @@ func TestAPartMadeAheadRefusesToo(t *testing.T) {
 			t.Errorf("%d drawn, refused %+v", result.Drawn, result.Refused)
 		}
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // A request whose commit failed goes on behind the last part that was committed.
@@ -46,7 +47,7 @@ func TestARequestThatLostAPartGoesOn(t *testing.T) {
 	if result := carryOut(t, l, request); result.Drawn != len(names)-1 || result.Reused != 1 {
 		t.Errorf("%+v", result)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // panicking is a store of which one view panics, as one of damaged pages may.
@@ -88,7 +89,7 @@ func TestPanicsInASurvey(t *testing.T) {
 	if result := carryOut(t, l, request); result.Drawn != len(names) {
 		t.Errorf("%+v", result)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // Slices of a survey end where they were bounded, whoever of them has left: nobody is asked for twice.
@@ -112,7 +113,7 @@ func TestASurveyAsksForEachOnce(t *testing.T) {
 	if result.Drawn != len(want) || total != len(want) || !slices.Equal(asked, want) {
 		t.Errorf("%d of %d drawn, %d asked for, want %d", result.Drawn, total, len(asked), len(want))
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // Times are compared as they are in the log, also those that were never read from it: the monotonic reading of the
@@ -154,5 +155,5 @@ func TestEachPartTellsWhomItLeftOut(t *testing.T) {
 	if !slices.Equal(refused, left) || result.Drawn != len(names)-len(left) {
 		t.Errorf("%d drawn, and %d left out of %d: %.5q", result.Drawn, len(refused), len(left), refused)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -19,7 +19,7 @@ func TestQuoteBuyer_LevelNotListed_IsRefusedWhateverWasSold(t *testing.T) {
 		t.Helper()
 		q, err := l.QuoteBuyer(t.Context(), purchase(t, "", "acme", epsilon, "ann").Order)
 		must(t, err)
-		want := []Refusal{{Object: "ann", Reason: vocabulary.NotAvailable, Asked: eps(t, epsilon), Remedy: vocabulary.RemedyNothing}}
+		want := []api.Refusal{{Object: "ann", Reason: api.NotAvailable, Asked: eps(t, epsilon), Remedy: api.RemedyNothing}}
 		if !slices.Equal(q.Refused, want) || q.Price != 0 || q.Objects != 0 || q.Event != 0 || q.Instead != nil {
 			t.Errorf("at ε=%s: %+v", epsilon, q)
 		}
@@ -51,7 +51,7 @@ func TestQuote_ID_DoesNotDependOnReasons(t *testing.T) {
 	enrollUnder(t, l, "vote", terms, "1.5", "ann")
 	order := purchase(t, "", "acme", "2", "ann").Order
 	for _, then := range []func(){func() {}, func() {
-		_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "more", Question: "vote", Objects: []string{"ann"}, Cap: eps(t, "9"), Consent: "box 1"})
+		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "more", Question: "vote", Objects: []string{"ann"}, Cap: eps(t, "9"), Consent: "box 1"})
 		must(t, err)
 		sell(t, l, purchase(t, "bolt", "bolt", "2", "ann"))
 	}} {
@@ -59,7 +59,7 @@ func TestQuote_ID_DoesNotDependOnReasons(t *testing.T) {
 		q, err := l.Quote(t.Context(), order)
 		must(t, err)
 		ids = append(ids, q.ID)
-		if want := []Reason{ObjectCap, HoldersFull}[len(ids)-1]; len(q.Refused) != 1 || q.Refused[0].Reason != want {
+		if want := []api.Reason{api.ObjectCap, api.HoldersFull}[len(ids)-1]; len(q.Refused) != 1 || q.Refused[0].Reason != want {
 			t.Errorf("refused are %v, want for %s", q.Refused, want)
 		}
 	}
@@ -81,7 +81,7 @@ func TestOrderOf_BuyersInTurn_CountsEachByItself(t *testing.T) {
 				t.Errorf("sale %d to %s is its order %d", number, buyer, s.Ordinal)
 			}
 		} else {
-			r := reserve(t, l, ReserveRequest{Key: fmt.Sprint(i), Order: purchase(t, "", buyer, "2", "ann").Order, For: time.Hour})
+			r := reserve(t, l, api.ReserveRequest{Key: fmt.Sprint(i), Order: purchase(t, "", buyer, "2", "ann").Order, For: time.Hour})
 			if number = r.Number; i == 3 {
 				if s := commit(t, l, "captured", number); s.Ordinal != r.Ordinal || s.Number != number {
 					t.Errorf("%+v became %+v", r, s)
@@ -97,7 +97,7 @@ func TestOrderOf_BuyersInTurn_CountsEachByItself(t *testing.T) {
 			}
 		}
 		for _, none := range []uint64{0, uint64(len(numbers)) + 1, 1 << 63} {
-			if _, err := l.OrderOf(t.Context(), buyer, none); !errors.Is(err, ErrUnknown) {
+			if _, err := l.OrderOf(t.Context(), buyer, none); !errors.Is(err, api.ErrUnknown) {
 				t.Errorf("order %d of %s: %v", none, buyer, err)
 			}
 		}
@@ -110,10 +110,10 @@ func TestOrderOf_BuyersInTurn_CountsEachByItself(t *testing.T) {
 			t.Errorf("sales to %s are %v, want %v", buyer, listed, sold)
 		}
 	}
-	if _, err := l.OrderOf(t.Context(), "nobody", 1); !errors.Is(err, ErrUnknown) {
+	if _, err := l.OrderOf(t.Context(), "nobody", 1); !errors.Is(err, api.ErrUnknown) {
 		t.Errorf("an order of nobody: %v", err)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // The log is proven to a buyer between the sizes of its receipts, and no error says how large it is.
@@ -121,23 +121,23 @@ func TestConsistencyOf_OtherSizes_AreUnknown(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "100", "ann")
 	first := sell(t, l, purchase(t, "1", "acme", "1", "ann"))
 	other := sell(t, l, purchase(t, "2", "bolt", "1", "ann"))
-	held := reserve(t, l, ReserveRequest{Key: "3", Order: purchase(t, "", "acme", "2", "ann").Order, For: time.Hour})
+	held := reserve(t, l, api.ReserveRequest{Key: "3", Order: purchase(t, "", "acme", "2", "ann").Order, For: time.Hour})
 	second := sell(t, l, purchase(t, "4", "acme", "2", "ann"))
 	if proof, err := l.ConsistencyOf(t.Context(), "acme", first.Last, second.Last); err != nil || len(proof) == 0 {
 		t.Errorf("%v, %v", proof, err)
 	}
 	for _, size := range []uint64{0, 1, other.Last, held.Last, second.Last - 1, second.Last + 1, 1 << 62} {
 		for _, sizes := range [][2]uint64{{first.Last, size}, {size, second.Last}} {
-			if _, err := l.ConsistencyOf(t.Context(), "acme", sizes[0], sizes[1]); !errors.Is(err, ErrUnknown) {
+			if _, err := l.ConsistencyOf(t.Context(), "acme", sizes[0], sizes[1]); !errors.Is(err, api.ErrUnknown) {
 				t.Errorf("from %d to %d: %v", sizes[0], sizes[1], err)
 			}
 		}
 	}
-	if _, err := l.ConsistencyOf(t.Context(), "nobody", first.Last, first.Last); !errors.Is(err, ErrUnknown) {
+	if _, err := l.ConsistencyOf(t.Context(), "nobody", first.Last, first.Last); !errors.Is(err, api.ErrUnknown) {
 		t.Errorf("of nobody: %v", err)
 	}
 	_, err := l.ConsistencyOf(t.Context(), "acme", second.Last, first.Last)
-	if want := fmt.Sprintf("invalid request: a proof that %d events are the first of %d", second.Last, first.Last); !errors.Is(err, ErrInvalid) || err.Error() != want {
+	if want := fmt.Sprintf("invalid request: a proof that %d events are the first of %d", second.Last, first.Last); !errors.Is(err, api.ErrInvalid) || err.Error() != want {
 		t.Errorf("backwards: %v", err)
 	}
 }

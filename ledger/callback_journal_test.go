@@ -15,8 +15,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/observe"
 )
 
 // hookedJournal calls a hook in each of its methods. The hooks are there before the journal is opened.
@@ -27,13 +28,10 @@ type hookedJournal struct {
 
 // journalMethods are the names of all methods of a host's journal.
 func journalMethods() (names []string) {
-	for _, of := range []reflect.Type{reflect.TypeFor[journal.Follower](), reflect.TypeFor[journal.Settler]()} {
-		for i := range of.NumMethod() {
-			names = append(names, of.Method(i).Name)
-		}
+	for i := range reflect.TypeFor[journal.Follower]().NumMethod() {
+		names = append(names, reflect.TypeFor[journal.Follower]().Method(i).Name)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return names
 }
 
 func (j hookedJournal) Name() string {
@@ -69,10 +67,9 @@ func (j hookedJournal) Close() error {
 	return j.Follower.Close()
 }
 
-// Settle implements [journal.Settler]: a journal in memory has nothing that a power cut takes.
-func (j hookedJournal) Settle(context.Context) error {
+func (j hookedJournal) Settle(ctx context.Context) error {
 	j.hooks["Settle"].call()
-	return nil
+	return j.Follower.Settle(ctx)
 }
 
 func (j hookedJournal) Await(ctx context.Context, at journal.Position) error {
@@ -83,6 +80,11 @@ func (j hookedJournal) Await(ctx context.Context, at journal.Position) error {
 func (j hookedJournal) Folded(ctx context.Context, through journal.Position) error {
 	j.hooks["Folded"].call()
 	return j.Follower.Folded(ctx, through)
+}
+
+func (j hookedJournal) Head(ctx context.Context) (journal.Head, error) {
+	j.hooks["Head"].call()
+	return j.Follower.Head(ctx)
 }
 
 // hookedHosts are a ledger and its standby, one of which has a journal with hooks.
@@ -158,7 +160,7 @@ func (h *hookedHosts) blocked(method string) (called func(), goOn func()) {
 // wantPanicError checks that an error is the panic of a method of the journal.
 func wantPanicError(t *testing.T, err error, method string) {
 	t.Helper()
-	if of, is := errors.AsType[*vocabulary.PanicError](err); !is || of.Function != "Journal."+method || of.Value != "the host's own" {
+	if of, is := errors.AsType[*api.PanicError](err); !is || of.Function != "Journal."+method || of.Value != "the host's own" {
 		t.Errorf("%v; want a PanicError of Journal.%s", err, method)
 	}
 }
@@ -174,6 +176,7 @@ func journalTests() map[string]func(*testing.T) {
 		"Read":   func(t *testing.T) { journalOpened("Read", Options{})(t); journalFollowed("Read")(t) },
 		"Await":  journalFollowed("Await"),
 		"Folded": journalFollowed("Folded"),
+		"Head":   journalAsked,
 		"Append": journalAppended,
 		"Trim":   journalTrimmed,
 		"Close":  func(t *testing.T) { journalClosed(t, false); journalClosed(t, true) },
@@ -257,14 +260,14 @@ func journalAppended(t *testing.T) {
 	h := newHookedHosts(t, false)
 	called, goOn := h.blocked("Append")
 	defer goOn()
-	wrote := async(func() (Response, error) { return h.l.Release(t.Context(), releaseOf(t, "1", crowd(9)[1], "1")) })
+	wrote := async(func() (api.Response, error) { return h.l.Release(t.Context(), releaseOf(t, "1", crowd(9)[1], "1")) })
 	called()
 	must(t, await(t, async(func() (any, error) { return nil, h.reads() })).err)
 	goOn()
 	must(t, await(t, wrote).err)
 	h.hooks["Append"].set(hostPanics)
 	_, err := h.l.Release(t.Context(), releaseOf(t, "2", crowd(9)[2], "1"))
-	wantErr(t, err, ErrStopped)
+	wantErr(t, err, api.ErrStopped)
 	wantPanicError(t, err, "Append")
 	_ = h.l.Close() // it says again why it stopped
 	closed(t, open(t, h.path, h.options))
@@ -299,11 +302,28 @@ func journalTrimmed(t *testing.T) {
 	}
 	h.log.await(t, "Journal.Trim panicked: the host's own")
 	_, err := h.l.Release(t.Context(), releaseOf(t, "4", person[4], "1"))
-	wantErr(t, err, ErrStopped)
+	wantErr(t, err, api.ErrStopped)
 	wantPanicError(t, err, "Trim")
 	_ = h.l.Close() // it says again why it stopped
 	h.l = open(t, h.path, h.options)
 	release(t, h.l, releaseOf(t, "4", person[4], "1"))
+	closed(t, h.l)
+}
+
+// journalAsked: after a panic, Health does not know which host has the ledger. While the method takes its time, requests are answered.
+func journalAsked(t *testing.T) {
+	h := newHookedHosts(t, false)
+	h.hooks["Head"].set(hostPanics)
+	if got := hostOf(t, h.l); got.Answered {
+		t.Errorf("after a panic Health says %+v", got)
+	}
+	called, goOn := h.blocked("Head")
+	defer goOn()
+	asked := async(func() (observe.Health, error) { return h.l.Health(t.Context()) })
+	called()
+	goesOn(t, h.l)
+	goOn()
+	must(t, await(t, asked).err)
 	closed(t, h.l)
 }
 

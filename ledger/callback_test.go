@@ -22,6 +22,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/policy"
@@ -122,7 +123,7 @@ func callers(t testing.TB) map[string]caller {
 		if err == nil {
 			return errors.New("not refused")
 		}
-		if _, is := errors.AsType[*RefusedError](err); is {
+		if _, is := errors.AsType[*api.RefusedError](err); is {
 			return nil
 		}
 		return err
@@ -165,14 +166,14 @@ func callers(t testing.TB) map[string]caller {
 			return failed(l.Sell(t.Context(), r))
 		}},
 		"CaptureRequest.Progress": {panics: true, prepare: func(t testing.TB, l *Ledger) {
-			reserve(t, l, ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", person...).Order, For: time.Hour})
+			reserve(t, l, api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", person...).Order, For: time.Hour})
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes"), Progress: h.progress}))
+			return failed(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes"), Progress: h.progress}))
 		}},
 		"CaptureRequest.Truth": {panics: true, prepare: func(t testing.TB, l *Ledger) {
-			reserve(t, l, ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", person...).Order, For: time.Hour})
+			reserve(t, l, api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", person...).Order, For: time.Hour})
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: 1, Truth: h.truth}))
+			return failed(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: 1, Truth: h.truth}))
 		}},
 		"RaiseRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 			r := order(t, "r", "1", person...)
@@ -190,43 +191,43 @@ func callers(t testing.TB) map[string]caller {
 			return failed(l.Release(t.Context(), r))
 		}},
 		"AnswerRequest.Truth": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Answer(t.Context(), AnswerRequest{
+			return failed(l.Answer(t.Context(), api.AnswerRequest{
 				Key: "a", Question: all, Query: "majority:yes", Epsilon: eps(t, "0.25"), Objects: person, Truth: h.truth, AcceptLoss: true,
 			}))
 		}},
 		"EnrollRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Enroll(t.Context(), EnrollRequest{Key: "n", Question: all, Objects: []string{"new"}, Cap: eps(t, "1"), Progress: h.progress}))
+			return failed(l.Enroll(t.Context(), api.EnrollRequest{Key: "n", Question: all, Objects: []string{"new"}, Cap: eps(t, "1"), Progress: h.progress}))
 		}},
 		"EnrollRequest.Terms": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Enroll(t.Context(), EnrollRequest{Key: "n", Question: all, Objects: []string{"new"},
+			return failed(l.Enroll(t.Context(), api.EnrollRequest{Key: "n", Question: all, Objects: []string{"new"},
 				Terms: func(string) (policy.Policy, privacy.Epsilon) {
 					h.call()
 					return policy.Policy{}, eps(t, "1")
 				}}))
 		}},
 		"ChangeTermsRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "t", Question: all, Objects: person, Cap: eps(t, "4"), Progress: h.progress}))
+			return failed(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "t", Question: all, Objects: person, Cap: eps(t, "4"), Progress: h.progress}))
 		}},
 		"AdvanceRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Advance(t.Context(), AdvanceRequest{Key: "d", Truth: sameTruth("yes"), Progress: h.progress}))
+			return failed(l.Advance(t.Context(), api.AdvanceRequest{Key: "d", Truth: sameTruth("yes"), Progress: h.progress}))
 		}},
 		"AdvanceRequest.Truth": {panics: true, prepare: func(t testing.TB, l *Ledger) {
 			due, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")})
 			must(t, err)
 			enrollUnder(t, l, all, due, "5", "due")
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Advance(t.Context(), AdvanceRequest{Key: "d", Truth: h.truth}))
+			return failed(l.Advance(t.Context(), api.AdvanceRequest{Key: "d", Truth: h.truth}))
 		}},
-		"ReconcileRequest.Progress": {panics: true, request: reconciling(func(r *ReconcileRequest, h *hook) { r.Progress = h.progress })},
-		"ReconcileRequest.Confirm": {panics: true, request: reconciling(func(r *ReconcileRequest, h *hook) {
-			r.Confirm = func(ReconcileResult) error {
+		"ReconcileRequest.Progress": {panics: true, request: reconciling(func(r *api.ReconcileRequest, h *hook) { r.Progress = h.progress })},
+		"ReconcileRequest.Confirm": {panics: true, request: reconciling(func(r *api.ReconcileRequest, h *hook) {
+			r.Confirm = func(api.ReconcileResult) error {
 				h.call()
 				return nil
 			}
 		})},
-		"ReconcileRequest.Members": {panics: true, request: reconciling(func(r *ReconcileRequest, h *hook) {
+		"ReconcileRequest.Members": {panics: true, request: reconciling(func(r *api.ReconcileRequest, h *hook) {
 			rows := r.Members
-			r.Members = func(yield func(Member, error) bool) {
+			r.Members = func(yield func(api.Member, error) bool) {
 				h.call()
 				rows(yield)
 			}
@@ -234,7 +235,7 @@ func callers(t testing.TB) map[string]caller {
 		"EstimateRequest.Include": {panics: true, prepare: func(t testing.TB, l *Ledger) {
 			release(t, l, releaseOf(t, "r", person[0], "1"))
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Estimate(t.Context(), EstimateRequest{Question: all, Include: func(string) bool {
+			return failed(l.Estimate(t.Context(), api.EstimateRequest{Question: all, Include: func(string) bool {
 				h.call()
 				return true
 			}}))
@@ -245,17 +246,17 @@ func callers(t testing.TB) map[string]caller {
 			return l.Compact(t.Context(), h.progress)
 		}},
 		"VerifyRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Verify(t.Context(), VerifyRequest{Progress: func(uint64, uint64) { h.call() }}))
+			return failed(l.Verify(t.Context(), api.VerifyRequest{Progress: func(uint64, uint64) { h.call() }}))
 		}},
 		"VerifyRequest.Report": {panics: true, options: func(o *Options, _ *hook) {
 			o.Now, o.ClockAhead = func() time.Time { return time.Now().Add(time.Hour) }, time.Now().Add(2*time.Hour)
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
 			l.engine.Clock = time.Now // the events are ahead of it: a problem
-			return failed(l.Verify(t.Context(), VerifyRequest{Report: func(Problem) { h.call() }}))
+			return failed(l.Verify(t.Context(), api.VerifyRequest{Report: func(api.Finding) { h.call() }}))
 		}},
 		"VerifyRequest.Verifiers": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 			_, verifier, _ := logKey(t, "sluice-test", 1)
-			return failed(l.Verify(t.Context(), VerifyRequest{
+			return failed(l.Verify(t.Context(), api.VerifyRequest{
 				Checkpoints: [][]byte{checkpointOf(t, l)}, Verifiers: hookedVerifiers{note.VerifierList(verifier), h},
 			}))
 		}},
@@ -264,19 +265,21 @@ func callers(t testing.TB) map[string]caller {
 		"loop over Refusals": looping(func(t testing.TB, l *Ledger) iter.Seq2[Event, error] {
 			return l.Refusals(t.Context(), "looped", 1)
 		}),
-		"loop over Sales": looping(func(t testing.TB, l *Ledger) iter.Seq2[Sale, error] { return l.Sales(t.Context(), "acme") }),
-		"loop over Reservations": looping(func(t testing.TB, l *Ledger) iter.Seq2[Reservation, error] {
+		"loop over Sales": looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Sale, error] { return l.Sales(t.Context(), "acme") }),
+		"loop over Reservations": looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Reservation, error] {
 			return l.Reservations(t.Context(), "acme")
 		}),
-		"loop over Deliveries": looping(func(t testing.TB, l *Ledger) iter.Seq2[Delivery, error] { return l.Deliveries(t.Context(), 1) }),
-		"loop over Responses": looping(func(t testing.TB, l *Ledger) iter.Seq2[Response, error] {
+		"loop over Deliveries": looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Delivery, error] { return l.Deliveries(t.Context(), 1) }),
+		"loop over Responses": looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Response, error] {
 			return l.Responses(t.Context(), all, eps(t, "1"))
 		}),
-		"Options.Now, writing":              {panics: true, options: clocked, request: released},
-		"Options.Now, reading":              {panics: true, options: clocked, request: func(t testing.TB, l *Ledger, _ *hook) error { return failed(l.Object(t.Context(), person[0])) }},
-		"Options.Observer, Committed":       {logs: "Observer", options: observed, request: released},
-		"Options.Observer, Refused":         {logs: "Observer", options: observed, request: refused},
-		"Options.Observer, Audited":         {logs: "Observer", options: observed, request: func(t testing.TB, l *Ledger, _ *hook) error { return failed(l.Verify(t.Context(), VerifyRequest{})) }},
+		"Options.Now, writing":        {panics: true, options: clocked, request: released},
+		"Options.Now, reading":        {panics: true, options: clocked, request: func(t testing.TB, l *Ledger, _ *hook) error { return failed(l.Object(t.Context(), person[0])) }},
+		"Options.Observer, Committed": {logs: "Observer", options: observed, request: released},
+		"Options.Observer, Refused":   {logs: "Observer", options: observed, request: refused},
+		"Options.Observer, Audited": {logs: "Observer", options: observed, request: func(t testing.TB, l *Ledger, _ *hook) error {
+			return failed(l.Verify(t.Context(), api.VerifyRequest{}))
+		}},
 		"Options.Logger, committed":         {options: logged(zerolog.DebugLevel), request: released},
 		"Options.Logger, refused":           {options: logged(zerolog.InfoLevel), request: refused},
 		"Options.Logger, refused in a sale": {options: logged(zerolog.InfoLevel), request: refusedInTheCommit},
@@ -307,7 +310,7 @@ func looping[T any](of func(testing.TB, *Ledger) iter.Seq2[T, error]) caller {
 		some := purchase(t, "looped", "acme", "1", crowd(8)...)
 		some.Objects, some.Partial = append(some.Objects, "stranger"), true
 		sell(t, l, some)
-		reserve(t, l, ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "2", crowd(1)...).Order, For: time.Hour})
+		reserve(t, l, api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "2", crowd(1)...).Order, For: time.Hour})
 	}, request: func(t testing.TB, l *Ledger, h *hook) error {
 		for _, err := range of(t, l) {
 			h.call()
@@ -318,19 +321,19 @@ func looping[T any](of func(testing.TB, *Ledger) iter.Seq2[T, error]) caller {
 }
 
 // reconciling is a reconciliation that enrols an object.
-func reconciling(set func(*ReconcileRequest, *hook)) func(testing.TB, *Ledger, *hook) error {
+func reconciling(set func(*api.ReconcileRequest, *hook)) func(testing.TB, *Ledger, *hook) error {
 	return func(t testing.TB, l *Ledger, h *hook) error {
-		rows := iter.Seq2[Member, error](func(yield func(Member, error) bool) {
-			yield(Member{Object: "new", Question: "vote", Cap: eps(t, "1")}, nil)
+		rows := iter.Seq2[api.Member, error](func(yield func(api.Member, error) bool) {
+			yield(api.Member{Object: "new", Question: "vote", Cap: eps(t, "1")}, nil)
 		})
-		r := ReconcileRequest{Members: rows}
+		r := api.ReconcileRequest{Members: rows}
 		set(&r, h)
 		return failed(l.Reconcile(t.Context(), r))
 	}
 }
 
 // copyingBy makes a copy.
-func copyingBy(how func(*Ledger, context.Context, string, Progress) (Copied, error)) func(testing.TB, *Ledger, *hook) error {
+func copyingBy(how func(*Ledger, context.Context, string, api.Progress) (api.Copied, error)) func(testing.TB, *Ledger, *hook) error {
 	return func(t testing.TB, l *Ledger, h *hook) error {
 		return failed(how(l, t.Context(), pace.Scratch(t)+"/copy.db", h.progress))
 	}
@@ -343,7 +346,7 @@ func refusedInTheCommit(t testing.TB, l *Ledger, _ *hook) error {
 		return []string{"yes"}, l.Withdraw(ctx, "w", objects[0])
 	}
 	_, err := l.Sell(t.Context(), r)
-	if _, is := errors.AsType[*RefusedError](err); is {
+	if _, is := errors.AsType[*api.RefusedError](err); is {
 		return nil
 	}
 	return fmt.Errorf("not refused: %w", err)
@@ -376,8 +379,8 @@ func serve(run func() error) (panicked any, err error) {
 // goesOn checks that another caller reads and writes, and that the ledger closes.
 func goesOn(t *testing.T, l *Ledger) {
 	t.Helper()
-	wrote := await(t, async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "other", crowd(9)[8], "2")) }))
-	read := await(t, async(func() (ObjectState, error) { return l.Object(t.Context(), crowd(9)[8]) }))
+	wrote := await(t, async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "other", crowd(9)[8], "2")) }))
+	read := await(t, async(func() (api.ObjectState, error) { return l.Object(t.Context(), crowd(9)[8]) }))
 	if err := errors.Join(wrote.err, read.err); err != nil {
 		t.Errorf("another caller: %v", err)
 	}
@@ -433,7 +436,7 @@ func TestCallback_ClosesTheLedger_Ends(t *testing.T) {
 			inner := errors.New("not called")
 			h.set(func() { inner = l.Close() })
 			outer := await(t, async(func() (any, error) { return nil, run() }))
-			if inner != nil || outer.err != nil && !errors.Is(outer.err, ErrClosed) {
+			if inner != nil || outer.err != nil && !errors.Is(outer.err, api.ErrClosed) {
 				t.Errorf("Close: %v; the request: %v; want nil or ErrClosed", inner, outer.err)
 			}
 			closed(t, open(t, l.file, Options{}))

@@ -5,25 +5,25 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/fixture"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func channelFor(q Question, epsilon privacy.Epsilon) (vocabulary.Channel, error) {
-	return vocabulary.ChannelOf(q.Encoding, len(q.Values), epsilon)
+func channelFor(q api.Question, epsilon privacy.Epsilon) (api.Channel, error) {
+	return api.ChannelOf(q.Encoding, len(q.Values), epsilon)
 }
 
 func TestChannelOf_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 	e := math.Exp(0.5)
 	direct, unary, finite := vote(), vote(), fixture.Party(t)
-	direct.Encoding, unary.Encoding, finite.Encoding = Direct, Unary, Finite
+	direct.Encoding, unary.Encoding, finite.Encoding = api.Direct, api.Unary, api.Finite
 	for _, c := range []struct {
-		question Question
-		want     vocabulary.Channel
+		question api.Question
+		want     api.Channel
 	}{
-		{direct, vocabulary.Channel{Encoding: Direct, Values: 3, P: e / (e + 2), Q: 1 / (e + 2)}},
-		{unary, vocabulary.Channel{Encoding: Unary, Values: 3, P: 0.5, Q: 1 / (e + 1)}},
-		{finite, vocabulary.Channel{Encoding: Finite, Values: len(finite.Values)}},
+		{direct, api.Channel{Encoding: api.Direct, Values: 3, P: e / (e + 2), Q: 1 / (e + 2)}},
+		{unary, api.Channel{Encoding: api.Unary, Values: 3, P: 0.5, Q: 1 / (e + 1)}},
+		{finite, api.Channel{Encoding: api.Finite, Values: len(finite.Values)}},
 	} {
 		got, err := channelFor(c.question, eps(t, "0.5"))
 		must(t, err)
@@ -31,10 +31,10 @@ func TestChannelOf_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", c.want.Encoding, got, c.want)
 		}
 		_, err = channelFor(c.question, privacy.Epsilon{})
-		wantErr(t, err, ErrInvalid)
+		wantErr(t, err, api.ErrInvalid)
 	}
-	_, err := channelFor(Question{Encoding: Direct}, eps(t, "0.5"))
-	wantErr(t, err, ErrInvalid)
+	_, err := channelFor(api.Question{Encoding: api.Direct}, eps(t, "0.5"))
+	wantErr(t, err, api.ErrInvalid)
 	for _, epsilon := range []privacy.Epsilon{nano(t, 1), eps(t, "40"), privacy.MaxEpsilon()} {
 		got, err := channelFor(direct, epsilon)
 		must(t, err)

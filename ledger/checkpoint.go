@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/documents"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -34,7 +34,7 @@ type Publishing struct {
 // Checkpoint signs the log as it is now: a note by [Options.Signer] in the form of
 // https://c2sp.org/tlog-checkpoint. Whoever keeps it can show later that nothing in the log before
 // it was changed or dropped (see [Options.Checkpoint], [Ledger.Consistency]). It reads only.
-// Without a Signer it returns [ErrNoSigner].
+// Without a Signer it returns [api.ErrNoSigner].
 func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 	head, err := l.Head(ctx, 0)
 	if err != nil {
@@ -48,8 +48,8 @@ func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 }
 
 // Head returns the log's tree at a size, at most its number of events; 0 stands for that number.
-func (l *Ledger) Head(ctx context.Context, events uint64) (evidence.Head, error) {
-	return engine.Read(ctx, &l.engine, func(s *state.State) (evidence.Head, error) {
+func (l *Ledger) Head(ctx context.Context, events uint64) (api.Head, error) {
+	return engine.Read(ctx, &l.engine, func(s *state.State) (api.Head, error) {
 		return l.documents.Head(s, cmp.Or(events, s.Counters.Events))
 	})
 }
@@ -66,7 +66,7 @@ func (l *Ledger) Consistency(ctx context.Context, from, to uint64) (tlog.TreePro
 }
 
 // ConsistencyOf is [Ledger.Consistency] for a buyer: between two sizes at which it has receipts,
-// and [ErrUnknown] for others.
+// and [api.ErrUnknown] for others.
 func (l *Ledger) ConsistencyOf(ctx context.Context, buyer string, from, to uint64) (tlog.TreeProof, error) {
 	err := l.engine.View(ctx, func(s *state.State) error { return request.CheckReceiptSizes(s, buyer, from, to) })
 	if err == nil && from > to {

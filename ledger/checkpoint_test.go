@@ -18,6 +18,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -110,12 +111,12 @@ func TestACheckpointNeedsTheLogsKey(t *testing.T) {
 	path, options := witnessed(t, "ann")
 	l := open(t, path, Options{})
 	_, err := l.Checkpoint(t.Context())
-	wantErr(t, err, ErrNoSigner)
+	wantErr(t, err, api.ErrNoSigner)
 	closed(t, l)
 	options.Signer, _, _ = logKey(t, "sluice-another", 1)
 	_, err = Open(path, options)
-	wantErr(t, err, ErrInvalid)
-	wantErr(t, Create(filepath.Join(tests.Scratch(t), "x.db"), CreateOptions{Currency: "USD", LogKey: "no key"}), ErrInvalid)
+	wantErr(t, err, api.ErrInvalid)
+	wantErr(t, Create(filepath.Join(tests.Scratch(t), "x.db"), CreateOptions{Currency: "USD", LogKey: "no key"}), api.ErrInvalid)
 }
 
 // Without a log key the log is named after the ledger's id.
@@ -156,7 +157,7 @@ func TestOpenRefusesARollback(t *testing.T) {
 	closed(t, open(t, path, options)) // the ledger itself
 	for name, file := range map[string]string{"an older copy": old, "a fork that has grown longer": forked, "a fork as long": same, "another ledger": stranger} {
 		_, err := Open(file, options)
-		var rolledBack *evidence.RollbackError
+		var rolledBack *api.RollbackError
 		if !errors.As(err, &rolledBack) {
 			t.Errorf("%s: got the error %v, want a RollbackError", name, err)
 			continue
@@ -166,7 +167,7 @@ func TestOpenRefusesARollback(t *testing.T) {
 		}
 	}
 	options.Checkpoint = foreign
-	if _, err := Open(path, options); !errors.As(err, new(*evidence.RollbackError)) {
+	if _, err := Open(path, options); !errors.As(err, new(*api.RollbackError)) {
 		t.Errorf("a checkpoint of another ledger: got the error %v", err)
 	}
 }
@@ -188,7 +189,7 @@ func TestOpenRefusesACheckpointThatNobodyKnownSigned(t *testing.T) {
 			t.Fatalf("the checkpoint is %q", signed)
 		}
 		_, err := Open(path, o)
-		if !errors.Is(err, ErrCheckpoint) {
+		if !errors.Is(err, api.ErrCheckpoint) {
 			t.Errorf("%s: got the error %v, want ErrCheckpoint", name, err)
 		}
 	}
@@ -198,7 +199,7 @@ func TestOpenRefusesACheckpointThatNobodyKnownSigned(t *testing.T) {
 func TestConsistencyBetweenAllSizes(t *testing.T) {
 	l := voters(t, newLedger(t), "5", crowd(9)...)
 	last := stats(t, l).Events
-	var heads []evidence.Head
+	var heads []api.Head
 	for size := uint64(1); size <= last; size++ {
 		head, err := l.Head(t.Context(), size)
 		must(t, err)
@@ -216,10 +217,10 @@ func TestConsistencyBetweenAllSizes(t *testing.T) {
 	}
 	for _, bad := range [][2]uint64{{0, 1}, {2, 1}, {1, last + 1}, {1, 1 << 63}} {
 		_, err := l.Consistency(t.Context(), bad[0], bad[1])
-		wantErr(t, err, ErrInvalid)
+		wantErr(t, err, api.ErrInvalid)
 	}
 	_, err := l.Head(t.Context(), last+1)
-	wantErr(t, err, ErrInvalid)
+	wantErr(t, err, api.ErrInvalid)
 }
 
 // The same events have another root in another ledger: leaves are salted.
@@ -356,5 +357,5 @@ func TestPublishingNeedsASigner(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	_, err := openStore(s, Options{Publish: Publishing{To: func(context.Context, []byte) error { return nil }}})
-	wantErr(t, err, ErrNoSigner)
+	wantErr(t, err, api.ErrNoSigner)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // With no memory to speak of every commit is followed by a checkpoint, beside what comes next.
@@ -16,13 +18,13 @@ func TestALedgerWithHardlyAnyMemory(t *testing.T) {
 			release(t, l, releaseOf(t, fmt.Sprint(round, " ", i), name, fmt.Sprint(1+round)))
 		}
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 	if _, err := os.Stat(path + ".journal"); !os.IsNotExist(err) {
 		t.Errorf("the journal is left: %v", err)
 	}
 	l = open(t, path, Options{})
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	if o := objectOf(t, l, names[7]); o.Spent != eps(t, "3") || len(o.Chains[0].Levels) != 3 {
 		t.Errorf("there is %+v", o)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -63,7 +64,7 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 		clock.set(time.Unix(seconds, 0))
 		unchanged(t, l.engine.Store, func() {
 			_, err := l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5"))
-			wantErr(t, err, ErrClock)
+			wantErr(t, err, api.ErrClock)
 		})
 	}
 	clock.set(time.Date(2261, 12, 31, 23, 59, 59, 999_999_999, time.UTC))
@@ -79,7 +80,7 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 	err := s.Update(func(w kv.Writer) error {
 		return format(w, time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC), CreateOptions{})
 	})
-	wantErr(t, err, ErrClock)
+	wantErr(t, err, api.ErrClock)
 }
 
 // A clock that fails in the middle of a large order stops it there; it goes on later.
@@ -89,7 +90,7 @@ func TestALargeOrderOutlivesABadClock(t *testing.T) {
 	r := order(t, "k", "0.5")
 	r.Progress = during(func() { clock.set(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)) })
 	_, err := l.Raise(t.Context(), r)
-	wantErr(t, err, ErrClock)
+	wantErr(t, err, api.ErrClock)
 	clock.set(epoch().Add(-time.Hour))
 	if got := carryOut(t, l, r); got.Drawn != big {
 		t.Errorf("%+v", got)
@@ -104,10 +105,10 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 	far := time.Now().AddDate(3, 0, 0).UTC()
 	l := open(t, path, Options{Now: func() time.Time { return far }, ClockAhead: far})
 	first := release(t, l, releaseOf(t, "1", "ann", "0.5")).Event
-	wantProblems := func(want ...Problem) {
+	wantProblems := func(want ...api.Finding) {
 		t.Helper()
-		var got []Problem
-		_, err := l.Verify(t.Context(), VerifyRequest{Report: func(p Problem) { got = append(got, p) }})
+		var got []api.Finding
+		_, err := l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { got = append(got, p) }})
 		must(t, err)
 		for i := range got {
 			got[i].Text, _, _ = strings.Cut(got[i].Text, "; ")
@@ -124,7 +125,7 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 	clock.set(far.Add(-5*time.Minute - 1))
 	release(t, l, releaseOf(t, "2", "ann", "0.75")) // the log stays where it is
 	n := stats(t, l).Events - first + 1
-	wantProblems(Problem{Kind: "clock", Event: first, Text: fmt.Sprintf("%d events lie in the future, from event %d of %s on", n, first, far.Format(time.RFC3339Nano))})
+	wantProblems(api.Finding{Kind: "clock", Event: first, Text: fmt.Sprintf("%d events lie in the future, from event %d of %s on", n, first, far.Format(time.RFC3339Nano))})
 	_, err := l.Backup(t.Context(), path+".copy", nil)
 	must(t, err)
 }
@@ -135,7 +136,7 @@ func TestAClockThatGoesBackDuringASweep(t *testing.T) {
 	clock := newClock(epoch())
 	l := sweepers(t, open(t, create(t), Options{Now: clock.read}), crowd(big)...)
 	back := during(func() { clock.set(epoch().Add(-30 * time.Minute)) })
-	_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: back})
+	_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: back})
 	must(t, err)
 	wantOrderedTimes(t, l)
 	low, high := len(responses(t, l, "vote", eps(t, "0.25"))), len(responses(t, l, "vote", eps(t, "0.5")))
@@ -144,7 +145,7 @@ func TestAClockThatGoesBackDuringASweep(t *testing.T) {
 	}
 	clock.set(epoch())
 	var source asked
-	_, err = l.Advance(t.Context(), AdvanceRequest{Key: "again", Truth: source.truth("yes")})
+	_, err = l.Advance(t.Context(), api.AdvanceRequest{Key: "again", Truth: source.truth("yes")})
 	must(t, err)
 	if n := countKind(events(t, l), "released"); n != 2*big || len(source.names()) != big-state.PartSize {
 		t.Errorf("%d responses were released, and %d objects asked about", n, len(source.names()))

@@ -12,13 +12,12 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/replaybits"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -27,13 +26,13 @@ import (
 
 // queued makes n sales wait behind a commit that is held up, in the order of their numbers, and
 // returns the gate and the answers; number 0 is the one held up.
-func queued(t *testing.T, l *Ledger, s *shim, n int, request func(i int) (context.Context, ReleaseRequest)) (*gate, []chan answer[Response]) {
+func queued(t *testing.T, l *Ledger, s *shim, n int, request func(i int) (context.Context, api.ReleaseRequest)) (*gate, []chan answer[api.Response]) {
 	t.Helper()
 	commit := s.holdCommit(t)
-	answers := make([]chan answer[Response], n)
+	answers := make([]chan answer[api.Response], n)
 	for i := range answers {
 		ctx, r := request(i)
-		answers[i] = async(func() (Response, error) { return l.Release(ctx, r) })
+		answers[i] = async(func() (api.Response, error) { return l.Release(ctx, r) })
 		if i == 0 {
 			commit.wait(t)
 		}
@@ -42,8 +41,8 @@ func queued(t *testing.T, l *Ledger, s *shim, n int, request func(i int) (contex
 	return commit, answers
 }
 
-func crowdSale(t *testing.T) func(i int) (context.Context, ReleaseRequest) {
-	return func(i int) (context.Context, ReleaseRequest) {
+func crowdSale(t *testing.T) func(i int) (context.Context, api.ReleaseRequest) {
+	return func(i int) (context.Context, api.ReleaseRequest) {
 		return t.Context(), releaseOf(t, fmt.Sprint("sale ", i), fmt.Sprintf("person-%05d", i), "0.5")
 	}
 }
@@ -86,7 +85,7 @@ func TestABatchIsBounded(t *testing.T) {
 	commit, answers := queued(t, l, s, 1, crowdSale(t))
 	for i := range waiting {
 		_, r := crowdSale(t)(1 + i)
-		answers = append(answers, async(func() (Response, error) { return l.Release(t.Context(), r) }))
+		answers = append(answers, async(func() (api.Response, error) { return l.Release(t.Context(), r) }))
 	}
 	waitQueued(t, l, waiting)
 	commit.open()
@@ -105,10 +104,10 @@ func TestPartsOfARaiseLetOthersGoFirst(t *testing.T) {
 	names := crowd(2 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "1", names...), Options{})
 	for attempt, hold := 0, soon; hold < patience; attempt, hold = attempt+1, 2*hold {
-		call := func(what, epsilon string, objects ...string) chan answer[RaiseResult] {
+		call := func(what, epsilon string, objects ...string) chan answer[api.RaiseResult] {
 			r := order(t, fmt.Sprint(what, " ", attempt), epsilon, objects...)
 			r.All = len(objects) == 0
-			return async(func() (RaiseResult, error) { return l.Raise(t.Context(), r) })
+			return async(func() (api.RaiseResult, error) { return l.Raise(t.Context(), r) })
 		}
 		parts := s.holdCommit(t)
 		raised := call("everybody", fmt.Sprintf("0.5%d", attempt))
@@ -149,7 +148,7 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
 	define(t, l, smoker())
 	enroll(t, l, "smoker", "1", crowd(callers)...)
-	commit, answers := queued(t, l, s, callers, func(i int) (context.Context, ReleaseRequest) {
+	commit, answers := queued(t, l, s, callers, func(i int) (context.Context, api.ReleaseRequest) {
 		r := releaseOf(t, fmt.Sprint("sale ", i), fmt.Sprintf("person-%05d", i/2), "0.6")
 		if i%2 == 1 {
 			r.Question = "smoker"
@@ -163,7 +162,7 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 			must(t, a.err)
 			continue
 		}
-		want := Refusal{Object: fmt.Sprintf("person-%05d", i/2), Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.6"), Asked: eps(t, "0.6"), Cost: eps(t, "0.6"), Remaining: eps(t, "0.4"), Remedy: vocabulary.RemedyLess, Largest: eps(t, "0.4")}
+		want := api.Refusal{Object: fmt.Sprintf("person-%05d", i/2), Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.6"), Asked: eps(t, "0.6"), Cost: eps(t, "0.6"), Remaining: eps(t, "0.4"), Remedy: api.RemedyLess, Largest: eps(t, "0.4")}
 		if got := refusals(t, a.err); len(got) != 1 || got[0] != want {
 			t.Errorf("refused for %+v, want %+v", got, want)
 		}
@@ -194,7 +193,7 @@ func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
 		submit(func() (int, error) { _, err := l.Release(t.Context(), r); return 1, err })
 	}
 	raise := func(key string, names ...string) {
-		r := RaiseRequest{Key: key, Question: "vote", Epsilon: eps(t, "0.6"), Objects: names, Truth: sameTruth("yes")}
+		r := api.RaiseRequest{Key: key, Question: "vote", Epsilon: eps(t, "0.6"), Objects: names, Truth: sameTruth("yes")}
 		submit(func() (int, error) { got, err := l.Raise(t.Context(), r); return got.Drawn, err })
 	}
 	sell("vote", names[4], "0.1")
@@ -212,7 +211,7 @@ func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
 			}
 			continue
 		}
-		if got := refusals(t, a.err); len(got) != 1 || got[0].Reason != ObjectCap || got[0].Object != names[2*i-5] {
+		if got := refusals(t, a.err); len(got) != 1 || got[0].Reason != api.ObjectCap || got[0].Object != names[2*i-5] {
 			t.Errorf("request %d is refused for %+v", i, got)
 		}
 	}
@@ -236,10 +235,10 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 	closed(t, l)
 	l, s := openShim(t, path, Options{})
 	commit := s.holdCommit(t)
-	leads := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "leads", "eve", "0.1")) })
+	leads := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "leads", "eve", "0.1")) })
 	commit.wait(t)
 	var asked atomic.Int32
-	sale := async(func() (Sale, error) {
+	sale := async(func() (api.Sale, error) {
 		r := purchase(t, "sale", "acme", "0.6", "bea")
 		r.Question = "smoker"
 		r.Truth = func(ctx context.Context, question string, objects []string) ([]string, error) {
@@ -251,7 +250,7 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 		return l.Sell(t.Context(), r)
 	})
 	waitQueued(t, l, 1)
-	raise := async(func() (RaiseResult, error) { return l.Raise(t.Context(), order(t, "raise", "0.9", "ann", "bea")) })
+	raise := async(func() (api.RaiseResult, error) { return l.Raise(t.Context(), order(t, "raise", "0.9", "ann", "bea")) })
 	waitQueued(t, l, 2)
 	commit.open()
 	must(t, await(t, leads).err)
@@ -270,7 +269,7 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "eve"), Options{})
 	commit := s.holdCommit(t)
-	leads := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "leads", "eve", "0.1")) })
+	leads := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "leads", "eve", "0.1")) })
 	commit.wait(t)
 	var answers []chan answer[uint64]
 	submit := func(decide engine.Decision) {
@@ -333,15 +332,15 @@ func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	enrol := func(key, ceiling string) error {
-		_, err := l.Enroll(t.Context(), EnrollRequest{Key: key, Question: "vote", Objects: []string{"zoe"}, Policy: policy.Fixed(eps(t, ceiling)), Cap: boundless()})
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: "vote", Objects: []string{"zoe"}, Policy: policy.Fixed(eps(t, ceiling)), Cap: boundless()})
 		return err
 	}
 	commit := s.holdCommit(t)
-	first := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "0", "ann", "0.5")) })
+	first := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "0", "ann", "0.5")) })
 	commit.wait(t)
 	lax := async(func() (int, error) { return 0, enrol("lax", "5") })
 	waitQueued(t, l, 1)
-	raised := async(func() (RaiseResult, error) {
+	raised := async(func() (api.RaiseResult, error) {
 		r := order(t, "1", "4", "zoe")
 		r.Partial = true // or it would be refused before it is queued
 		return l.Raise(t.Context(), r)
@@ -355,7 +354,7 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	s.set(nil, nil)
 	must(t, enrol("strict", "1"))
 	_, err := l.Release(t.Context(), releaseOf(t, "2", "zoe", "4"))
-	if got := refusals(t, err)[0]; got.Reason != ChainCeiling || got.Ceiling != eps(t, "1") {
+	if got := refusals(t, err)[0]; got.Reason != api.ChainCeiling || got.Ceiling != eps(t, "1") {
 		t.Errorf("refused for %+v", got)
 	}
 	auditStore(t, s)
@@ -365,7 +364,7 @@ func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
 	const callers, quits = 8, 3
 	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
-	commit, answers := queued(t, l, s, callers, func(i int) (context.Context, ReleaseRequest) {
+	commit, answers := queued(t, l, s, callers, func(i int) (context.Context, api.ReleaseRequest) {
 		all, r := crowdSale(t)(i)
 		if i == quits {
 			return ctx, r
@@ -396,13 +395,13 @@ func TestACallerWhoseContextEndsDuringItsCommitWaits(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann", "bob", "cid"), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	first := s.holdCommit(t)
-	answers := make([]chan answer[RaiseResult], 3)
+	answers := make([]chan answer[api.RaiseResult], 3)
 	for i, name := range []string{"ann", "bob", "cid"} {
 		ctx := ctx
 		if i < 2 {
 			ctx = t.Context()
 		}
-		answers[i] = async(func() (RaiseResult, error) { return l.Raise(ctx, order(t, name, "0.5", name)) })
+		answers[i] = async(func() (api.RaiseResult, error) { return l.Raise(ctx, order(t, name, "0.5", name)) })
 		first.wait(t)
 		waitQueued(t, l, i)
 	}
@@ -456,18 +455,18 @@ func TestCloseLetsNobodyHang(t *testing.T) {
 	closing := async(func() (bool, error) { return true, l.Close() })
 	waitClosing(t, l)
 	_, err := l.Release(t.Context(), releaseOf(t, "late", "person-00000", "0.75"))
-	wantErr(t, err, ErrClosed)
+	wantErr(t, err, api.ErrClosed)
 	pending(t, closing)
 	commit.open()
 	must(t, await(t, closing).err)
 	for _, one := range answers {
 		if a := await(t, one); a.err != nil {
-			wantErr(t, a.err, ErrClosed)
+			wantErr(t, a.err, api.ErrClosed)
 		}
 	}
-	wantErr(t, l.Close(), ErrClosed)
+	wantErr(t, l.Close(), api.ErrClosed)
 	for name, call := range everyCall(t, l) {
-		if err := call(); !errors.Is(err, ErrClosed) {
+		if err := call(); !errors.Is(err, api.ErrClosed) {
 			t.Errorf("%s on a closed ledger: %v", name, err)
 		}
 	}
@@ -500,7 +499,7 @@ func TestCallsThatMeetACloseSayClosed(t *testing.T) {
 		})
 		must(t, await(t, closing).err)
 		for _, err := range failed {
-			if !errors.Is(err, ErrClosed) {
+			if !errors.Is(err, api.ErrClosed) {
 				t.Fatalf("got the error %v, want ErrClosed", err)
 			}
 		}
@@ -512,11 +511,11 @@ func TestAReadThatMeetsACloseSaysClosed(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	g := newGate(t)
 	s.onRead(func() { _ = g.pass() })
-	reader := async(func() (Stats, error) { return l.Stats(t.Context()) })
+	reader := async(func() (api.Stats, error) { return l.Stats(t.Context()) })
 	g.wait(t)
 	must(t, l.Close())
 	g.open()
-	wantErr(t, await(t, reader).err, ErrClosed)
+	wantErr(t, await(t, reader).err, api.ErrClosed)
 }
 
 // recovered runs a call and turns a panic into an error.
@@ -561,13 +560,13 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 		if a := await(t, one); errors.Is(a.err, errPanicked) {
 			panics++ // in the goroutine that led
 		} else {
-			wantErr(t, a.err, ErrStopped)
+			wantErr(t, a.err, api.ErrStopped)
 		}
 	}
 	if panics != 1 {
 		t.Errorf("%d callers panicked, want the one that led", panics)
 	}
-	if err := await(t, answers[0]).err; err != nil && !errors.Is(err, ErrStopped) {
+	if err := await(t, answers[0]).err; err != nil && !errors.Is(err, api.ErrStopped) {
 		t.Errorf("the one committed before got the error %v", err)
 	}
 	wantStopped(t, l)
@@ -583,7 +582,7 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 func TestAPanicInADrawRecordsNothing(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
-	l.engine.Chances.Sampler = replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func([]byte) { panic("no randomness") }))
+	l.engine.Chances.Sampler = &rrchain.Sampler{Random: exact.ReplayBits(func([]byte) { panic("no randomness") })}
 	err := recovered(func() error { _, err := l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5")); return err })
 	wantErr(t, err, errPanicked)
 	wantStopped(t, l)
@@ -619,13 +618,13 @@ func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
 		r := order(t, key, fmt.Sprint("0.", n+1))
 		_, err = l.Raise(ctx, r)
 	case 2:
-		err = l.DefineQuestion(ctx, key, Question{Name: key, Values: []string{"a", "b"}, Encoding: Direct})
+		err = l.DefineQuestion(ctx, key, api.Question{Name: key, Values: []string{"a", "b"}, Encoding: api.Direct})
 	case 3:
-		_, err = l.Enroll(ctx, EnrollRequest{Key: key, Question: "vote", Objects: []string{key}, Cap: boundless()})
+		_, err = l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{key}, Cap: boundless()})
 	case 4:
 		_, err = l.Object(ctx, "person-00001")
 	case 5:
-		_, err = l.Estimate(ctx, EstimateRequest{Question: "vote"})
+		_, err = l.Estimate(ctx, api.EstimateRequest{Question: "vote"})
 	case 6:
 		err = firstError(l.Events(ctx, 1))
 	case 7:

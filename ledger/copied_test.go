@@ -18,6 +18,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -216,7 +217,7 @@ func TestACopyIsOfOneInstantOrRefused(t *testing.T) {
 			switch {
 			case err == nil:
 				wantInstant(t, l, c.of, roots)
-			case !errors.Is(err, ErrCorrupt):
+			case !errors.Is(err, api.ErrCorrupt):
 				t.Errorf("%s: %v", c.of, err)
 			case how == "audited" && c.with != nil:
 				met["put back"]++
@@ -239,7 +240,7 @@ func (f *film) putBack(c copied) {
 	path := string(f.besideFile)
 	must(f.t, os.RemoveAll(f.dir()))
 	c.put(f.t, path)
-	if _, err := Open(path, Options{}); !errors.Is(err, ErrCorrupt) {
+	if _, err := Open(path, Options{}); !errors.Is(err, api.ErrCorrupt) {
 		f.t.Errorf("%s, put back: %v", c.of, err)
 	}
 }
@@ -252,7 +253,7 @@ func wantInstant(t *testing.T, l *Ledger, of string, roots []tlog.Hash) {
 		t.Errorf("%s: a log of %d events that never was, %v", of, head.Events, err)
 	}
 	verify := func(when string) {
-		if done, err := l.Verify(t.Context(), VerifyRequest{}); err != nil || done.Problems > 0 {
+		if done, err := l.Verify(t.Context(), api.VerifyRequest{}); err != nil || done.Problems > 0 {
 			t.Errorf("%s: %s, with %d problems, %v", of, when, done.Problems, err)
 		}
 	}
@@ -316,7 +317,7 @@ func outcome(err error) string {
 		return "opened"
 	case strings.Contains(err.Error(), "not what a ledger was at one instant"):
 		return "audited"
-	case errors.Is(err, ErrJournal):
+	case errors.Is(err, api.ErrJournal):
 		return "file and journal"
 	}
 	return "damaged"

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -17,11 +18,11 @@ func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 	path := votersFile(t, "1", crowd(6_000)...)
 	l := open(t, path, Options{})
 	dir, made := tests.Scratch(t), 0
-	for name, write := range map[string]func(ctx context.Context, p Progress) error{
-		"backup": func(ctx context.Context, p Progress) error {
+	for name, write := range map[string]func(ctx context.Context, p api.Progress) error{
+		"backup": func(ctx context.Context, p api.Progress) error {
 			return second(l.Backup(ctx, filepath.Join(dir, "backup"), p))
 		},
-		"records": func(ctx context.Context, p Progress) error {
+		"records": func(ctx context.Context, p api.Progress) error {
 			return second(l.CompactTo(ctx, filepath.Join(dir, "records"), p))
 		},
 		"compact": l.Compact,
@@ -95,7 +96,7 @@ func TestACopyOfALedgerThatIsBeingClosed(t *testing.T) {
 		l, err := Open(votersFile(t, "1", "ann"), Options{})
 		must(t, err)
 		l.engine.Store = closing{l.engine.Store, l.Close}
-		if err := write(l, filepath.Join(tests.Scratch(t), "copy")); !errors.Is(err, ErrClosed) || err.Error() != ErrClosed.Error() {
+		if err := write(l, filepath.Join(tests.Scratch(t), "copy")); !errors.Is(err, api.ErrClosed) || err.Error() != api.ErrClosed.Error() {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

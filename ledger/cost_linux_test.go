@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -43,7 +44,7 @@ func TestCostOfAudit_ManyPolicies_IsLinear(t *testing.T) {
 						enrollUnder(t, l, "vote", p, "100", "ann")
 						continue
 					}
-					_, err = l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: fmt.Sprint(i), Question: "vote", Objects: []string{"ann"}, Policy: &p})
+					_, err = l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: fmt.Sprint(i), Question: "vote", Objects: []string{"ann"}, Policy: &p})
 					must(t, err)
 				}
 			})
@@ -65,7 +66,7 @@ func changeBetweenPairs(t *testing.T, l *Ledger, policies int, text func(i int) 
 	}
 	enrollUnder(t, l, "vote", policy.Fixed(epsilonOf(1)), "100", "ann")
 	change := func(to *policy.Policy, key, consent string) {
-		_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: key, Question: "vote", Objects: []string{"ann"}, Policy: to, Consent: consent})
+		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: key, Question: "vote", Objects: []string{"ann"}, Policy: to, Consent: consent})
 		must(t, err)
 	}
 	for i := range all {
@@ -85,7 +86,7 @@ func TestCostOfAudit_EnrolmentsRefusalsAndSweeps_IsLinear(t *testing.T) {
 				for k := range 200 {
 					objects = append(objects, fmt.Sprint(i, " ", k))
 				}
-				_, err := l.Enroll(t.Context(), EnrollRequest{Key: fmt.Sprint(i), Question: "vote", Objects: objects, Cap: eps(t, "1")})
+				_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: fmt.Sprint(i), Question: "vote", Objects: objects, Cap: eps(t, "1")})
 				must(t, err)
 			}
 		},
@@ -103,12 +104,12 @@ func TestCostOfAudit_EnrolmentsRefusalsAndSweeps_IsLinear(t *testing.T) {
 		"sweep counts": func(l *Ledger, n int) {
 			for i := range n / 5 {
 				name := fmt.Sprint("q", i)
-				define(t, l, Question{Name: name, Values: []string{"yes", "no"}})
-				_, err := l.Enroll(t.Context(), EnrollRequest{Key: "enrol " + name, Question: name, Objects: []string{"ann"}, Cap: eps(t, "1")})
+				define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}})
+				_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol " + name, Question: name, Objects: []string{"ann"}, Cap: eps(t, "1")})
 				must(t, err)
 			}
 			for i := range n {
-				_, err := l.Advance(t.Context(), AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("yes")})
+				_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("yes")})
 				must(t, err)
 			}
 		},
@@ -130,7 +131,7 @@ func wantLinearAudit(t *testing.T, fill func(l *Ledger, n int)) {
 			size += len(p.key) + len(p.value)
 		}
 		return func() {
-			_, err := l.Verify(t.Context(), VerifyRequest{Report: func(p Problem) { t.Errorf("%+v", p) }})
+			_, err := l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("%+v", p) }})
 			must(t, err)
 		}, size
 	}

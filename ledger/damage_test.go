@@ -19,6 +19,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -40,7 +41,7 @@ func tellLittle(t testing.TB, s kv.Store) {
 	l.engine.Chances.Sampler, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
 	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
 	terms := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 200}}}
-	p, err := policy.Sell(terms)
+	p, err := terms.Policy()
 	must(t, err)
 	define(t, l, vote())
 	enrollUnder(t, l, "vote", p, "2", "ann", "bob")
@@ -52,9 +53,9 @@ func tellLittle(t testing.TB, s kv.Store) {
 	answerTo(t, l, inquire(t, "fresh", "majority:yes", "0.5", ballots("bob"), "bob"))
 	sell(t, l, purchase(t, "sale", "acme", "1", "ann", "bob"))
 	held := purchase(t, "", "acme", "1.5", "bob").Order
-	reserve(t, l, ReserveRequest{Key: "hold", Order: held, For: time.Hour})
+	reserve(t, l, api.ReserveRequest{Key: "hold", Order: held, For: time.Hour})
 	must(t, l.Cancel(t.Context(), "cancel", 2))
-	reserve(t, l, ReserveRequest{Key: "hold again", Order: held, For: time.Hour})
+	reserve(t, l, api.ReserveRequest{Key: "hold again", Order: held, For: time.Hour})
 	makeStatement(t, l, "bob")
 	define(t, l, home(9))
 	enrollUnder(t, l, "home", p, "2", "ann", "cid")
@@ -69,7 +70,7 @@ func tellLittle(t testing.TB, s kv.Store) {
 	answerTo(t, l, inquire(t, "score", "majority:yes", "0.5", ballots("eve"), "eve", "dan"))
 	answerTo(t, l, inquire(t, "raised", "majority:yes", "1", ballots("eve"), "eve", "dan"))
 	answerTo(t, l, inquire(t, "between", "majority:yes", "0.75", never(t), "eve", "dan"))
-	_, err = l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "more", Question: "vote", Objects: []string{"eve"}, Cap: eps(t, "9.5"), Consent: "agreed"})
+	_, err = l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "more", Question: "vote", Objects: []string{"eve"}, Cap: eps(t, "9.5"), Consent: "agreed"})
 	must(t, err)
 	must(t, l.BeginEpoch(t.Context(), "move on", "vote", "eve"))
 	release(t, l, releaseOf(t, "by chance", "eve", "0.5"))
@@ -95,7 +96,7 @@ func TestTheLittleLedgerHasEverything(t *testing.T) {
 	s := &kv.Memory{}
 	tellLittle(t, s)
 	l := openMemory(t, s, Options{})
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	written, erased := map[event.Kind]bool{}, 0
 	for _, ev := range logOf(t, pairs(t, s)) {
 		written[ev.Change.Kind()] = true
@@ -160,7 +161,7 @@ func (d *damager) flip(from, to int, mask byte) (noticed bool) {
 		return true
 	}
 	defer l.Close()
-	done, err := l.Verify(d.t.Context(), VerifyRequest{})
+	done, err := l.Verify(d.t.Context(), api.VerifyRequest{})
 	if err != nil {
 		d.t.Errorf("%s: %v", what, err) // damage is a problem, not an error
 	}
@@ -294,14 +295,14 @@ func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
 		data[page*os.Getpagesize()+40] ^= 4
 		must(t, os.WriteFile(path, data, 0o600))
 		l, err = Open(path, Options{ReadOnly: true})
-		if errors.Is(err, ErrJournal) {
+		if errors.Is(err, api.ErrJournal) {
 			continue // the file as it was before it was closed
 		}
 		must(t, err)
 		defer l.Close()
-		found := findings(t, l, VerifyRequest{})
-		want := Problem{Kind: "file", Text: fmt.Sprintf("meta page %d is damaged: the last transaction may be missing", page)}
-		if !slices.Equal(found, []Problem{want}) {
+		found := findings(t, l, api.VerifyRequest{})
+		want := api.Finding{Kind: "file", Text: fmt.Sprintf("meta page %d is damaged: the last transaction may be missing", page)}
+		if !slices.Equal(found, []api.Finding{want}) {
 			t.Errorf("found %+v", found)
 		}
 	}
@@ -385,7 +386,7 @@ func TestEveryEventThatIsMovedIsFound(t *testing.T) {
 					putEvents(t, s, trees(log)[tree](t, moved()[how](slices.Clone(log), at)))
 					what := fmt.Sprintf("%s: event %d (%s) %s, %s", name, at+1, log[at].Change.Kind(), how, tree)
 					erased := log[at].Erased != nil && log[(at+1)%len(log)].Erased != nil
-					if found := findings(t, l, VerifyRequest{}); len(found) == 0 && !(erased && tree == newTree) {
+					if found := findings(t, l, api.VerifyRequest{}); len(found) == 0 && !(erased && tree == newTree) {
 						t.Errorf("%s: nothing is found", what)
 					}
 					if found := findings(t, l, trusted); len(found) == 0 {
@@ -410,12 +411,12 @@ func trees(places []event.Entry) map[string]func(testing.TB, []event.Entry) []ev
 }
 
 // trustedHead is a request to verify a ledger against its log as it is now.
-func trustedHead(t testing.TB, s kv.Store) VerifyRequest {
+func trustedHead(t testing.TB, s kv.Store) api.VerifyRequest {
 	t.Helper()
 	l := openMemory(t, s, Options{})
 	signer, verifier, _ := logKey(t, l.About().Origin, 1)
 	l.documents.Signer = signer
-	return VerifyRequest{Checkpoints: [][]byte{checkpointOf(t, l)}, Verifiers: note.VerifierList(verifier)}
+	return api.VerifyRequest{Checkpoints: [][]byte{checkpointOf(t, l)}, Verifiers: note.VerifierList(verifier)}
 }
 
 // withHashesOf gives each event the hashes of the place where it stands, as far as there are any.

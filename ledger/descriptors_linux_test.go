@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 const descriptorsChild = "SLUICE_DESCRIPTORS_CHILD"
@@ -74,7 +74,7 @@ func TestDescriptorsChild(t *testing.T) {
 	} {
 		table.fill()
 		err := step.call()
-		if !errors.Is(err, vocabulary.ErrTooManyFiles) || !errors.Is(err, syscall.EMFILE) || errors.Is(err, ErrStopped) {
+		if !errors.Is(err, api.ErrTooManyFiles) || !errors.Is(err, syscall.EMFILE) || errors.Is(err, api.ErrStopped) {
 			t.Errorf("%s with a full table: %v", step.name, err)
 		}
 		if text := fmt.Sprint(err); strings.Contains(text, "sluice-unfinished") || strings.Contains(text, ".gone") || strings.Contains(text, ".new") {
@@ -149,10 +149,10 @@ func TestForget_TrimIsRejected_LeavesTheLedgerOpen(t *testing.T) {
 		return rejecting{j.(noting), &rejection}, nil
 	}})
 	release(t, l, releaseOf(t, "r", "ann", "1"))
-	rejected := fmt.Errorf("%w: %w: %w", journal.ErrRejected, vocabulary.ErrTooManyFiles, full)
+	rejected := fmt.Errorf("%w: %w: %w", journal.ErrRejected, api.ErrTooManyFiles, full)
 	rejection.Store(&rejected) // of the trim after the checkpoint, and of that of Forget itself
 	err := l.Forget(t.Context(), "f", "ann")
-	if !errors.Is(err, vocabulary.ErrTooManyFiles) || errors.Is(err, ErrStopped) {
+	if !errors.Is(err, api.ErrTooManyFiles) || errors.Is(err, api.ErrStopped) {
 		t.Fatalf("Forget: %v", err)
 	}
 	rejection.Store(nil)

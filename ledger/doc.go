@@ -3,13 +3,13 @@
 //
 //	l, err := ledger.Open("panel.db", ledger.Options{})
 //	defer l.Close()
-//	response, err := l.Release(ctx, ledger.ReleaseRequest{
+//	response, err := l.Release(ctx, api.ReleaseRequest{
 //		Key: orderID, Question: "vote", Object: "person-17", Epsilon: half, TrueValue: "yes",
 //	})
 //
 // An object is one privacy unit, such as a person. A question has a fixed list of values. The truth
 // stays with the host. The responses of one object to one question form a chain (package rrchain):
-// each is drawn at its ε, by the question's [Encoding] or [Mechanism]. All of them together cost the
+// each is drawn at its ε, by the question's [api.Encoding] or [api.Mechanism]. All of them together cost the
 // object the largest ε only, and a response at or below the current level is free and needs no
 // truth. Across its chains an object's spending adds up, and no draw takes it above its cap.
 //
@@ -47,10 +47,10 @@
 //     that records it, in integers.
 //   - An object has one response to a question at an ε, for everyone, until it is forgotten.
 //   - Every request that changes something takes an idempotency key. The same key with the same
-//     request returns the same result; with another request, [ErrKeyConflict]. A host that uses
+//     request returns the same result; with another request, [api.ErrKeyConflict]. A host that uses
 //     the id of its own order row gets exactly one draw for each order (example "exactly once").
 //   - The truth appears in no file, log line or error. No refusal depends on which value it is.
-//   - A refused call changes nothing and says what would help ([RefusedError], [QuoteError]).
+//   - A refused call changes nothing and says what would help ([api.RefusedError], [api.QuoteError]).
 //   - The log is a Merkle tree. A [Ledger.Checkpoint] kept elsewhere proves later that nothing
 //     before it was changed or dropped. With [Options.Checkpoint] no older copy of the file opens.
 //
@@ -58,7 +58,7 @@
 //
 // Calls may come from any number of goroutines. Those that change the ledger share commits; one
 // that comes alone commits at once. After a failed commit the ledger refuses all further work with
-// [ErrStopped], because only the file, opened again, can tell whether the commit holds. Open it
+// [api.ErrStopped], because only the file, opened again, can tell whether the commit holds. Open it
 // again and repeat the request with its key.
 //
 // # Evidence
@@ -73,12 +73,12 @@
 //
 // # What to do with an error
 //
-// A request is decided for good by [ErrInvalid] (unless it is an [ErrTruthSource]) and
-// [ErrKeyConflict]: the same request fails again. [ErrForgotten] says that it was carried out, and
-// that what came of it is destroyed. [RefusedError], [QuoteError], [ErrUnknown] and
-// [ErrNotReserved] say what the state did not allow: nothing has happened, the key is free, and the
+// A request is decided for good by [api.ErrInvalid] (unless it is an [api.ErrTruthSource]) and
+// [api.ErrKeyConflict]: the same request fails again. [api.ErrForgotten] says that it was carried out, and
+// that what came of it is destroyed. [api.RefusedError], [api.QuoteError], [api.ErrUnknown] and
+// [api.ErrNotReserved] say what the state did not allow: nothing has happened, the key is free, and the
 // same request may succeed later. After every other error, repeat the request with its key until it
-// is answered. A [*RollbackError] of Open is for people: whatever is drawn from that file may have
+// is answered. A [*api.RollbackError] of Open is for people: whatever is drawn from that file may have
 // been drawn before. Each error and its remedy is in docs/reference/errors.md.
 //
 // # One way to change the state
@@ -86,5 +86,6 @@
 // A request is decided against the state in its transaction and yields events that hold every
 // outcome, the drawn response included. Only events change the state, in one function. So the state
 // is the fold of the log, and can be recomputed and compared. [Ledger.Forget] also erases what events
-// say of an object. See docs/ARCHITECTURE.md, and docs/reference/file-format.md for every byte.
+// say of an object. See docs/contributing/ARCHITECTURE.md; docs/reference/file-format.md describes
+// every byte.
 package ledger

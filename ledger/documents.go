@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -11,7 +12,7 @@ import (
 )
 
 // Receipt returns the receipt of a sale, with a checkpoint of the log as the sale left it: it has
-// [Sale.Last] events. It reads only. It returns [ErrUnknown] for what is no sale, and [ErrNoSigner]
+// [api.Sale.Last] events. It reads only. It returns [api.ErrUnknown] for what is no sale, and [api.ErrNoSigner]
 // if the ledger was opened without a key. An object that is forgotten while the receipt is being
 // made is in it whole or erased; either is proven.
 //
@@ -19,7 +20,7 @@ import (
 // sales name the log at two sizes; [Ledger.Consistency] proves that it is one log.
 func (l *Ledger) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {
 	if l.documents.Signer == nil {
-		return evidence.Receipt{}, ErrNoSigner
+		return evidence.Receipt{}, api.ErrNoSigner
 	}
 	find := func(s *state.State) (state.Sale, error) { return request.SoldSale(s, sale) }
 	sold, err := engine.Read(ctx, &l.engine, find)
@@ -31,12 +32,12 @@ func (l *Ledger) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, er
 
 // Statement records that a statement about an object is made, and returns it. It takes an
 // idempotency key like every request that changes something: the same key returns the same
-// statement, of the same time, again. It returns [ErrUnknown] if there is no such object (whoever
-// was only ever refused is none), [ErrNoSigner] if the ledger was opened without a key, and
-// [ErrForgotten] if the object was forgotten since the key was used.
+// statement, of the same time, again. It returns [api.ErrUnknown] if there is no such object (whoever
+// was only ever refused is none), [api.ErrNoSigner] if the ledger was opened without a key, and
+// [api.ErrForgotten] if the object was forgotten since the key was used.
 func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.Statement, error) {
 	if l.documents.Signer == nil {
-		return evidence.Statement{}, ErrNoSigner
+		return evidence.Statement{}, api.ErrNoSigner
 	}
 	if err := event.CheckName("object", object); err != nil {
 		return evidence.Statement{}, err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -20,9 +21,9 @@ func TestNothingIsSeenBeforeTheCommit(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	before := stats(t, l).Events
 	commit := s.holdCommit(t)
-	first := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
+	first := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
 	commit.wait(t)
-	second := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "2", "ann", "0.5")) })
+	second := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "2", "ann", "0.5")) })
 	pending(t, first)
 	pending(t, second)
 	wantUnreleased(t, l, "ann")
@@ -50,7 +51,7 @@ func wantUnreleased(t *testing.T, l *Ledger, name string) {
 	if n := countKind(events(t, l), "released"); n != 0 {
 		t.Errorf("a reader sees %d released events", n)
 	}
-	if _, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote"}); err == nil {
+	if _, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"}); err == nil {
 		t.Error("an estimate is made from responses that are not there")
 	}
 }
@@ -62,13 +63,13 @@ func TestNoReaderSeesACommitBeforeItIsDurable(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	flush := newGate(t)
 	s.set(nil, func() error { _ = flush.pass(); return uncertain() })
-	writer := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
+	writer := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
 	flush.wait(t) // visible below, and not yet known to be durable
 
-	reader := async(func() (ObjectState, error) { return l.Object(t.Context(), "ann") })
+	reader := async(func() (api.ObjectState, error) { return l.Object(t.Context(), "ann") })
 	time.Sleep(soon)
 	flush.open()
-	wantErr(t, await(t, writer).err, ErrStopped)
+	wantErr(t, await(t, writer).err, api.ErrStopped)
 	if a := await(t, reader); a.err == nil && len(a.value.Chains[0].Levels) > 0 {
 		t.Errorf("a reader was told %+v, whose commit failed", a.value)
 	}
@@ -79,7 +80,7 @@ func TestAReaderSeesWhatWasBeforeACommitUnderWay(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	flush := newGate(t)
 	s.set(nil, flush.pass)
-	writer := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
+	writer := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
 	flush.wait(t)
 	wantUnreleased(t, l, "ann")
 	pending(t, writer)
@@ -112,15 +113,15 @@ func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
 func TestARefusalDoesNotRestOnACommitThatFailed(t *testing.T) {
 	path := votersFile(t, "1", "ann", "bob")
 	l, s := openShim(t, path, Options{})
-	define(t, l, Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: Direct})
+	define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	enroll(t, l, "smoker", "1", "ann")
 
 	first := s.holdCommit(t)
-	leader := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "0", "bob", "1")) })
+	leader := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "0", "bob", "1")) })
 	first.wait(t)
-	spender := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "1")) })
+	spender := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "1")) })
 	waitQueued(t, l, 1)
-	loser := async(func() (Response, error) {
+	loser := async(func() (api.Response, error) {
 		r := releaseOf(t, "2", "ann", "0.5")
 		r.Question = "smoker"
 		return l.Release(t.Context(), r)
@@ -146,7 +147,7 @@ func crashCommit(t *testing.T, before, after func() error) *Ledger {
 	l, s := openShim(t, path, Options{})
 	s.set(before, after)
 	_, err := l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5"))
-	wantErr(t, err, ErrStopped)
+	wantErr(t, err, api.ErrStopped)
 	wantErr(t, err, kv.ErrUncertain)
 	wantStopped(t, l)
 	must(t, l.Close())
@@ -196,7 +197,7 @@ func wantStopped(t *testing.T, l *Ledger) {
 		if err := call(); err == nil {
 			t.Errorf("%s works on a stopped ledger", name)
 		} else {
-			wantErr(t, err, ErrStopped)
+			wantErr(t, err, api.ErrStopped)
 		}
 	}
 }
@@ -211,10 +212,10 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 		"Release": func() error { _, err := l.Release(ctx, releaseOf(t, "r", "ann", "0.25")); return err },
 		"Raise":   func() error { _, err := l.Raise(ctx, order(t, "R", "0.25")); return err },
 		"DefineQuestion": func() error {
-			return l.DefineQuestion(ctx, "d", Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct})
+			return l.DefineQuestion(ctx, "d", api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct})
 		},
 		"Enroll": func() error {
-			_, err := l.Enroll(ctx, EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Cap: boundless()})
+			_, err := l.Enroll(ctx, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Cap: boundless()})
 			return err
 		},
 		"Answer": func() error {
@@ -228,11 +229,11 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 		"Sell":  func() error { _, err := l.Sell(ctx, purchase(t, "s", "acme", "0.25", "ann")); return err },
 		"Quote": func() error { _, err := l.Quote(ctx, purchase(t, "", "acme", "0.25", "ann").Order); return err },
 		"Reserve": func() error {
-			_, err := l.Reserve(ctx, ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour})
+			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour})
 			return err
 		},
 		"Commit": func() error {
-			_, err := l.Capture(ctx, CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")})
+			_, err := l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")})
 			return err
 		},
 		"Cancel":      func() error { return l.Cancel(ctx, "x", 1) },
@@ -241,14 +242,14 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 		"Head":        func() error { _, err := l.Head(ctx, 0); return err },
 		"Consistency": func() error { _, err := l.Consistency(ctx, 1, 2); return err },
 		"Checkpoint": func() error {
-			if _, err := l.Checkpoint(ctx); !errors.Is(err, ErrNoSigner) { // which comes last
+			if _, err := l.Checkpoint(ctx); !errors.Is(err, api.ErrNoSigner) { // which comes last
 				return err
 			}
 			return nil
 		},
-		"Verify": func() error { _, err := l.Verify(ctx, VerifyRequest{}); return err },
+		"Verify": func() error { _, err := l.Verify(ctx, api.VerifyRequest{}); return err },
 		"Advance": func() error {
-			_, err := l.Advance(ctx, AdvanceRequest{Key: "day", Truth: sameTruth("yes")})
+			_, err := l.Advance(ctx, api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")})
 			return err
 		},
 		"Sale":       func() error { return unlessUnknown(func() error { _, err := l.Sale(ctx, 1); return err }()) },
@@ -258,7 +259,7 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 		"Object":     func() error { _, err := l.Object(ctx, "ann"); return err },
 		"Stats":      func() error { _, err := l.Stats(ctx); return err },
 		"Questions":  func() error { _, err := l.Questions(ctx); return err },
-		"Estimate":   func() error { _, err := l.Estimate(ctx, EstimateRequest{Question: "vote"}); return err },
+		"Estimate":   func() error { _, err := l.Estimate(ctx, api.EstimateRequest{Question: "vote"}); return err },
 		"Events":     func() error { return firstError(l.Events(ctx, 1)) },
 		"Responses":  func() error { return firstError(l.Responses(ctx, "vote", eps(t, "0.5"))) },
 	}
@@ -271,7 +272,7 @@ func writes(name string) bool {
 
 // unlessUnknown lets pass that there is no such thing: the call has read what there is.
 func unlessUnknown(err error) error {
-	if errors.Is(err, ErrUnknown) {
+	if errors.Is(err, api.ErrUnknown) {
 		return nil
 	}
 	return err
@@ -286,7 +287,7 @@ func firstError[T any](all func(func(T, error) bool)) (first error) {
 }
 
 func isRefused(err error) bool {
-	_, refused := err.(*RefusedError)
+	_, refused := err.(*api.RefusedError)
 	return refused
 }
 
@@ -302,7 +303,7 @@ func queueBehindFailure(t *testing.T, closing bool) {
 	l, s := openShim(t, votersFile(t, "1", "ann", "bob"), Options{})
 	commit := newGate(t)
 	s.set(commit.pass, uncertain)
-	first := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
+	first := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
 	commit.wait(t)
 	s.set(nil, nil) // for those behind it
 	// A Release would wait even earlier, for what its first snapshot shows to be durable.
@@ -318,8 +319,8 @@ func queueBehindFailure(t *testing.T, closing bool) {
 	}
 	before := s.commits.Load()
 	commit.open()
-	wantErr(t, await(t, first).err, ErrStopped)
-	if err := await(t, second).err; !errors.Is(err, ErrStopped) && !errors.Is(err, ErrClosed) {
+	wantErr(t, await(t, first).err, api.ErrStopped)
+	if err := await(t, second).err; !errors.Is(err, api.ErrStopped) && !errors.Is(err, api.ErrClosed) {
 		t.Errorf("the call behind the failed one got the error %v", err)
 	}
 	await(t, done)
@@ -335,7 +336,7 @@ func TestAFileThatWasReplacedIsNotWrittenTo(t *testing.T) {
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	rename(t, path, filepath.Join(filepath.Dir(path), "elsewhere.db"))
 	_, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "0.75"))
-	wantErr(t, err, ErrReplaced)
+	wantErr(t, err, api.ErrReplaced)
 	rename(t, filepath.Join(filepath.Dir(path), "elsewhere.db"), path)
 	release(t, l, releaseOf(t, "2", "ann", "0.75")) // nothing had happened, so nothing stands in the way
 	auditStore(t, l.engine.Store)
@@ -348,7 +349,7 @@ func TestNothingComesBesideAnErrorBeforeItIsDurable(t *testing.T) {
 			l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 			flush := newGate(t)
 			s.set(nil, func() error { _ = flush.pass(); return uncertain() })
-			writer := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
+			writer := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) })
 			flush.wait(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -360,7 +361,7 @@ func TestNothingComesBesideAnErrorBeforeItIsDurable(t *testing.T) {
 				}
 				return "", nil
 			})
-			object := async(func() (ObjectState, error) { return l.Object(ctx, "ann") })
+			object := async(func() (api.ObjectState, error) { return l.Object(ctx, "ann") })
 			time.Sleep(soon)
 			if cancelled {
 				cancel()
@@ -374,7 +375,7 @@ func TestNothingComesBesideAnErrorBeforeItIsDurable(t *testing.T) {
 				t.Errorf("the object shows %+v beside the error %v", o.value.Chains, o.err)
 			}
 			flush.open()
-			wantErr(t, await(t, writer).err, ErrStopped)
+			wantErr(t, await(t, writer).err, api.ErrStopped)
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
@@ -84,22 +85,22 @@ func TestAJournalElsewhereOutlivesTheFile(t *testing.T) {
 	want := pairs(t, l.engine.Store)
 	reader := open(t, asItIs(t, between), Options{ReadOnly: true, Journal: h.options().Journal})
 	same(t, "read only", pairs(t, reader.engine.Store), want)
-	wantClean(t, reader, VerifyRequest{})
+	wantClean(t, reader, api.VerifyRequest{})
 	closed(t, reader)
 	must(t, l.engine.Claim.Release()) // as if it were on another machine
 	l.engine.Claim = nil
-	if _, err := Open(older, h.options()); !errors.Is(err, ErrJournal) {
+	if _, err := Open(older, h.options()); !errors.Is(err, api.ErrJournal) {
 		t.Errorf("a copy from before what was trimmed: %v", err)
 	}
 
 	next := open(t, between, h.options())
 	same(t, "taken over", pairs(t, next.engine.Store), want)
 	_, err := l.Release(t.Context(), releaseOf(t, "late", names[0], "3"))
-	if !errors.Is(err, ErrStopped) || !errors.Is(err, journal.ErrFenced) {
+	if !errors.Is(err, api.ErrStopped) || !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("who was fenced gets %v", err)
 	}
 	release(t, next, releaseOf(t, "after", names[0], "3"))
-	wantClean(t, next, VerifyRequest{})
+	wantClean(t, next, api.VerifyRequest{})
 	closed(t, next)
 	must(t, l.Close())
 	if h.opened != 0 {
@@ -163,7 +164,7 @@ func TestAFileIsOpenedWithItsJournalOnly(t *testing.T) {
 	for _, only := range []bool{true, false} {
 		for name, o := range map[string]Options{"none": {}, "another": newHost().options()} {
 			o.ReadOnly = only
-			if _, err := Open(path, o); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), h.one().Open().Name()) {
+			if _, err := Open(path, o); !errors.Is(err, api.ErrJournal) || !strings.Contains(err.Error(), h.one().Open().Name()) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -173,14 +174,14 @@ func TestAFileIsOpenedWithItsJournalOnly(t *testing.T) {
 		t.Errorf("a file that names a journal wants %v", w)
 	}
 	release(t, l, releaseOf(t, "2", "ann", "2"))
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
-	if _, err := Open(older, h.options()); !errors.Is(err, ErrJournal) {
+	if _, err := Open(older, h.options()); !errors.Is(err, api.ErrJournal) {
 		t.Errorf("an older copy, whose part of the journal is gone: %v", err)
 	}
 	unkeyed := h.options()
 	unkeyed.TruthKey = []byte("too short")
-	if _, err := Open(path, unkeyed); !errors.Is(err, ErrInvalid) {
+	if _, err := Open(path, unkeyed); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("with a key that cannot be: %v", err)
 	}
 	backup := path + ".backup"
@@ -188,7 +189,7 @@ func TestAFileIsOpenedWithItsJournalOnly(t *testing.T) {
 	_, err := l.Backup(t.Context(), backup, nil)
 	must(t, err)
 	closed(t, l)
-	wantClean(t, open(t, backup, Options{}), VerifyRequest{}) // a ledger of its own
+	wantClean(t, open(t, backup, Options{}), api.VerifyRequest{}) // a ledger of its own
 	if h.opened != 0 {
 		t.Errorf("%d handles are left open", h.opened)
 	}
@@ -204,12 +205,12 @@ func TestAJournalElsewhereThatCannotBe(t *testing.T) {
 		want   error
 	}{
 		"does not open":    {false, func(journal.Wanted) (journal.Journal, error) { return nil, broken }, broken},
-		"there is none":    {false, func(journal.Wanted) (journal.Journal, error) { return nil, nil }, ErrInvalid},
-		"begins elsewhere": {false, func(journal.Wanted) (journal.Journal, error) { return journaltest.NewMemory(at).Open(), nil }, ErrJournal},
-		"one is beside":    {true, newHost().options().Journal, ErrJournal},
+		"there is none":    {false, func(journal.Wanted) (journal.Journal, error) { return nil, nil }, api.ErrInvalid},
+		"begins elsewhere": {false, func(journal.Wanted) (journal.Journal, error) { return journaltest.NewMemory(at).Open(), nil }, api.ErrJournal},
+		"one is beside":    {true, newHost().options().Journal, api.ErrJournal},
 		"holds back events": {false, func(w journal.Wanted) (journal.Journal, error) {
 			return boasting{journaltest.NewMemory(w.At).Open()}, nil
-		}, ErrCorrupt},
+		}, api.ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := votersFile(t, "9", "ann")
@@ -226,7 +227,7 @@ func TestAJournalElsewhereThatCannotBe(t *testing.T) {
 			closed(t, open(t, path, Options{}))
 		})
 	}
-	wantErr(t, second(openStore(new(kv.Memory), newHost().options())), ErrInvalid)
+	wantErr(t, second(openStore(new(kv.Memory), newHost().options())), api.ErrInvalid)
 }
 
 // boasting is a journal that says that it has more than it shows.
@@ -240,7 +241,7 @@ func (h boasting) Claim(ctx context.Context) (term uint64, end journal.Position,
 
 // What a journal rejects has not happened, and the next request may be taken. One that takes nothing more from this process stops the ledger.
 func TestAJournalThatTakesNothingMoreStopsTheLedger(t *testing.T) {
-	for _, end := range []error{journal.ErrRejected, journal.ErrFenced, journal.ErrOrder, journal.ErrStopped, journal.ErrClosed} {
+	for _, end := range []error{journal.ErrRejected, journal.ErrFenced, journal.ErrOrder, journal.ErrStopped} {
 		path, h := votersFile(t, "9", "ann"), newHost()
 		l := open(t, path, h.options())
 		release(t, l, releaseOf(t, "1", "ann", "1"))
@@ -251,11 +252,11 @@ func TestAJournalThatTakesNothingMoreStopsTheLedger(t *testing.T) {
 			return journaltest.Fault{Err: end}
 		})
 		_, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "2"))
-		if wanted := end != journal.ErrRejected; !errors.Is(err, end) || errors.Is(err, ErrStopped) != wanted {
+		if wanted := end != journal.ErrRejected; !errors.Is(err, end) || errors.Is(err, api.ErrStopped) != wanted {
 			t.Errorf("%v: %v", end, err)
 		}
 		h.one().Inject(nil)
-		if _, err = l.Release(t.Context(), releaseOf(t, "2", "ann", "2")); errors.Is(err, ErrStopped) != (end != journal.ErrRejected) {
+		if _, err = l.Release(t.Context(), releaseOf(t, "2", "ann", "2")); errors.Is(err, api.ErrStopped) != (end != journal.ErrRejected) {
 			t.Errorf("%v: then %v", end, err)
 		}
 		_ = l.Close()
@@ -314,6 +315,6 @@ func TestForgetWaitsForAJournalThatHoldsBack(t *testing.T) {
 	if _, groups := h.one().Groups(); len(groups) != 0 {
 		t.Errorf("%d groups are left", len(groups))
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 }

@@ -21,7 +21,7 @@ import (
 // From then on all requests are about the new epoch. Responses of the old one stay with those who
 // have them, who can read them again (by the same key, or as [Ledger.Deliveries]); they are neither
 // sold any more nor counted by [Ledger.Estimate]. A buyer who holds some pays the full price for
-// those of the new one. What was reserved of the old one is not sold any more ([EpochBegun]): the
+// those of the new one. What was reserved of the old one is not sold any more ([api.EpochBegun]): the
 // rest of the reservation can be carried out in part. Answers about panels stay recorded; none is
 // raised to a higher ε across the change. [Ledger.Advance] releases in the new chain what the
 // calendar has released by now. The new chain is drawn from chance, also if the old one was drawn
@@ -33,9 +33,9 @@ import (
 // If nothing was drawn, sold or asked in the current epoch, there is nothing to close, and nothing
 // happens. key is an idempotency key, 1 to 256 bytes: the same request under it does nothing twice.
 //
-// Errors: [*RefusedError] for somebody who is not enrolled in the question, has withdrawn, or whose
-// chain is [Full]; [ErrUnknown] if there is no such question; [ErrInvalid], [ErrKeyConflict],
-// [ErrReadOnly]; and [ErrForgotten] if the object was forgotten since the key was used.
+// Errors: [*api.RefusedError] for somebody who is not enrolled in the question, has withdrawn, or whose
+// chain is [api.Full]; [api.ErrUnknown] if there is no such question; [api.ErrInvalid], [api.ErrKeyConflict],
+// [api.ErrReadOnly]; and [api.ErrForgotten] if the object was forgotten since the key was used.
 func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) error {
 	if err := event.CheckName("object", object); err != nil {
 		return err

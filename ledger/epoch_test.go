@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -25,7 +26,7 @@ func beginEpoch(t testing.TB, l *Ledger, key, object string) {
 // comeBack enrols somebody again, who has no policy.
 func comeBack(t testing.TB, l *Ledger, name string) {
 	t.Helper()
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "come back", Question: "vote", Objects: []string{name}})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "come back", Question: "vote", Objects: []string{name}})
 	must(t, err)
 }
 
@@ -83,24 +84,24 @@ func TestAnswersAreNotRaisedAcrossEpochs(t *testing.T) {
 
 // A truth that was told before an epoch began is not drawn from in it, by no request.
 func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
-	for name, request := range map[string]func(*Ledger, TruthFunc) error{
-		"release": func(l *Ledger, truth TruthFunc) error {
+	for name, request := range map[string]func(*Ledger, api.TruthFunc) error{
+		"release": func(l *Ledger, truth api.TruthFunc) error {
 			r := releaseOf(t, "r", "ann", "1")
 			r.Truth = truth
 			_, err := l.Release(t.Context(), r)
 			return err
 		},
-		"sell": func(l *Ledger, truth TruthFunc) error {
+		"sell": func(l *Ledger, truth api.TruthFunc) error {
 			r := purchase(t, "r", "acme", "1", "ann")
 			r.Truth = truth
 			_, err := l.Sell(t.Context(), r)
 			return err
 		},
-		"advance": func(l *Ledger, truth TruthFunc) error {
-			_, err := l.Advance(t.Context(), AdvanceRequest{Key: "r", Truth: truth})
+		"advance": func(l *Ledger, truth api.TruthFunc) error {
+			_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "r", Truth: truth})
 			return err
 		},
-		"answer": func(l *Ledger, truth TruthFunc) error {
+		"answer": func(l *Ledger, truth api.TruthFunc) error {
 			_, err := l.Answer(t.Context(), inquire(t, "r", "majority:yes", "1", truth, "ann"))
 			return err
 		},

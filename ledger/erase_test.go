@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -83,7 +84,7 @@ func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
 	if n := secretsBeside(t, path, secrets); n > 0 {
 		t.Errorf("%d of %d secrets are left beside the file", n, len(secrets))
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // When Forget returns, the journal has nothing of the person, although others go on writing to it, checkpoints are made all the time, and groups are
@@ -120,7 +121,7 @@ func TestForgetBesideWriters(t *testing.T) {
 	}
 	close(stop)
 	group.Wait()
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // Whoever forgets while somebody closes the ledger is not told that the bytes are gone before they are.
@@ -147,7 +148,7 @@ func TestForgetBesideAClose(t *testing.T) {
 	ofForget.open()
 	ofClose.wait(t)
 	err := <-forgot
-	if n := secretsBeside(t, path, secrets); err == nil && n > 0 || err != nil && !errors.Is(err, ErrClosed) {
+	if n := secretsBeside(t, path, secrets); err == nil && n > 0 || err != nil && !errors.Is(err, api.ErrClosed) {
 		t.Errorf("Forget returns %v, and %d of %d secrets are in the journal", err, n, len(secrets))
 	}
 	ofClose.open()
@@ -255,7 +256,7 @@ func TestErasingBehindACloseIsToldSo(t *testing.T) {
 	l := open(t, votersFile(t, "9", crowd(1)...), Options{})
 	release(t, l, releaseOf(t, "1", crowd(1)[0], "1"))
 	must(t, l.Close())
-	if err := l.engine.Erase(t.Context()); !errors.Is(err, ErrClosed) {
+	if err := l.engine.Erase(t.Context()); !errors.Is(err, api.ErrClosed) {
 		t.Errorf("a ledger that is closed erases: %v", err)
 	}
 }

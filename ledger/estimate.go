@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -15,61 +16,6 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
-
-// EstimateRequest asks for the shares of a question's values.
-type EstimateRequest struct {
-	Question string // by its name
-	// Epsilon, if above 0, takes the responses recorded at exactly this ε; otherwise each object
-	// counts once, with its current level.
-	Epsilon privacy.Epsilon
-	// Confidence is the nominal coverage of the intervals; 0 means 0.95.
-	Confidence float64
-	// Pool combines levels by precision, not by their number of objects. It assumes that the level
-	// of an object is independent of its value; see [estimate.Options].
-	Pool bool
-	// Population makes intervals cover the shares in a larger population of which the objects are a
-	// random sample, not those among the objects themselves.
-	Population bool
-	// Include, if set, limits the estimate to some objects. It must not depend on a response.
-	Include func(object string) bool
-}
-
-// Estimate is the estimated distribution of a question's values, from released responses alone.
-type Estimate struct {
-	Question string          `json:"question"` // by its name
-	N        int64           `json:"n"`        // objects counted
-	Values   []ValueEstimate `json:"values"`   // in the order of the question's
-	Levels   []LevelCount    `json:"levels"`   // by rising ε
-	// Method is how levels are combined: "level" if there is one alone, "stratified" if each counts
-	// in proportion to its objects, "pooled" if by precision.
-	Method string `json:"method"`
-	// Covers is what intervals are about: "panel", the shares among the objects counted, or
-	// "population", those of which the objects are a random sample.
-	Covers string `json:"covers"`
-	// Disagreement is a p-value, where there are several levels: the probability that levels differ
-	// as much or more if the level of an object is independent of its value. It is 1 if there are
-	// too few responses for a test. See [estimate.Disagreement].
-	Disagreement *float64 `json:"disagreement,omitempty"`
-	Event        uint64   `json:"event"` // the last one that all this counts; of a recount, the last before it began
-}
-
-// ValueEstimate is the estimated share of one value; see [estimate.Frequency].
-type ValueEstimate struct {
-	Value    string  `json:"value"`    // one of the question's
-	Estimate float64 `json:"estimate"` // a share, unbiased: with little data it may lie outside of 0 to 1
-	StdErr   float64 `json:"stderr"`   // the standard error of Estimate
-	Low      float64 `json:"low"`      // the lower end of the interval
-	High     float64 `json:"high"`     // the upper end
-}
-
-// LevelCount tells how many objects were counted at one ε.
-type LevelCount struct {
-	Epsilon privacy.Epsilon `json:"epsilon"` // of the responses
-	N       int64           `json:"n"`       // objects
-}
-
-// ErrNoResponses says that there is nothing to estimate from.
-var ErrNoResponses = errors.New("no responses")
 
 // Estimate estimates the true shares of a question's values from the responses released so far, by
 // [estimate.Frequencies]. It costs no budget.
@@ -88,9 +34,9 @@ var ErrNoResponses = errors.New("no responses")
 // With Include there is a recount: it reads every chain of the question, in short snapshots, and a
 // raise that runs at the same time may be counted in part.
 //
-// The errors are [ErrUnknown] for the question, [ErrNoResponses], [ErrInvalid] for the confidence,
-// and [ErrCorrupt].
-func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, error) {
+// The errors are [api.ErrUnknown] for the question, [api.ErrNoResponses], [api.ErrInvalid] for the confidence,
+// and [api.ErrCorrupt].
+func (l *Ledger) Estimate(ctx context.Context, r api.EstimateRequest) (api.Estimate, error) {
 	if r.Confidence == 0 {
 		r.Confidence = 0.95
 	}
@@ -100,19 +46,19 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 	}
 	q, counts, last, err := count(ctx, r)
 	if err != nil {
-		return Estimate{}, err
+		return api.Estimate{}, err
 	}
 	switch {
 	case len(counts) > 0:
 	case r.Epsilon.IsZero():
-		return Estimate{}, fmt.Errorf("question %q: %w", r.Question, ErrNoResponses)
+		return api.Estimate{}, fmt.Errorf("question %q: %w", r.Question, api.ErrNoResponses)
 	default:
-		return Estimate{}, fmt.Errorf("question %q: %w at ε=%s", r.Question, ErrNoResponses, r.Epsilon)
+		return api.Estimate{}, fmt.Errorf("question %q: %w at ε=%s", r.Question, api.ErrNoResponses, r.Epsilon)
 	}
-	out := Estimate{Question: r.Question, Method: "level", Covers: "panel", Event: last}
+	out := api.Estimate{Question: r.Question, Method: "level", Covers: "panel", Event: last}
 	for _, level := range counts {
 		out.N += level.Objects
-		out.Levels = append(out.Levels, LevelCount{level.Epsilon, level.Objects})
+		out.Levels = append(out.Levels, api.LevelCount{Epsilon: level.Epsilon, N: level.Objects})
 	}
 	if r.Population {
 		out.Covers = "population"
@@ -120,7 +66,7 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 	options := estimate.Options{Confidence: r.Confidence, Pool: r.Pool, Population: r.Population}
 	found, p, err := sharesOf(q, options, counts)
 	if err != nil {
-		return Estimate{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return api.Estimate{}, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
 	if len(counts) > 1 {
 		out.Method, out.Disagreement = "stratified", &p
@@ -128,16 +74,18 @@ func (l *Ledger) Estimate(ctx context.Context, r EstimateRequest) (Estimate, err
 			out.Method = "pooled"
 		}
 	}
-	out.Values = make([]ValueEstimate, len(found))
+	out.Values = make([]api.ValueEstimate, len(found))
 	for v, f := range found {
-		out.Values[v] = ValueEstimate{q.Values[v], f.Estimate, f.StdErr, f.Low, f.High}
+		out.Values[v] = api.ValueEstimate{
+			Value: q.Values[v], Estimate: f.Estimate, StdErr: f.StdErr, Low: f.Low, High: f.High,
+		}
 	}
 	return out, nil
 }
 
 // readTallies returns the running counts of the responses that a request takes, by rising ε.
 func (l *Ledger) readTallies(
-	ctx context.Context, r EstimateRequest,
+	ctx context.Context, r api.EstimateRequest,
 ) (q *event.Question, counts []estimate.Counts, last uint64, err error) {
 	err = l.engine.View(ctx, func(s *state.State) error {
 		if q, err = request.QuestionByName(s, r.Question); err != nil {
@@ -162,17 +110,17 @@ func (l *Ledger) readTallies(
 }
 
 // Levels returns every ε at which there are responses to a question, rising, and how many: also
-// those that are nobody's highest any more, of which [Estimate.Levels] says nothing. It takes a
-// time proportional to values times levels. The errors are [ErrUnknown] and [ErrCorrupt].
-func (l *Ledger) Levels(ctx context.Context, question string) ([]LevelCount, error) {
-	return engine.Read(ctx, &l.engine, func(s *state.State) (levels []LevelCount, err error) {
+// those that are nobody's highest any more, of which [api.Estimate.Levels] says nothing. It takes a
+// time proportional to values times levels. The errors are [api.ErrUnknown] and [api.ErrCorrupt].
+func (l *Ledger) Levels(ctx context.Context, question string) ([]api.LevelCount, error) {
+	return engine.Read(ctx, &l.engine, func(s *state.State) (levels []api.LevelCount, err error) {
 		q, err := request.QuestionByName(s, question)
 		if err != nil {
 			return nil, err
 		}
 		err = s.ScanTallies(q.Number, privacy.Epsilon{}, func(key state.TallyKey, t state.Tally) error {
 			if last := len(levels) - 1; last < 0 || levels[last].Epsilon != key.Epsilon {
-				levels = append(levels, LevelCount{Epsilon: key.Epsilon})
+				levels = append(levels, api.LevelCount{Epsilon: key.Epsilon})
 			}
 			if last := &levels[len(levels)-1]; t.Recorded <= s.Counters.Chains-uint64(last.N) {
 				last.N += int64(t.Recorded)
@@ -187,7 +135,7 @@ func (l *Ledger) Levels(ctx context.Context, question string) ([]LevelCount, err
 
 // recount counts the responses that a request takes in the chains themselves, by rising ε.
 func (l *Ledger) recount(
-	ctx context.Context, r EstimateRequest,
+	ctx context.Context, r api.EstimateRequest,
 ) (q *event.Question, counts []estimate.Counts, last uint64, err error) {
 	if q, err = l.requests.Question(ctx, r.Question); err != nil {
 		return nil, nil, 0, err
@@ -220,7 +168,7 @@ type tallying struct {
 
 func (t *tallying) add(name string, l *state.Level) error {
 	if !t.question.Has(l.Epsilon, l.Response) {
-		_, err := describeLevel(t.question, name, *l)
+		_, err := request.ResponseOf(t.question, name, *l)
 		return err
 	}
 	if t.last == nil || t.last.Epsilon != l.Epsilon {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -51,16 +52,16 @@ func polled(t *testing.T) *Ledger {
 
 // wantEstimate compares an estimate with rrchain's for counts made by hand, and one of everybody also
 // with a recount.
-func wantEstimate(t *testing.T, l *Ledger, r EstimateRequest, confidence float64, counts ...estimate.Counts) {
+func wantEstimate(t *testing.T, l *Ledger, r api.EstimateRequest, confidence float64, counts ...estimate.Counts) {
 	t.Helper()
 	shares, err := estimate.Frequencies(estimate.Options{Confidence: confidence, Pool: r.Pool, Population: r.Population}, counts...)
 	must(t, err)
 	p, err := estimate.Disagreement(counts...)
 	must(t, err)
-	want := Estimate{Question: "vote", Event: stats(t, l).Events}
+	want := api.Estimate{Question: "vote", Event: stats(t, l).Events}
 	combinedAs(&want, len(counts), r, p)
 	for _, c := range counts {
-		level := LevelCount{Epsilon: c.Epsilon}
+		level := api.LevelCount{Epsilon: c.Epsilon}
 		for _, n := range c.ByValue {
 			level.N += n
 		}
@@ -68,7 +69,7 @@ func wantEstimate(t *testing.T, l *Ledger, r EstimateRequest, confidence float64
 		want.Levels = append(want.Levels, level)
 	}
 	for v, f := range shares {
-		want.Values = append(want.Values, ValueEstimate{vote().Values[v], f.Estimate, f.StdErr, f.Low, f.High})
+		want.Values = append(want.Values, api.ValueEstimate{Value: vote().Values[v], Estimate: f.Estimate, StdErr: f.StdErr, Low: f.Low, High: f.High})
 	}
 	r.Question = "vote"
 	includes := []func(string) bool{r.Include}
@@ -83,7 +84,7 @@ func wantEstimate(t *testing.T, l *Ledger, r EstimateRequest, confidence float64
 }
 
 // combinedAs adds how an estimate combines levels, and what it covers.
-func combinedAs(e *Estimate, levels int, r EstimateRequest, p float64) {
+func combinedAs(e *api.Estimate, levels int, r api.EstimateRequest, p float64) {
 	e.Method, e.Covers = "level", "panel"
 	if r.Population {
 		e.Covers = "population"
@@ -97,7 +98,7 @@ func combinedAs(e *Estimate, levels int, r EstimateRequest, p float64) {
 }
 
 func TestEstimate_PoolAndPopulation_AreWhatIsRequested(t *testing.T) {
-	for _, r := range []EstimateRequest{{Pool: true}, {Population: true}, {Pool: true, Population: true}} {
+	for _, r := range []api.EstimateRequest{{Pool: true}, {Population: true}, {Pool: true, Population: true}} {
 		wantEstimate(t, polled(t), r, 0.95,
 			estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
 			estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
@@ -116,9 +117,9 @@ func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
 	for i, name := range names {
 		truth[name] = values[i%2]
 	}
-	low := RaiseRequest{Key: "all", Question: "vote", Epsilon: eps(t, "0.5"), All: true, Truth: truthsOf(truth)}
+	low := api.RaiseRequest{Key: "all", Question: "vote", Epsilon: eps(t, "0.5"), All: true, Truth: truthsOf(truth)}
 	carryOut(t, l, low)
-	high := RaiseRequest{Key: "some", Question: "vote", Epsilon: eps(t, "3"), Truth: truthsOf(truth)}
+	high := api.RaiseRequest{Key: "some", Question: "vote", Epsilon: eps(t, "3"), Truth: truthsOf(truth)}
 	for i, name := range names {
 		if i%2 == 1 {
 			high.Objects = append(high.Objects, name)
@@ -126,12 +127,12 @@ func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
 	}
 	carryOut(t, l, high)
 	// An interval of this confidence misses the share once in 10⁹ runs.
-	got, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Confidence: 1 - 1e-9})
+	got, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9})
 	must(t, err)
 	if first := got.Values[0]; !(first.Low <= 0.5 && 0.5 <= first.High) || *got.Disagreement > 1e-9 {
 		t.Errorf("the share is 0.5, the estimate %+v", got)
 	}
-	got, err = l.Estimate(t.Context(), EstimateRequest{Question: "vote", Confidence: 1 - 1e-9, Pool: true})
+	got, err = l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9, Pool: true})
 	must(t, err)
 	if first := got.Values[0]; first.High > 0.4 || got.Method != "pooled" {
 		t.Errorf("the share is 0.5, the pooled estimate %+v: terms that depend on the value make no difference here", got)
@@ -139,18 +140,18 @@ func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
 }
 
 func TestEachObjectCountsOnceWithItsCurrentLevel(t *testing.T) {
-	wantEstimate(t, polled(t), EstimateRequest{}, 0.95,
+	wantEstimate(t, polled(t), api.EstimateRequest{}, 0.95,
 		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
 		estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
 }
 
 func TestAnEstimateOfOneLevelTakesThatLevelOnly(t *testing.T) {
-	wantEstimate(t, polled(t), EstimateRequest{Epsilon: eps(t, "0.5"), Confidence: 0.5}, 0.5,
+	wantEstimate(t, polled(t), api.EstimateRequest{Epsilon: eps(t, "0.5"), Confidence: 0.5}, 0.5,
 		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{2, 0, 1}})
 }
 
 func TestAnEstimateCountsWhomItIncludes(t *testing.T) {
-	wantEstimate(t, polled(t), EstimateRequest{Include: func(name string) bool { return strings.Contains("a d f", name) }, Confidence: 0.999}, 0.999,
+	wantEstimate(t, polled(t), api.EstimateRequest{Include: func(name string) bool { return strings.Contains("a d f", name) }, Confidence: 0.999}, 0.999,
 		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
 		estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 1, 0}})
 }
@@ -158,34 +159,34 @@ func TestAnEstimateCountsWhomItIncludes(t *testing.T) {
 // A level that was only derived counts at its own ε, and not as the current one.
 func TestADerivedLevelIsNotTheCurrentOne(t *testing.T) {
 	l := polled(t)
-	release(t, l, ReleaseRequest{Key: "k", Question: "vote", Object: "b", Epsilon: eps(t, "0.25"), Truth: never(t)})
-	wantEstimate(t, l, EstimateRequest{}, 0.95,
+	release(t, l, api.ReleaseRequest{Key: "k", Question: "vote", Object: "b", Epsilon: eps(t, "0.25"), Truth: never(t)})
+	wantEstimate(t, l, api.EstimateRequest{}, 0.95,
 		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
 		estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
 }
 
 func TestThereIsNoEstimateFromNothing(t *testing.T) {
 	l := polled(t)
-	for name, r := range map[string]EstimateRequest{
+	for name, r := range map[string]api.EstimateRequest{
 		"no such level": {Question: "vote", Epsilon: eps(t, "2")},
 		"nobody":        {Question: "vote", Include: func(string) bool { return false }},
 	} {
 		if _, err := l.Estimate(t.Context(), r); err == nil {
 			t.Errorf("%s: no error", name)
 		} else {
-			wantErr(t, err, ErrNoResponses)
+			wantErr(t, err, api.ErrNoResponses)
 		}
 	}
 	define(t, l, smoker())
-	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "smoker"})
-	wantErr(t, err, ErrNoResponses)
+	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "smoker"})
+	wantErr(t, err, api.ErrNoResponses)
 }
 
 func TestABadConfidenceIsInvalid(t *testing.T) {
 	l := polled(t)
 	for _, confidence := range []float64{-0.5, 1, 95, math.NaN(), math.Inf(1), math.Inf(-1)} {
-		_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Confidence: confidence})
-		wantErr(t, err, ErrInvalid)
+		_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: confidence})
+		wantErr(t, err, api.ErrInvalid)
 	}
 }
 
@@ -194,16 +195,16 @@ func TestAnImpossibleResponseIsNotCounted(t *testing.T) {
 	l := polled(t)
 	broken := state.Chain{Enrolled: 4, Levels: []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: 3}, 5)}}
 	putRecord(t, l.engine.Store, state.BucketChains, state.ChainKey(1, "b"), broken.Encode())
-	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Include: everybody})
-	wantErr(t, err, ErrCorrupt)
-	wantErr(t, firstError(l.Responses(t.Context(), "vote", eps(t, "1"))), ErrCorrupt)
+	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: everybody})
+	wantErr(t, err, api.ErrCorrupt)
+	wantErr(t, firstError(l.Responses(t.Context(), "vote", eps(t, "1"))), api.ErrCorrupt)
 	_, err = l.Object(t.Context(), "b")
-	wantErr(t, err, ErrCorrupt)
+	wantErr(t, err, api.ErrCorrupt)
 }
 
 func TestLevelsAreThoseOfAllResponses(t *testing.T) {
 	l := polled(t)
-	want := []LevelCount{{eps(t, "0.5"), 3}, {eps(t, "1"), 4}}
+	want := []api.LevelCount{{Epsilon: eps(t, "0.5"), N: 3}, {Epsilon: eps(t, "1"), N: 4}}
 	if got, err := l.Levels(t.Context(), "vote"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
@@ -213,7 +214,7 @@ func TestLevelsAreThoseOfAllResponses(t *testing.T) {
 		t.Errorf("after one was forgotten: %v, %v, want %v", got, err, want)
 	}
 	_, err := l.Levels(t.Context(), "nothing")
-	wantErr(t, err, ErrUnknown)
+	wantErr(t, err, api.ErrUnknown)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = l.Levels(ctx, "vote")

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -233,7 +234,7 @@ func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]b
 			data[i] ^= mask
 			if err != nil {
 				unread++
-				wantErr(t, err, ErrInvalid)
+				wantErr(t, err, api.ErrInvalid)
 				continue
 			}
 			if refused++; got.Verify(keys).OK() {
@@ -310,11 +311,11 @@ func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 			t.Errorf("%s: the document has no place for it", name)
 		}
 		_, err := read([]byte(other))
-		if !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 || name == "many short items" && !strings.Contains(err.Error(), "too short") {
+		if !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 500 || name == "many short items" && !strings.Contains(err.Error(), "too short") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := read(tooLarge[:]); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "at most") {
+	if _, err := read(tooLarge[:]); !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("too large: %v", err)
 	}
 }
@@ -333,7 +334,7 @@ func strictInAnyZone[T document](t *testing.T, d T, read func([]byte) (T, error)
 	defer func() { time.Local = local }()
 	time.Local = time.FixedZone("here", 3600)
 	data := strings.Replace(string(text(t, d)), "T12:00:00Z", "T13:00:00+01:00", 1)
-	if _, err := read([]byte(data)); !errors.Is(err, ErrInvalid) {
+	if _, err := read([]byte(data)); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("a time of the zone of this machine: %v", err)
 	}
 	got, err := read(text(t, d))
@@ -394,7 +395,7 @@ func wantExtended(t *testing.T, o *office, early, late string) {
 }
 
 // truthsOf tells each object's truth by its name.
-func truthsOf(truths map[string]string) TruthFunc {
+func truthsOf(truths map[string]string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) (values []string, err error) {
 		for _, name := range objects {
 			values = append(values, truths[name])
@@ -530,14 +531,14 @@ func TestCosignersOfDocuments(t *testing.T) {
 	for i := range signed {
 		for _, mask := range []byte{1, 2, 4, 8, 16, 32, 64, 128, 255} {
 			signed[i] ^= mask
-			if _, err := evidence.OpenCheckpoint(signed, o.keys); !errors.Is(err, ErrCheckpoint) {
+			if _, err := evidence.OpenCheckpoint(signed, o.keys); !errors.Is(err, api.ErrCheckpoint) {
 				t.Fatalf("byte %d, ^%#x: %v", i, mask, err)
 			}
 			signed[i] ^= mask
 		}
 	}
 	for _, other := range []string{" " + string(signed), string(signed) + "\n", "\n" + string(signed), strings.ReplaceAll(string(signed), "\n", "\r\n"), strings.TrimSpace(string(signed)), respelled(t, string(signed))} {
-		if _, err := evidence.OpenCheckpoint([]byte(other), o.keys); !errors.Is(err, ErrCheckpoint) {
+		if _, err := evidence.OpenCheckpoint([]byte(other), o.keys); !errors.Is(err, api.ErrCheckpoint) {
 			t.Errorf("%q: %v", other, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"log"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -45,18 +46,18 @@ func bySubsets(ctx context.Context, path string) error {
 		return err
 	}
 	defer l.Close()
-	err = l.DefineQuestion(ctx, "setup-1", ledger.Question{Name: "grade", Values: grades, Mechanism: &ledger.Mechanism{
+	err = l.DefineQuestion(ctx, "setup-1", api.Question{Name: "grade", Values: grades, Mechanism: &api.Mechanism{
 		Family: family, Outputs: [][]string{pairs, pairs},
 	}})
 	if err != nil {
 		return err
 	}
-	if _, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "setup-2", Question: "grade", Objects: []string{"ann"}, Cap: must("2")}); err != nil {
+	if _, err = l.Enroll(ctx, api.EnrollRequest{Key: "setup-2", Question: "grade", Objects: []string{"ann"}, Cap: must("2")}); err != nil {
 		return err
 	}
 	fmt.Println(len(pairs), "outputs at each ε")
 	for _, epsilon := range family.Epsilons() {
-		_, err := l.Release(ctx, ledger.ReleaseRequest{
+		_, err := l.Release(ctx, api.ReleaseRequest{
 			Key: "order at " + epsilon.String(), Question: "grade", Object: "ann", Epsilon: epsilon, TrueValue: "C",
 		})
 		if err != nil {
@@ -68,7 +69,7 @@ func bySubsets(ctx context.Context, path string) error {
 		return err
 	}
 	fmt.Println("spent after ε=0.5 and ε=1:", ann.Spent)
-	_, err = l.Release(ctx, ledger.ReleaseRequest{Key: "order 3", Question: "grade", Object: "ann", Epsilon: must("0.7")})
+	_, err = l.Release(ctx, api.ReleaseRequest{Key: "order 3", Question: "grade", Object: "ann", Epsilon: must("0.7")})
 	fmt.Println(err)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -76,19 +77,19 @@ func sellWithReceipt(ctx context.Context, path, secret, public string) ([]byte, 
 		return nil, err
 	}
 	defer l.Close()
-	if err := l.DefineQuestion(ctx, "setup-1", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
+	if err := l.DefineQuestion(ctx, "setup-1", api.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
 		return nil, err
 	}
-	terms, err := policy.Sell(policy.Market{Max: must("1"), Prices: []policy.Price{{Epsilon: must("1"), Amount: 100}}})
+	terms, err := policy.Market{Max: must("1"), Prices: []policy.Price{{Epsilon: must("1"), Amount: 100}}}.Policy()
 	if err != nil {
 		return nil, err
 	}
 	people := []string{"person-17", "person-18"}
-	if _, err := l.Enroll(ctx, ledger.EnrollRequest{Key: "setup-2", Question: "smoker", Objects: people, Policy: terms, Cap: must("2")}); err != nil {
+	if _, err := l.Enroll(ctx, api.EnrollRequest{Key: "setup-2", Question: "smoker", Objects: people, Policy: terms, Cap: must("2")}); err != nil {
 		return nil, err
 	}
-	sale, err := l.Sell(ctx, ledger.SellRequest{
-		Key: "order-1", Order: ledger.Order{Buyer: "acme", Question: "smoker", Epsilon: must("1"), All: true},
+	sale, err := l.Sell(ctx, api.SellRequest{
+		Key: "order-1", Order: api.Order{Buyer: "acme", Question: "smoker", Epsilon: must("1"), All: true},
 		Truth: func(_ context.Context, _ string, people []string) ([]string, error) {
 			return []string{"yes", "no"}[:len(people)], nil // in the order of people
 		},

@@ -6,6 +6,7 @@ import (
 	"log"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -34,17 +35,18 @@ func trade(ctx context.Context, path string) error {
 		return err
 	}
 	defer l.Close()
-	if err := l.DefineQuestion(ctx, "setup-1", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
+	if err := l.DefineQuestion(ctx, "setup-1", api.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
 		return err
 	}
-	terms, err := policy.Sell(policy.Market{Max: must("2"), Prices: []policy.Price{
+	terms, err := policy.Market{Max: must("2"), Prices: []policy.Price{
 		{Epsilon: must("0.5"), Amount: 100}, {Epsilon: must("1"), Amount: 180}, {Epsilon: must("2"), Amount: 300},
-	}})
+	}}.Policy()
+
 	if err != nil {
 		return err
 	}
 	people := []string{"person-17", "person-18"}
-	if _, err := l.Enroll(ctx, ledger.EnrollRequest{Key: "setup-2", Question: "smoker", Objects: people, Policy: terms, Cap: must("2")}); err != nil {
+	if _, err := l.Enroll(ctx, api.EnrollRequest{Key: "setup-2", Question: "smoker", Objects: people, Policy: terms, Cap: must("2")}); err != nil {
 		return err
 	}
 	for i, buy := range []struct{ buyer, epsilon string }{{"acme", "0.5"}, {"acme", "1"}, {"zeta", "0.7"}} {
@@ -71,12 +73,12 @@ func smokers(_ context.Context, _ string, people []string) ([]string, error) {
 
 // buyAsQuoted sells what was quoted, to the cent, or nothing.
 func buyAsQuoted(ctx context.Context, l *ledger.Ledger, key, buyer string, epsilon privacy.Epsilon) error {
-	order := ledger.Order{Buyer: buyer, Question: "smoker", Epsilon: epsilon, All: true}
+	order := api.Order{Buyer: buyer, Question: "smoker", Epsilon: epsilon, All: true}
 	quote, err := l.Quote(ctx, order)
 	if err != nil {
 		return err
 	}
-	sale, err := l.Sell(ctx, ledger.SellRequest{Key: key, Order: order, QuoteID: quote.ID, Truth: smokers})
+	sale, err := l.Sell(ctx, api.SellRequest{Key: key, Order: order, QuoteID: quote.ID, Truth: smokers})
 	if err != nil {
 		return err
 	}

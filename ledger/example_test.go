@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -53,11 +54,11 @@ func embed(ctx context.Context, path string) error {
 		return err
 	}
 	defer l.Close()
-	err = l.DefineQuestion(ctx, "setup-1", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}})
+	err = l.DefineQuestion(ctx, "setup-1", api.Question{Name: "smoker", Values: []string{"yes", "no"}})
 	if err != nil {
 		return err
 	}
-	_, err = l.Enroll(ctx, ledger.EnrollRequest{
+	_, err = l.Enroll(ctx, api.EnrollRequest{
 		Key: "setup-2", Question: "smoker", Objects: []string{"person-17"}, Policy: policy.Fixed(must("2")), Cap: must("5"),
 	})
 	if err != nil {
@@ -65,7 +66,7 @@ func embed(ctx context.Context, path string) error {
 	}
 	for i, epsilon := range []privacy.Epsilon{must("0.5"), must("1.5"), must("3")} {
 		answer, err := sell(ctx, l, fmt.Sprint("order-", i), "person-17", "no", epsilon)
-		var refused *ledger.RefusedError
+		var refused *api.RefusedError
 		if errors.As(err, &refused) {
 			r := refused.Refused[0]
 			fmt.Printf("refused: ε=%s asked, ceiling %s, spent %s, remaining %s\n", r.Asked, r.Ceiling, r.Spent, r.Remaining)
@@ -80,7 +81,7 @@ func embed(ctx context.Context, path string) error {
 
 // sell hands a buyer one person's answer to "do you smoke?" at ε.
 func sell(ctx context.Context, l *ledger.Ledger, order, person, truth string, epsilon privacy.Epsilon) (string, error) {
-	response, err := l.Release(ctx, ledger.ReleaseRequest{
+	response, err := l.Release(ctx, api.ReleaseRequest{
 		Key:       order, // the id of your order: try it as often as you must
 		Question:  "smoker",
 		Object:    person,
@@ -110,7 +111,7 @@ func (db orders) fulfil(ctx context.Context, l *ledger.Ledger, powerCut bool) er
 		if order.delivered != "" {
 			continue
 		}
-		response, err := l.Release(ctx, ledger.ReleaseRequest{
+		response, err := l.Release(ctx, api.ReleaseRequest{
 			Key: id, Question: "smoker", Object: order.object, Epsilon: order.epsilon, TrueValue: "no",
 		})
 		if err != nil {
@@ -176,9 +177,9 @@ func setUp(ctx context.Context, path string) error {
 		return err
 	}
 	defer l.Close()
-	if err := l.DefineQuestion(ctx, "q", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
+	if err := l.DefineQuestion(ctx, "q", api.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
 		return err
 	}
-	_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "e", Question: "smoker", Objects: []string{"person-17"}, Cap: must("2")})
+	_, err = l.Enroll(ctx, api.EnrollRequest{Key: "e", Question: "smoker", Objects: []string{"person-17"}, Cap: must("2")})
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"log"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 )
 
@@ -68,7 +69,7 @@ func sellAndFollow(path string, s *subscriber, order, epsilon string) error {
 	defer cancel()
 	sold := make(chan error)
 	go func() {
-		_, err := l.Release(ctx, ledger.ReleaseRequest{
+		_, err := l.Release(ctx, api.ReleaseRequest{
 			Key: order, Question: "smoker", Object: "person-17", Epsilon: must(epsilon), TrueValue: "no",
 		})
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/fixture"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -36,7 +37,7 @@ func ball(t testing.TB) *kv.Memory {
 	carryOut(t, l, partiesOf(t, "3", "0.5", "ann"))
 	define(t, l, fixture.Odds(t))
 	enroll(t, l, "odds", "9", "ann")
-	release(t, l, ReleaseRequest{Key: "4", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: sameTruth("yes")})
+	release(t, l, api.ReleaseRequest{Key: "4", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: sameTruth("yes")})
 	define(t, l, vote())
 	enrollUnder(t, l, "vote", market(t, "9"), "9", "ann")
 	sell(t, l, purchase(t, "5", "acme", "1", "ann"))
@@ -61,10 +62,10 @@ func TestEveryAlteredOutputIsNamed(t *testing.T) {
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
 			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[i].Response.Index = is }))
-			want := Problem{Kind: "chain", Object: "ann", Question: "party",
+			want := api.Finding{Kind: "chain", Object: "ann", Question: "party",
 				Text: fmt.Sprintf(`chain of "ann" in "party": the response at ε=%s is %q, the events say %q`, at.Epsilon, names[is], names[at.Response.Index])}
-			wantProblems(t, findings(t, l, VerifyRequest{}), []Problem{want})
-			if again, _ := verified(t, l, VerifyRequest{}, slow()); len(again) != 1 || again[0].Text != want.Text {
+			wantProblems(t, findings(t, l, api.VerifyRequest{}), []api.Finding{want})
+			if again, _ := verified(t, l, api.VerifyRequest{}, slow()); len(again) != 1 || again[0].Text != want.Text {
 				t.Errorf("step by step there is %+v, want %+v", again, want)
 			}
 		}
@@ -75,20 +76,20 @@ func TestEveryAlteredOutputIsNamed(t *testing.T) {
 }
 
 // written as the record of a question.
-func recordOfQuestion(number uint32, q Question) []byte { return defined(number, q, q.Encoding) }
+func recordOfQuestion(number uint32, q api.Question) []byte { return defined(number, q, q.Encoding) }
 
 // finiteParty is party with what the ledger fills in.
-func finiteParty(t testing.TB) Question {
+func finiteParty(t testing.TB) api.Question {
 	t.Helper()
 	q := fixture.Party(t)
-	q.Encoding = Finite
+	q.Encoding = api.Finite
 	return q
 }
 
 // Other ways in which stored records can disagree with the events.
 func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 	original := pairs(t, ball(t))
-	question := func(change func(q *Question)) func(s *kv.Memory) {
+	question := func(change func(q *api.Question)) func(s *kv.Memory) {
 		return func(s *kv.Memory) {
 			q := finiteParty(t)
 			change(&q)
@@ -104,16 +105,16 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 		change func(s *kv.Memory)
 		words  string
 	}{
-		"a question is direct": {question(func(q *Question) { q.Encoding, q.Mechanism = Direct, nil }), "question 1: the encoding is direct, the events say finite"},
-		"a name of an output":  {question(func(q *Question) { q.Mechanism.Outputs[0][5] = "DC" }), "question 1: the mechanism is"},
-		"other levels": {question(func(q *Question) {
+		"a question is direct": {question(func(q *api.Question) { q.Encoding, q.Mechanism = api.Direct, nil }), "question 1: the encoding is direct, the events say finite"},
+		"a name of an output":  {question(func(q *api.Question) { q.Mechanism.Outputs[0][5] = "DC" }), "question 1: the mechanism is"},
+		"other levels": {question(func(q *api.Question) {
 			q.Mechanism.Family = fixture.Family(t, fixture.Subsets(t, 4, 2, "0.500000001"), fixture.Subsets(t, 4, 1, "1"), fixture.Subsets(t, 4, 1, "2"))
 		}), "question 1: the mechanism is"},
-		"no mechanism":     {question(func(q *Question) { q.Mechanism = nil }), "question 1"},
-		"half a mechanism": {question(func(q *Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[:2] }), "question 1"},
+		"no mechanism":     {question(func(q *api.Question) { q.Mechanism = nil }), "question 1"},
+		"half a mechanism": {question(func(q *api.Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[:2] }), "question 1"},
 		"other channels": {func(s *kv.Memory) {
 			q := fixture.Odds(t)
-			q.Encoding, q.Mechanism.Family = Finite, fixture.OtherChannels(t, fixture.Skewed(t))
+			q.Encoding, q.Mechanism.Family = api.Finite, fixture.OtherChannels(t, fixture.Skewed(t))
 			alter(t, s, state.BucketQuestions, state.NumberKey(2), func([]byte) []byte { return recordOfQuestion(2, q) })
 		}, "question 2: the mechanism is"},
 		"an output too high":      {response(1, event.Value{Index: 6}), `chain of "ann" in "party": the response at ε=0.5 is value 6`},
@@ -139,14 +140,14 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
 			test.change(s)
-			found := findings(t, l, VerifyRequest{})
-			if !slices.ContainsFunc(found, func(p Problem) bool { return strings.Contains(p.Text, test.words) }) {
+			found := findings(t, l, api.VerifyRequest{})
+			if !slices.ContainsFunc(found, func(p api.Finding) bool { return strings.Contains(p.Text, test.words) }) {
 				t.Errorf("found %.600s, want %q", fmt.Sprint(found), test.words)
 			}
-			if again, _ := verified(t, l, VerifyRequest{}, slow()); !slices.Equal(again, found) {
+			if again, _ := verified(t, l, api.VerifyRequest{}, slow()); !slices.Equal(again, found) {
 				t.Errorf("step by step there is %.600s", fmt.Sprint(again))
 			}
-			for _, r := range []EstimateRequest{{Question: "party"}, {Question: "odds"}, {Question: "odds", Epsilon: eps(t, threeToOne)}, {Question: "party", Include: everybody}} {
+			for _, r := range []api.EstimateRequest{{Question: "party"}, {Question: "odds"}, {Question: "odds", Epsilon: eps(t, threeToOne)}, {Question: "party", Include: everybody}} {
 				if err := recovered(func() error { _, err := l.Estimate(t.Context(), r); return err }); errors.Is(err, errPanicked) {
 					t.Errorf("an estimate panics: %v", err)
 				}
@@ -172,12 +173,12 @@ func TestASpoiledFiniteTallyIsNoticed(t *testing.T) {
 		l := openMemory(t, s, Options{})
 		putRecord(t, s, state.BucketTallies, spoiled.key.Bytes(), spoiled.payload)
 		for _, epsilon := range []privacy.Epsilon{{}, spoiled.key.Epsilon} {
-			e, err := l.Estimate(t.Context(), EstimateRequest{Question: spoiled.question, Epsilon: epsilon})
-			if !errors.Is(err, ErrCorrupt) {
+			e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: spoiled.question, Epsilon: epsilon})
+			if !errors.Is(err, api.ErrCorrupt) {
 				t.Errorf("%s: at ε=%s got %+v, %v, want ErrCorrupt", name, epsilon, e, err)
 			}
 		}
-		if len(findings(t, l, VerifyRequest{})) == 0 {
+		if len(findings(t, l, api.VerifyRequest{})) == 0 {
 			t.Errorf("%s: the audit finds nothing", name)
 		}
 	}
@@ -206,7 +207,7 @@ func TestEveryAlteredOutputOfTheLogIsNamed(t *testing.T) {
 				l := openMemory(t, s, Options{})
 				putEvents(t, s, plant(t, changed))
 				what := fmt.Sprintf("event %d (%s), output %d, %s", n.Number, n.Change.Kind(), other, tree)
-				if found := findings(t, l, VerifyRequest{}); len(found) == 0 {
+				if found := findings(t, l, api.VerifyRequest{}); len(found) == 0 {
 					t.Errorf("%s: nothing is found", what)
 				}
 				if found := findings(t, l, trusted); len(found) == 0 {
@@ -275,7 +276,7 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 	join := func(noise uint32, question uint32) []event.Change {
 		return []event.Change{&event.Enrolled{Object: "cid", Question: question, Policy: 0, Noise: noise, Cap: eps(t, "9")}}
 	}
-	more := func(edit func(q *Question)) []event.Change {
+	more := func(edit func(q *api.Question)) []event.Change {
 		q := finiteParty(t)
 		q.Name = "more"
 		edit(&q)
@@ -285,7 +286,7 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 	first := draw("ann", 2, "1.609437913", event.Value{Index: 3}, event.MethodRaise)
 	again := sale("1", 0, has("bob", "1"), event.MethodResale)
 	other := event.Value{Index: (has("bob", "1").Index + 1) % 4}
-	whole := more(func(*Question) {})
+	whole := more(func(*api.Question) {})
 	seen := map[*event.Change]bool{}
 	for name, one := range map[string]pairOfLogs{
 		"an output too high":              {sound: sound, forged: draw("bob", 1, "0.5", event.Value{Index: 6}, event.MethodDegrade), why: "a response of value 6"},
@@ -305,13 +306,13 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 		"resold as another":               {sound: again, forged: sale("1", 0, other, event.MethodResale), why: "not the recorded one"},
 		"a noise key":                     {sound: join(0, 1), forged: join(1, 1), why: "which has a mechanism of its own"},
 		"a noise key of a vote is sound":  {sound: join(1, 3), forged: join(2, 3), why: "is enrolled"},
-		"no mechanism":                    {sound: whole, forged: more(func(q *Question) { q.Mechanism = nil }), why: "has none"},
-		"a mechanism for direct encoding": {sound: whole, forged: more(func(q *Question) { q.Encoding = Direct }), why: "direct encoding, and a mechanism"},
-		"a mechanism of fewer inputs":     {sound: whole, forged: more(func(q *Question) { q.Values = append(q.Values, "E") }), why: "4 inputs, and the question has 5 values"},
-		"names of fewer outputs":          {sound: whole, forged: more(func(q *Question) { q.Mechanism.Outputs[0] = q.Mechanism.Outputs[0][1:] }), why: "names for 5"},
-		"an output's name twice":          {sound: whole, forged: more(func(q *Question) { q.Mechanism.Outputs[0][1] = "AB" }), why: `two outputs are named "AB"`},
-		"names of fewer levels":           {sound: whole, forged: more(func(q *Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[1:] }), why: "2 of its 3 levels"},
-		"a name twice":                    {sound: whole, forged: more(func(q *Question) { q.Name = "party" }), why: "defined twice"},
+		"no mechanism":                    {sound: whole, forged: more(func(q *api.Question) { q.Mechanism = nil }), why: "has none"},
+		"a mechanism for direct encoding": {sound: whole, forged: more(func(q *api.Question) { q.Encoding = api.Direct }), why: "direct encoding, and a mechanism"},
+		"a mechanism of fewer inputs":     {sound: whole, forged: more(func(q *api.Question) { q.Values = append(q.Values, "E") }), why: "4 inputs, and the question has 5 values"},
+		"names of fewer outputs":          {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs[0] = q.Mechanism.Outputs[0][1:] }), why: "names for 5"},
+		"an output's name twice":          {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs[0][1] = "AB" }), why: `two outputs are named "AB"`},
+		"names of fewer levels":           {sound: whole, forged: more(func(q *api.Question) { q.Mechanism.Outputs = q.Mechanism.Outputs[1:] }), why: "2 of its 3 levels"},
+		"a name twice":                    {sound: whole, forged: more(func(q *api.Question) { q.Name = "party" }), why: "defined twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			follow := func(changes []event.Change) error {
@@ -328,7 +329,7 @@ func TestApplyRefusesForgedOutputs(t *testing.T) {
 	changed := slices.Clone(log)
 	i := indexOf(t, changed, func(c event.Change) bool { q, ok := c.(*event.QuestionDefined); return ok && q.Number == 1 })
 	q := finiteParty(t)
-	q.Mechanism = &Mechanism{Family: fixture.Family(t, fixture.Subsets(t, 4, 1, "1")), Outputs: [][]string{{"A", "B", "C", "D"}}}
+	q.Mechanism = &api.Mechanism{Family: fixture.Family(t, fixture.Subsets(t, 4, 1, "1")), Outputs: [][]string{{"A", "B", "C", "D"}}}
 	changed[i].Change = &event.QuestionDefined{Number: 1, Question: q}
 	reidentify(changed, i)
 	wantForged(t, replayWhole(&kv.Memory{}, changed), "a response of")
@@ -358,15 +359,15 @@ func TestAnImpossibleOutputIsNoPanic(t *testing.T) {
 			question, above, lower, at = "odds", "1.609437913", "0.693147181", threeToOne
 		}
 		truth := map[string]string{"party": "C", "odds": "yes"}[question]
-		ask := func(key, epsilon string) ReleaseRequest {
-			return ReleaseRequest{Key: key, Question: question, Object: "ann", Epsilon: eps(t, epsilon), Truth: sameTruth(truth)}
+		ask := func(key, epsilon string) api.ReleaseRequest {
+			return api.ReleaseRequest{Key: key, Question: question, Object: "ann", Epsilon: eps(t, epsilon), Truth: sameTruth(truth)}
 		}
 		calls := map[string]func(*Ledger) error{
 			"derive":    func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", lower)); return err },
 			"object":    func(l *Ledger) error { _, err := l.Object(t.Context(), "ann"); return err },
 			"responses": func(l *Ledger) error { return firstError(l.Responses(t.Context(), question, eps(t, at))) },
 			"recount": func(l *Ledger) error {
-				_, err := l.Estimate(t.Context(), EstimateRequest{Question: question, Include: everybody})
+				_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: question, Include: everybody})
 				return err
 			},
 			"forget": func(l *Ledger) error { return l.Forget(t.Context(), "k", "ann") },
@@ -380,7 +381,7 @@ func TestAnImpossibleOutputIsNoPanic(t *testing.T) {
 		for call, make := range calls {
 			s := fill(t, damaged)
 			l := openMemory(t, s, Options{})
-			if err := recovered(func() error { return make(l) }); !errors.Is(err, ErrCorrupt) {
+			if err := recovered(func() error { return make(l) }); !errors.Is(err, api.ErrCorrupt) {
 				t.Errorf("%s, %s: got the error %v, want ErrCorrupt", name, call, err)
 			}
 		}
@@ -421,7 +422,7 @@ func TestEvidenceOfOutputsIsSound(t *testing.T) {
 		back, err := evidence.ReadReceipt(text(t, r))
 		must(t, err)
 		wantSound(t, "the receipt, read", back, o.keys)
-		if string(text(t, back)) != string(text(t, r)) || string(text(t, r.Mechanism)) != string(text(t, fixture.Party(t).Mechanism)) || r.Encoding != Finite {
+		if string(text(t, back)) != string(text(t, r)) || string(text(t, r.Mechanism)) != string(text(t, fixture.Party(t).Mechanism)) || r.Encoding != api.Finite {
 			t.Errorf("receipt %d came back as another", number+1)
 		}
 		got := delivered2(t, o.Ledger, number+1)
@@ -440,11 +441,11 @@ func TestEvidenceOfOutputsIsSound(t *testing.T) {
 		wantSound(t, "the statement, read", back, o.keys)
 	}
 	auditStore(t, o.store)
-	wantClean(t, o.Ledger, VerifyRequest{})
+	wantClean(t, o.Ledger, api.VerifyRequest{})
 }
 
 // delivered2 returns what a sale delivered, in order, also of objects that were forgotten.
-func delivered2(t testing.TB, l *Ledger, sale uint64) []Delivery {
+func delivered2(t testing.TB, l *Ledger, sale uint64) []api.Delivery {
 	t.Helper()
 	all, err := collect(l.Deliveries(t.Context(), sale))
 	must(t, err)
@@ -452,24 +453,24 @@ func delivered2(t testing.TB, l *Ledger, sale uint64) []Delivery {
 }
 
 // mechanisms are others than that of a question; among them none at all.
-func otherMechanisms(t testing.TB, m *Mechanism) map[string]*Mechanism {
+func otherMechanisms(t testing.TB, m *api.Mechanism) map[string]*api.Mechanism {
 	t.Helper()
-	of := func(change func(m *Mechanism)) *Mechanism {
+	of := func(change func(m *api.Mechanism)) *api.Mechanism {
 		other := event.NameOutputs(m)
 		change(other)
 		return other
 	}
-	return map[string]*Mechanism{
+	return map[string]*api.Mechanism{
 		"absent":          nil,
 		"empty":           {},
-		"without family":  of(func(m *Mechanism) { m.Family = nil }),
-		"of no levels":    of(func(m *Mechanism) { m.Family = &finite.Family{} }),
-		"without names":   of(func(m *Mechanism) { m.Outputs = nil }),
-		"names missing":   of(func(m *Mechanism) { m.Outputs = m.Outputs[:1] }),
-		"names of none":   of(func(m *Mechanism) { m.Outputs[1] = nil }),
-		"another name":    of(func(m *Mechanism) { m.Outputs[1][0] = "Z" }),
-		"names exchanged": of(func(m *Mechanism) { m.Outputs[1][0], m.Outputs[1][1] = m.Outputs[1][1], m.Outputs[1][0] }),
-		"another family": of(func(m *Mechanism) {
+		"without family":  of(func(m *api.Mechanism) { m.Family = nil }),
+		"of no levels":    of(func(m *api.Mechanism) { m.Family = &finite.Family{} }),
+		"without names":   of(func(m *api.Mechanism) { m.Outputs = nil }),
+		"names missing":   of(func(m *api.Mechanism) { m.Outputs = m.Outputs[:1] }),
+		"names of none":   of(func(m *api.Mechanism) { m.Outputs[1] = nil }),
+		"another name":    of(func(m *api.Mechanism) { m.Outputs[1][0] = "Z" }),
+		"names exchanged": of(func(m *api.Mechanism) { m.Outputs[1][0], m.Outputs[1][1] = m.Outputs[1][1], m.Outputs[1][0] }),
+		"another family": of(func(m *api.Mechanism) {
 			m.Family = fixture.Family(t, fixture.Subsets(t, 4, 2, "0.5"), fixture.Subsets(t, 4, 1, "1"), fixture.Subsets(t, 4, 1, "2.5"))
 		}),
 		"of other inputs": {Family: fixture.Skewed(t), Outputs: [][]string{{"a", "b"}, {"a", "b"}, {"a", "b", "c"}, {"a", "b", "c", "d"}}},
@@ -480,7 +481,7 @@ func otherMechanisms(t testing.TB, m *Mechanism) map[string]*Mechanism {
 func TestEveryAlterationOfAReceiptOfOutputsIsNamed(t *testing.T) {
 	o, r := gala(t)
 	wantSound(t, "the receipt", r, o.keys)
-	if r.Encoding != Finite || !r.Responses[3].Erased {
+	if r.Encoding != api.Finite || !r.Responses[3].Erased {
 		t.Fatalf("%+v", r)
 	}
 	for name, m := range otherMechanisms(t, r.Mechanism) {
@@ -489,7 +490,7 @@ func TestEveryAlterationOfAReceiptOfOutputsIsNamed(t *testing.T) {
 		wantFault(t, "a mechanism "+name, other, o.keys, "question")
 		wantFault(t, "a mechanism "+name, other, nil, "question")
 	}
-	for _, encoding := range []Encoding{Direct, Unary, "", "Finite", "3"} {
+	for _, encoding := range []api.Encoding{api.Direct, api.Unary, "", "Finite", "3"} {
 		other := copyOf(t, r)
 		other.Encoding = encoding
 		wantFault(t, fmt.Sprintf("the encoding %q", encoding), other, o.keys, "question")
@@ -557,7 +558,7 @@ func TestAMechanismInJSONIsReadStrictly(t *testing.T) {
 			t.Errorf("%s: %v", name, err) // nobody looks for them
 		}
 		if err != nil {
-			wantErr(t, err, ErrInvalid)
+			wantErr(t, err, api.ErrInvalid)
 			continue
 		}
 		if name != "a space" && got.Verify(o.keys).OK() {
@@ -591,7 +592,7 @@ func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
 			for name, m := range otherMechanisms(t, d.Mechanism) {
 				named("a mechanism "+name, func(f *evidence.Fact) { f.Says.(*says.QuestionDefined).Mechanism = m })
 			}
-			for _, encoding := range []Encoding{Direct, Unary, ""} {
+			for _, encoding := range []api.Encoding{api.Direct, api.Unary, ""} {
 				named(string(encoding), func(f *evidence.Fact) { f.Says.(*says.QuestionDefined).Encoding = encoding })
 			}
 		}
@@ -640,7 +641,7 @@ func TestNothingNamesATruthOfAMechanism(t *testing.T) {
 		}
 	}
 	other := partiesFor(t, "t", "acme", "2", "ann")
-	for name, truth := range map[string]TruthFunc{"another": sameTruth("truth D"), "none": sameTruth("truth of mine"), "an output": sameTruth("AB")} {
+	for name, truth := range map[string]api.TruthFunc{"another": sameTruth("truth D"), "none": sameTruth("truth of mine"), "an output": sameTruth("AB")} {
 		other.Truth = truth
 		if _, err := o.Sell(t.Context(), other); err == nil || strings.Contains(err.Error(), "truth D") || strings.Contains(err.Error(), "truth C") || strings.Contains(err.Error(), "mine") || strings.Contains(err.Error(), "AB") {
 			t.Errorf("%s: %v", name, err)

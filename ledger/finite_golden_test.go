@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/fixture"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -30,8 +31,8 @@ func tellOfMechanisms(t testing.TB, s kv.Store) {
 	release(t, l, partyOf(t, "3", "bob", "0.5"))
 	release(t, l, partyOf(t, "4", "bob", "2"))
 	sell(t, l, partiesFor(t, "5", "zeta", "1", "bob"))
-	release(t, l, ReleaseRequest{Key: "6", Question: "odds", Object: "ann", Epsilon: eps(t, "1.609437913"), Truth: sameTruth("yes")})
-	release(t, l, ReleaseRequest{Key: "7", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: sameTruth("yes")})
+	release(t, l, api.ReleaseRequest{Key: "6", Question: "odds", Object: "ann", Epsilon: eps(t, "1.609437913"), Truth: sameTruth("yes")})
+	release(t, l, api.ReleaseRequest{Key: "7", Question: "odds", Object: "ann", Epsilon: eps(t, threeToOne), Truth: sameTruth("yes")})
 }
 
 func TestGoldenMechanisms(t *testing.T) {
@@ -57,8 +58,8 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 	}
 	l := openMemory(t, fill(t, records), Options{Now: epoch})
 	all := questionsOf(t, l)
-	for i, want := range []Question{finiteParty(t), fixture.Odds(t)} {
-		want.Encoding = Finite
+	for i, want := range []api.Question{finiteParty(t), fixture.Odds(t)} {
+		want.Encoding = api.Finite
 		if got := all[i]; got.Name != want.Name || string(text(t, got)) != string(text(t, want)) {
 			t.Errorf("question %d is %s, want %s", i+1, text(t, got), text(t, want))
 		}
@@ -80,5 +81,5 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 	r.Truth = never(t)
 	release(t, l, r)
 	auditStore(t, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/mechanism"
@@ -39,13 +39,13 @@ func guests(t testing.TB, l *Ledger, objects ...string) *Ledger {
 }
 
 // partyOf asks for an object's party, which is C.
-func partyOf(t testing.TB, key, object, epsilon string) ReleaseRequest {
+func partyOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 	t.Helper()
-	return ReleaseRequest{Key: key, Question: "party", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth("C")}
+	return api.ReleaseRequest{Key: key, Question: "party", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth("C")}
 }
 
 // partiesOf asks for the parties of many objects, or of all.
-func partiesOf(t testing.TB, key, epsilon string, objects ...string) RaiseRequest {
+func partiesOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
 	r := order(t, key, epsilon, objects...)
 	r.Question, r.Truth = "party", sameTruth("C")
@@ -53,7 +53,7 @@ func partiesOf(t testing.TB, key, epsilon string, objects ...string) RaiseReques
 }
 
 // partiesFor is an order for parties.
-func partiesFor(t testing.TB, key, buyer, epsilon string, objects ...string) SellRequest {
+func partiesFor(t testing.TB, key, buyer, epsilon string, objects ...string) api.SellRequest {
 	t.Helper()
 	r := purchase(t, key, buyer, epsilon, objects...)
 	r.Question, r.Truth = "party", sameTruth("C")
@@ -73,14 +73,14 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 	}
 	q.Values[0] = "the host's"
 	q.Mechanism.Family = fixture.Skewed(t)
-	numbered := Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: Finite, Mechanism: &Mechanism{Family: fixture.Skewed(t)}}
+	numbered := api.Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: api.Finite, Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}}
 	define(t, l, numbered)
 	for range 2 {
 		all := questionsOf(t, l)
-		if len(all) != 2 || all[0].Encoding != Finite || all[0].Values[0] != "A" || !bytes.Equal(text(t, all[0].Mechanism), whole) {
+		if len(all) != 2 || all[0].Encoding != api.Finite || all[0].Values[0] != "A" || !bytes.Equal(text(t, all[0].Mechanism), whole) {
 			t.Errorf("party is kept as %+v", all[0])
 		}
-		if got, want := all[1].Mechanism.Outputs, [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}; !reflect.DeepEqual(got, want) || all[1].Encoding != Finite {
+		if got, want := all[1].Mechanism.Outputs, [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}; !reflect.DeepEqual(got, want) || all[1].Encoding != api.Finite {
 			t.Errorf("without names outputs are called %q", got)
 		}
 		if !bytes.Equal(text(t, all[1].Mechanism.Family), text(t, fixture.Skewed(t))) {
@@ -90,7 +90,7 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 		l = open(t, path, Options{})
 	}
 	for _, ev := range events(t, l) {
-		if d, is := ev.Says.(event.QuestionDefined); is && d.Name == "party" && (d.Encoding != Finite || !bytes.Equal(text(t, d.Mechanism), whole)) {
+		if d, is := ev.Says.(event.QuestionDefined); is && d.Name == "party" && (d.Encoding != api.Finite || !bytes.Equal(text(t, d.Mechanism), whole)) {
 			t.Errorf("the log says %+v", ev)
 		}
 	}
@@ -98,7 +98,7 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 		t.Error("the host's mechanism was given names")
 	}
 	auditStore(t, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
@@ -106,7 +106,7 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 	two := func() *finite.Family {
 		return fixture.Family(t, fixture.Matrix(t, "3/5 2/5", "2/5 3/5"), fixture.Matrix(t, "2/3 1/3", "1/3 2/3"))
 	}
-	named := func(names ...[]string) *Mechanism { return &Mechanism{Family: two(), Outputs: names} }
+	named := func(names ...[]string) *api.Mechanism { return &api.Mechanism{Family: two(), Outputs: names} }
 	var large []*finite.Matrix
 	for i := 1; i <= 30; i++ { // each of them some 50 kB, with 4096 probabilities of many digits
 		epsilon := fmt.Sprintf("0.%02d", i)
@@ -114,49 +114,49 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 	}
 	l := inMemory(t, Options{})
 	for name, test := range map[string]struct {
-		q     Question
+		q     api.Question
 		words string
 	}{
-		"no family":                 {Question{Values: pair, Mechanism: &Mechanism{}}, "has none"},
-		"no family, but names":      {Question{Values: pair, Mechanism: &Mechanism{Outputs: [][]string{pair}}}, "has none"},
-		"a family of no levels":     {Question{Values: pair, Mechanism: &Mechanism{Family: &finite.Family{}}}, "has none"},
-		"finite without":            {Question{Values: pair, Encoding: Finite}, "has none"},
-		"more inputs":               {Question{Values: pair, Mechanism: fixture.Party(t).Mechanism}, "4 inputs, and the question has 2 values"},
-		"fewer inputs":              {Question{Values: []string{"a", "b", "c"}, Mechanism: named(pair, pair)}, "2 inputs, and the question has 3 values"},
-		"no value":                  {Question{Mechanism: named(pair, pair)}, "0 values"},
-		"direct encoding":           {Question{Values: pair, Encoding: Direct, Mechanism: named(pair, pair)}, "direct encoding, and a mechanism"},
-		"unary encoding":            {Question{Values: pair, Encoding: Unary, Mechanism: named(pair, pair)}, "unary encoding, and a mechanism"},
-		"another encoding":          {Question{Values: pair, Encoding: "Finite", Mechanism: named(pair, pair)}, "none of"},
-		"names of a level too few":  {Question{Values: pair, Mechanism: named(pair)}, "names of outputs for 1 of its 2 levels"},
-		"names, but of no level":    {Question{Values: pair, Mechanism: &Mechanism{Family: two(), Outputs: [][]string{}}}, "names of outputs for 0 of its 2 levels"},
-		"names of a level too many": {Question{Values: pair, Mechanism: named(pair, pair, pair)}, "names of outputs for 3 of its 2 levels"},
-		"a name too few":            {Question{Values: pair, Mechanism: named(pair, pair[:1])}, "2 outputs, and names for 1"},
-		"a name too many":           {Question{Values: pair, Mechanism: named([]string{"a", "b", "c"}, pair)}, "2 outputs, and names for 3"},
-		"no names of a level":       {Question{Values: pair, Mechanism: named(pair, nil)}, "2 outputs, and names for 0"},
-		"a name twice":              {Question{Values: pair, Mechanism: named(pair, []string{"x", "x"})}, `two outputs are named "x"`},
-		"a name of no length":       {Question{Values: pair, Mechanism: named(pair, []string{"x", ""})}, "output"},
-		"a long name":               {Question{Values: pair, Mechanism: named(pair, []string{"x", strings.Repeat("y", 257)})}, "output"},
-		"a name that is no text":    {Question{Values: pair, Mechanism: named(pair, []string{"x", "\xff"})}, "output"},
-		"a name with a zero byte":   {Question{Values: pair, Mechanism: named(pair, []string{"x", "\x00"})}, "output"},
-		"a large one":               {Question{Values: valuesOf(64), Mechanism: &Mechanism{Family: fixture.Family(t, large...)}}, "at most 1048576"},
+		"no family":                 {api.Question{Values: pair, Mechanism: &api.Mechanism{}}, "has none"},
+		"no family, but names":      {api.Question{Values: pair, Mechanism: &api.Mechanism{Outputs: [][]string{pair}}}, "has none"},
+		"a family of no levels":     {api.Question{Values: pair, Mechanism: &api.Mechanism{Family: &finite.Family{}}}, "has none"},
+		"finite without":            {api.Question{Values: pair, Encoding: api.Finite}, "has none"},
+		"more inputs":               {api.Question{Values: pair, Mechanism: fixture.Party(t).Mechanism}, "4 inputs, and the question has 2 values"},
+		"fewer inputs":              {api.Question{Values: []string{"a", "b", "c"}, Mechanism: named(pair, pair)}, "2 inputs, and the question has 3 values"},
+		"no value":                  {api.Question{Mechanism: named(pair, pair)}, "0 values"},
+		"direct encoding":           {api.Question{Values: pair, Encoding: api.Direct, Mechanism: named(pair, pair)}, "direct encoding, and a mechanism"},
+		"unary encoding":            {api.Question{Values: pair, Encoding: api.Unary, Mechanism: named(pair, pair)}, "unary encoding, and a mechanism"},
+		"another encoding":          {api.Question{Values: pair, Encoding: "Finite", Mechanism: named(pair, pair)}, "none of"},
+		"names of a level too few":  {api.Question{Values: pair, Mechanism: named(pair)}, "names of outputs for 1 of its 2 levels"},
+		"names, but of no level":    {api.Question{Values: pair, Mechanism: &api.Mechanism{Family: two(), Outputs: [][]string{}}}, "names of outputs for 0 of its 2 levels"},
+		"names of a level too many": {api.Question{Values: pair, Mechanism: named(pair, pair, pair)}, "names of outputs for 3 of its 2 levels"},
+		"a name too few":            {api.Question{Values: pair, Mechanism: named(pair, pair[:1])}, "2 outputs, and names for 1"},
+		"a name too many":           {api.Question{Values: pair, Mechanism: named([]string{"a", "b", "c"}, pair)}, "2 outputs, and names for 3"},
+		"no names of a level":       {api.Question{Values: pair, Mechanism: named(pair, nil)}, "2 outputs, and names for 0"},
+		"a name twice":              {api.Question{Values: pair, Mechanism: named(pair, []string{"x", "x"})}, `two outputs are named "x"`},
+		"a name of no length":       {api.Question{Values: pair, Mechanism: named(pair, []string{"x", ""})}, "output"},
+		"a long name":               {api.Question{Values: pair, Mechanism: named(pair, []string{"x", strings.Repeat("y", 257)})}, "output"},
+		"a name that is no text":    {api.Question{Values: pair, Mechanism: named(pair, []string{"x", "\xff"})}, "output"},
+		"a name with a zero byte":   {api.Question{Values: pair, Mechanism: named(pair, []string{"x", "\x00"})}, "output"},
+		"a large one":               {api.Question{Values: valuesOf(64), Mechanism: &api.Mechanism{Family: fixture.Family(t, large...)}}, "at most 1048576"},
 	} {
 		unchanged(t, l.engine.Store, func() {
 			test.q.Name = "q"
-			if err := l.DefineQuestion(t.Context(), "k", test.q); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.words) {
+			if err := l.DefineQuestion(t.Context(), "k", test.q); !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), test.words) {
 				t.Errorf("%s: got the error %.300v, want %q", name, err, test.words)
 			}
 		})
 	}
-	must(t, l.DefineQuestion(t.Context(), "k", Question{Name: "q", Values: pair, Mechanism: named([]string{"a", strings.Repeat("y", 256)}, []string{"a", "b"})}))
-	must(t, l.DefineQuestion(t.Context(), "half", Question{Name: "half", Values: valuesOf(64), Mechanism: &Mechanism{Family: fixture.Family(t, large[:3]...)}}))
+	must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: pair, Mechanism: named([]string{"a", strings.Repeat("y", 256)}, []string{"a", "b"})}))
+	must(t, l.DefineQuestion(t.Context(), "half", api.Question{Name: "half", Values: valuesOf(64), Mechanism: &api.Mechanism{Family: fixture.Family(t, large[:3]...)}}))
 	auditStore(t, l.engine.Store)
 }
 
 // The same question is the same with its encoding told or not, and with other channels; another mechanism is another
 // question. The channels that count are the first.
 func TestAQuestionKeepsItsMechanism(t *testing.T) {
-	like := func(f *finite.Family, names ...[]string) Question {
-		q := Question{Name: "q", Values: []string{"no", "yes"}, Mechanism: &Mechanism{Family: f}}
+	like := func(f *finite.Family, names ...[]string) api.Question {
+		q := api.Question{Name: "q", Values: []string{"no", "yes"}, Mechanism: &api.Mechanism{Family: f}}
 		if names != nil {
 			q.Mechanism.Outputs = names
 		}
@@ -166,26 +166,26 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 	renamed := [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "3", "2"}}
 	first, other := fixture.Skewed(t), fixture.OtherChannels(t, fixture.Skewed(t))
 	told := like(first)
-	told.Encoding = Finite
+	told.Encoding = api.Finite
 	direct := like(nil)
 	direct.Mechanism = nil
 	explicit := direct
-	explicit.Encoding = Direct
+	explicit.Encoding = api.Direct
 	for name, test := range map[string]struct {
-		q    Question
+		q    api.Question
 		want error // under another key
 		same error // under the same key
 	}{
 		"again":             {like(first), nil, nil},
 		"another copy":      {like(fixture.Skewed(t)), nil, nil},
-		"with its encoding": {told, nil, ErrKeyConflict},
+		"with its encoding": {told, nil, api.ErrKeyConflict},
 		"with names":        {like(first, numbers...), nil, nil},
 		"other channels":    {like(other), nil, nil},
-		"other names":       {like(first, renamed...), ErrInvalid, ErrKeyConflict},
-		"a level less":      {like(fixture.Family(t, fixture.Matrix(t, "3/5 2/5", "2/5 3/5"))), ErrInvalid, ErrKeyConflict},
-		"other levels":      {like(fixture.Family(t, fixture.Matrix(t, "3/5 2/5", "2/5 3/5"), fixture.Matrix(t, "2/3 1/3", "1/3 2/3"), fixture.Matrix(t, "3/4 0 1/4", "1/4 0 3/4"), fixture.Matrix(t, "1/12 5/12 5/12 1/12", "5/12 1/12 1/12 5/12"))), ErrInvalid, ErrKeyConflict},
-		"no mechanism":      {direct, ErrInvalid, ErrKeyConflict},
-		"direct encoding":   {explicit, ErrInvalid, ErrKeyConflict},
+		"other names":       {like(first, renamed...), api.ErrInvalid, api.ErrKeyConflict},
+		"a level less":      {like(fixture.Family(t, fixture.Matrix(t, "3/5 2/5", "2/5 3/5"))), api.ErrInvalid, api.ErrKeyConflict},
+		"other levels":      {like(fixture.Family(t, fixture.Matrix(t, "3/5 2/5", "2/5 3/5"), fixture.Matrix(t, "2/3 1/3", "1/3 2/3"), fixture.Matrix(t, "3/4 0 1/4", "1/4 0 3/4"), fixture.Matrix(t, "1/12 5/12 5/12 1/12", "5/12 1/12 1/12 5/12"))), api.ErrInvalid, api.ErrKeyConflict},
+		"no mechanism":      {direct, api.ErrInvalid, api.ErrKeyConflict},
+		"direct encoding":   {explicit, api.ErrInvalid, api.ErrKeyConflict},
 	} {
 		l := inMemory(t, Options{})
 		must(t, l.DefineQuestion(t.Context(), "k", like(first)))
@@ -203,7 +203,7 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 	// A question without a mechanism is none with one.
 	l := inMemory(t, Options{})
 	define(t, l, direct)
-	wantErr(t, l.DefineQuestion(t.Context(), "k", like(first)), ErrInvalid)
+	wantErr(t, l.DefineQuestion(t.Context(), "k", like(first)), api.ErrInvalid)
 }
 
 // Requests.
@@ -213,18 +213,18 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 func TestOutputsAreTheSameForEverybody(t *testing.T) {
 	path := create(t)
 	l := guests(t, open(t, path, Options{}), "ann", "bob")
-	released := func(r ReleaseRequest) func(*Ledger, TruthFunc) any {
-		return func(l *Ledger, truth TruthFunc) any { r.Truth = truth; return release(t, l, r) }
+	released := func(r api.ReleaseRequest) func(*Ledger, api.TruthFunc) any {
+		return func(l *Ledger, truth api.TruthFunc) any { r.Truth = truth; return release(t, l, r) }
 	}
-	calls := []func(*Ledger, TruthFunc) any{
+	calls := []func(*Ledger, api.TruthFunc) any{
 		released(partyOf(t, "first", "ann", "1")),
-		func(l *Ledger, truth TruthFunc) any {
+		func(l *Ledger, truth api.TruthFunc) any {
 			r := partiesFor(t, "raise", "acme", "2", "ann", "bob")
 			r.Truth = truth
 			return delivered(t, l, sell(t, l, r).Number)
 		},
 		released(partyOf(t, "insert", "bob", "1")),
-		func(l *Ledger, truth TruthFunc) any {
+		func(l *Ledger, truth api.TruthFunc) any {
 			r := partiesOf(t, "degrade", "0.5")
 			r.Truth = truth
 			return []any{carryOut(t, l, r), responses(t, l, "party", eps(t, "0.5"))}
@@ -273,7 +273,7 @@ func TestOutputsAreTheSameForEverybody(t *testing.T) {
 		}
 	}
 	auditAll(t, l, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // What a raise costs is the difference of the levels' ε: also of what reservations hold, and of what budgets refuse.
@@ -289,15 +289,15 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	}
 	release(t, l, partyOf(t, "1", "ann", "0.5"))
 	spent("0.5")
-	r := reserve(t, l, ReserveRequest{Key: "r", Order: partiesFor(t, "", "acme", "1", "ann").Order, For: time.Hour})
+	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: partiesFor(t, "", "acme", "1", "ann").Order, For: time.Hour})
 	if o := objectOf(t, l, "ann"); o.Held != eps(t, "0.5") {
 		t.Errorf("%s is held", o.Held)
 	}
-	_, err := l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: r.Number, Truth: sameTruth("C")})
+	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: r.Number, Truth: sameTruth("C")})
 	must(t, err)
 	spent("1")
 	_, err = l.Release(t.Context(), partyOf(t, "2", "ann", "2"))
-	if all := refusals(t, err); len(all) != 1 || all[0].Reason != ObjectCap || all[0].Cost != eps(t, "1") || all[0].Remaining != eps(t, "0.75") {
+	if all := refusals(t, err); len(all) != 1 || all[0].Reason != api.ObjectCap || all[0].Cost != eps(t, "1") || all[0].Remaining != eps(t, "0.75") {
 		t.Errorf("refused: %+v", all)
 	}
 	spent("1")
@@ -327,7 +327,7 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 				},
 				"quote": func() error { _, err := l.Quote(t.Context(), partiesFor(t, "", "acme", epsilon).Order); return err },
 				"reserve": func() error {
-					_, err := l.Reserve(t.Context(), ReserveRequest{Key: "k", Order: partiesFor(t, "", "acme", epsilon).Order, For: time.Hour, Partial: true})
+					_, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: partiesFor(t, "", "acme", epsilon).Order, For: time.Hour, Partial: true})
 					return err
 				},
 				"sell": func() error {
@@ -337,15 +337,15 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 					return err
 				},
 			} {
-				if err := make(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "0.5, 1, 2 only, not at "+at.String()) {
+				if err := make(); !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), "0.5, 1, 2 only, not at "+at.String()) {
 					t.Errorf("%s at ε=%s: %v", call, epsilon, err)
 				}
 			}
 		})
 	}
 	// An estimate of what cannot be there is one of no responses.
-	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "party", Epsilon: eps(t, "1.5")})
-	wantErr(t, err, ErrNoResponses)
+	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: eps(t, "1.5")})
+	wantErr(t, err, api.ErrNoResponses)
 	if all := responses(t, l, "party", eps(t, "1.5")); len(all) != 0 {
 		t.Errorf("at ε=1.5 there is %v", all)
 	}
@@ -388,7 +388,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 		released := 0
 		for i, day := range days {
 			clock.set(epoch().Add(time.Duration(24*day) * time.Hour))
-			r, err := l.Advance(t.Context(), AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("C")})
+			r, err := l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("C")})
 			must(t, err)
 			want := ""
 			if day > 0 {
@@ -415,7 +415,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 			t.Errorf("%s: %d releases", name, released)
 		}
 		auditStore(t, l.engine.Store)
-		wantClean(t, l, VerifyRequest{})
+		wantClean(t, l, api.VerifyRequest{})
 	}
 }
 
@@ -426,24 +426,24 @@ func TestASweepBehindARaise(t *testing.T) {
 	define(t, l, fixture.Party(t))
 	enrollUnder(t, l, "party", stair(t, "0.6", "1.5", "2.5"), "9", "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
-	release(t, l, ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("C")})
+	release(t, l, api.ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("C")})
 	if got := levelsOf(t, l, "ann"); got != "1" {
 		t.Errorf("after the raise ann has the levels %q", got)
 	}
 	a := &asked{}
-	_, err := l.Advance(t.Context(), AdvanceRequest{Key: "1", Truth: a.truth("C")})
+	_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: a.truth("C")})
 	must(t, err)
 	if !slices.Equal(a.names(), []string{"bob"}) || levelsOf(t, l, "ann") != "0.5 1" || levelsOf(t, l, "bob") != "0.5 1" {
 		t.Errorf("asked about %q; ann has %q, bob %q", a.names(), levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
 	}
 	clock.set(epoch().Add(30 * 24 * time.Hour))
-	_, err = l.Advance(t.Context(), AdvanceRequest{Key: "2", Truth: a.truth("C")})
+	_, err = l.Advance(t.Context(), api.AdvanceRequest{Key: "2", Truth: a.truth("C")})
 	must(t, err)
 	if levelsOf(t, l, "ann") != "0.5 1 2" || levelsOf(t, l, "bob") != "0.5 1 2" {
 		t.Errorf("ann has %q, bob %q", levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
 	}
 	auditAll(t, l, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // A budget ends a sweep at the level before, and the refusal names the level, not the ceiling.
@@ -453,9 +453,9 @@ func TestASweepRefusesALevelNotACeiling(t *testing.T) {
 	define(t, l, fixture.Party(t))
 	enrollUnder(t, l, "party", stair(t, "0.75", "1.5", "3"), "1.9", "ann")
 	clock.set(epoch().Add(100 * time.Hour))
-	r, err := l.Advance(t.Context(), AdvanceRequest{Key: "1", Truth: sameTruth("C")})
+	r, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: sameTruth("C")})
 	must(t, err)
-	if left := r.Questions[0].Refused; len(left) != 1 || left[0].Asked != eps(t, "2") || left[0].Cost != eps(t, "1") || left[0].Reason != ObjectCap {
+	if left := r.Questions[0].Refused; len(left) != 1 || left[0].Asked != eps(t, "2") || left[0].Cost != eps(t, "1") || left[0].Reason != api.ObjectCap {
 		t.Errorf("it came to %+v", r)
 	}
 	if got := levelsOf(t, l, "ann"); got != "0.5 1" {
@@ -487,7 +487,7 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	}
 	carryOut(t, l, partiesOf(t, "r", "1"))
 	auditStore(t, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	// Whoever opens it without the keys can go on.
 	l = openMemory(t, l.engine.Store, Options{})
 	carryOut(t, l, partiesOf(t, "r2", "2"))
@@ -529,7 +529,7 @@ func TestAnOutputIsBoundToItsTruth(t *testing.T) {
 	release(t, l, partyOf(t, "4", "ann", "2"))
 	closed(t, l)
 	l = open(t, path, Options{})
-	define(t, l, Question{Name: "q", Values: valuesOf(2), Mechanism: &Mechanism{Family: fixture.Skewed(t)}})
+	define(t, l, api.Question{Name: "q", Values: valuesOf(2), Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}})
 	must(t, l.Close())
 	if all := countKind(events(t, open(t, path, Options{TruthKey: truthKey()})), "bound"); all != 1 {
 		t.Errorf("bound %d times", all)
@@ -557,10 +557,10 @@ func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
 	for _, with := range []bool{false, true} {
 		l := inMemory(t, Options{Now: epoch})
 		_, random := sampler(7)
-		l.requests.Sampler = replaybits.Sampler[mechanism.Sampler](random)
-		q := Question{Name: "vote", Values: []string{"yes", "no"}}
+		l.requests.Sampler = &mechanism.Sampler{Random: random}
+		q := api.Question{Name: "vote", Values: []string{"yes", "no"}}
 		if with {
-			q.Mechanism = &Mechanism{Family: fixture.Skewed(t)}
+			q.Mechanism = &api.Mechanism{Family: fixture.Skewed(t)}
 		}
 		define(t, l, q)
 		enroll(t, l, "vote", "3", "ann", "bob", "cid")
@@ -581,7 +581,7 @@ func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
 // Estimates.
 
 // finiteCounts counts the responses of a question at one ε, or at the current levels, from what the ledger tells.
-func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only privacy.Epsilon) (counts []estimate.Counts, sizes []LevelCount) {
+func finiteCounts(t testing.TB, l *Ledger, q api.Question, names []string, only privacy.Epsilon) (counts []estimate.Counts, sizes []api.LevelCount) {
 	t.Helper()
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
@@ -597,7 +597,7 @@ func finiteCounts(t testing.TB, l *Ledger, q Question, names []string, only priv
 			}
 		}
 		if n > 0 {
-			counts, sizes = append(counts, c), append(sizes, LevelCount{epsilon, n})
+			counts, sizes = append(counts, c), append(sizes, api.LevelCount{Epsilon: epsilon, N: n})
 		}
 	}
 	return counts, sizes
@@ -614,20 +614,20 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 		t.Helper()
 		for _, epsilon := range []privacy.Epsilon{{}, eps(t, "0.5"), eps(t, "1"), eps(t, "2")} {
 			counts, sizes := finiteCounts(t, l, q, present, epsilon)
-			got, err := l.Estimate(t.Context(), EstimateRequest{Question: "party", Epsilon: epsilon, Confidence: 0.9})
+			got, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: epsilon, Confidence: 0.9})
 			if len(counts) == 0 {
-				wantErr(t, err, ErrNoResponses)
+				wantErr(t, err, api.ErrNoResponses)
 				continue
 			}
 			must(t, err)
 			shares, err := estimate.Frequencies(estimate.Options{Confidence: 0.9}, counts...)
 			must(t, err)
-			want := Estimate{Question: "party", Levels: sizes, Event: stats(t, l).Events}
+			want := api.Estimate{Question: "party", Levels: sizes, Event: stats(t, l).Events}
 			p, err := estimate.Disagreement(counts...)
 			must(t, err)
-			combinedAs(&want, len(counts), EstimateRequest{}, p)
+			combinedAs(&want, len(counts), api.EstimateRequest{}, p)
 			for i, s := range shares {
-				want.Values = append(want.Values, ValueEstimate{q.Values[i], s.Estimate, s.StdErr, s.Low, s.High})
+				want.Values = append(want.Values, api.ValueEstimate{Value: q.Values[i], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})
 			}
 			for _, size := range sizes {
 				want.N += size.N
@@ -657,7 +657,7 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 	l = open(t, path, Options{})
 	check("opened again", names)
 	auditStore(t, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // The estimate is unbiased: of 4,000 objects with planned truths, each share is found, within what its
@@ -683,7 +683,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 		m, _ := q.Mechanism.Family.Level(epsilon)
 		variances, err := estimate.Variance(estimate.Counts{Mechanism: m, ByValue: []int64{2200, 1200, 500, 100}})
 		must(t, err)
-		e, err := l.Estimate(t.Context(), EstimateRequest{Question: "party", Epsilon: epsilon})
+		e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: epsilon})
 		must(t, err)
 		for v, one := range e.Values {
 			stattest.Normal(one.Estimate-float64(shares[v])/4000, math.Sqrt(variances[v])).Holds(t, "level %d, %s", i, one.Value)
@@ -695,18 +695,18 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 func TestAMechanismWithoutAnEstimate(t *testing.T) {
 	blind := fixture.Family(t, fixture.Matrix(t, "2/3 1/3", "1/2 1/2", "1/3 2/3"), fixture.Matrix(t, "4/5 1/5", "1/2 1/2", "1/5 4/5"))
 	l := inMemory(t, Options{})
-	define(t, l, Question{Name: "q", Values: []string{"a", "b", "c"}, Mechanism: &Mechanism{Family: blind}})
+	define(t, l, api.Question{Name: "q", Values: []string{"a", "b", "c"}, Mechanism: &api.Mechanism{Family: blind}})
 	enroll(t, l, "q", "9", "ann", "bob")
 	top := blind.Epsilons()[1]
-	carryOut(t, l, RaiseRequest{Key: "r", Question: "q", Epsilon: top, All: true, Truth: sameTruth("b")})
-	for _, r := range []EstimateRequest{{Question: "q"}, {Question: "q", Epsilon: top}, {Question: "q", Include: everybody}} {
+	carryOut(t, l, api.RaiseRequest{Key: "r", Question: "q", Epsilon: top, All: true, Truth: sameTruth("b")})
+	for _, r := range []api.EstimateRequest{{Question: "q"}, {Question: "q", Epsilon: top}, {Question: "q", Include: everybody}} {
 		_, err := l.Estimate(t.Context(), r)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "apart") {
+		if !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), "apart") {
 			t.Errorf("%+v: got the error %v", r, err)
 		}
 	}
 	auditStore(t, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // Keeping and copying.
@@ -733,7 +733,7 @@ func TestCopiesHaveTheMechanism(t *testing.T) {
 			t.Errorf("%s has %v, want %v", name, got, want)
 		}
 		same(t, name, pairs(t, l.engine.Store), stored)
-		wantClean(t, l, VerifyRequest{})
+		wantClean(t, l, api.VerifyRequest{})
 		release(t, l, partyOf(t, "3", "bob", "2"))
 		auditStore(t, l.engine.Store)
 		closed(t, l)
@@ -756,7 +756,7 @@ func TestForgetDestroysOutputs(t *testing.T) {
 	}
 	must(t, l.Withdraw(t.Context(), "w", "bob"))
 	_, err := l.Release(t.Context(), partyOf(t, "3", "bob", "2"))
-	if all := refusals(t, err); all[0].Reason != Withdrawn {
+	if all := refusals(t, err); all[0].Reason != api.Withdrawn {
 		t.Errorf("refused: %+v", all)
 	}
 	before := objectOf(t, l, "bob").Chains[0].Levels
@@ -770,13 +770,13 @@ func TestForgetDestroysOutputs(t *testing.T) {
 		t.Errorf("ann came to %+v", o)
 	}
 	auditStore(t, s)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // steadyOutputs returns a sampler of outputs on repeatable random bits.
 func steadyOutputs(seed uint64) *finite.Sampler {
 	random := rand.NewChaCha8([32]byte{byte(seed)})
-	return replaybits.Sampler[finite.Sampler](exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) }))
+	return &finite.Sampler{Random: exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })}
 }
 
 // Whoever watches is told the outputs, and the mechanism of a question that is defined.

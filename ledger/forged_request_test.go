@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -28,7 +29,7 @@ func settledAs(s *state.State, id event.Identity, edit func(*event.Settled)) *ev
 func wantUnwritable(t *testing.T, l *Ledger, isForged bool, changes func(s *state.State) []event.Change) {
 	t.Helper()
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) { return changes(s), nil })
-	if isForged != errors.Is(err, ErrCorrupt) || !isForged && err != nil {
+	if isForged != errors.Is(err, api.ErrCorrupt) || !isForged && err != nil {
 		t.Errorf("forged: %v, error: %v", isForged, err)
 	}
 }
@@ -227,7 +228,7 @@ func TestVerify_PartThatEndsWhereItCannot_IsFound(t *testing.T) {
 // A change of one thing is settled under the identity of the request that makes it.
 func TestVerify_ChangeUnderAnotherIdentity_IsFound(t *testing.T) {
 	asDefined := smoker()
-	asDefined.Encoding = Direct
+	asDefined.Encoding = api.Direct
 	for name, one := range map[string]struct {
 		change event.Change
 		id     event.Identity
@@ -264,7 +265,7 @@ func TestVerify_ChangeUnderAnotherIdentity_IsFound(t *testing.T) {
 
 // Of a mechanism of its own, a question may have two responses that no true value and no draw lead to together.
 func TestVerify_ResponsesThatExcludeEachOther_IsFound(t *testing.T) {
-	var m Mechanism // b and c become y at the lower level, always
+	var m api.Mechanism // b and c become y at the lower level, always
 	must(t, m.UnmarshalJSON([]byte(`{"family":{
 		"levels":[[["1/2","1/2"],["1/4","3/4"]],[["1/2","1/4","1/4"],["1/4","5/8","1/8"]]],
 		"channels":[[["1","0"],["0","1"],["0","1"]]]},"outputs":[["x","y"],["a","b","c"]]}`)))
@@ -277,7 +278,7 @@ func TestVerify_ResponsesThatExcludeEachOther_IsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := inMemory(t, Options{})
-			define(t, l, Question{Name: "f", Values: []string{"u", "v"}, Encoding: Finite, Mechanism: &m})
+			define(t, l, api.Question{Name: "f", Values: []string{"u", "v"}, Encoding: api.Finite, Mechanism: &m})
 			enroll(t, l, "f", "30", "ann")
 			respond := func(level, output int, how event.Method, forged bool) {
 				t.Helper()

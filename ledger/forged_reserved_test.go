@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -27,7 +27,7 @@ func (g ground) captures(t *testing.T) map[string]pairOfLogs {
 	})
 	cid := &event.Sold{Object: "cid", Sale: third, Price: 25, Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodDegrade}}
 	eve := &event.Sold{Object: "eve", Sale: third, Price: 25, Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
-	captured := func(sold []*event.Sold, tally event.SaleTally, left ...Refusal) []event.Change {
+	captured := func(sold []*event.Sold, tally event.SaleTally, left ...api.Refusal) []event.Change {
 		counts := event.Counts{tally.Draws, 0, tally.Degradations}
 		changes := []event.Change{&event.SaleMade{Deal: deal(uint64(len(sold)), uint64(len(left)), 25*uint64(len(sold))), Tally: tally}}
 		for _, c := range sold {
@@ -40,10 +40,10 @@ func (g ground) captures(t *testing.T) map[string]pairOfLogs {
 			c.Sale, c.Refused, c.Counts = third, uint64(len(left)), counts
 		}))...)
 	}
-	untold := func(name string) Refusal {
-		return Refusal{Object: name, Reason: NoTruth, Asked: eps(t, "0.25"), Remedy: vocabulary.RemedyTruth}
+	untold := func(name string) api.Refusal {
+		return api.Refusal{Object: name, Reason: api.NoTruth, Asked: eps(t, "0.25"), Remedy: api.RemedyTruth}
 	}
-	stranger := Refusal{Object: "zoe", Reason: NotEnrolled, Asked: eps(t, "0.25"), Remedy: vocabulary.RemedyEnrolling}
+	stranger := api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Asked: eps(t, "0.25"), Remedy: api.RemedyEnrolling}
 	draw, degrade := event.SaleTally{Draws: 1}, event.SaleTally{Degradations: 1}
 	both, noEve := captured([]*event.Sold{cid, eve}, event.SaleTally{Draws: 1, Degradations: 1}), captured([]*event.Sold{cid}, degrade, untold("eve"))
 	return map[string]pairOfLogs{
@@ -60,7 +60,7 @@ func (g ground) captures(t *testing.T) map[string]pairOfLogs {
 func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 	withdraws := func(t *testing.T, l *Ledger, name string) { must(t, l.Withdraw(t.Context(), "withdraws "+name, name)) }
 	back := func(t *testing.T, l *Ledger, name string) {
-		_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back " + name, Question: "vote", Policy: market(t, "1"), Cap: eps(t, "2"), Objects: []string{name}})
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back " + name, Question: "vote", Policy: market(t, "1"), Cap: eps(t, "2"), Objects: []string{name}})
 		must(t, err)
 	}
 	answers := func(t *testing.T, l *Ledger, name string) { release(t, l, releaseOf(t, "answers "+name, name, "0.1")) }
@@ -69,7 +69,7 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 		must(t, l.BeginEpoch(t.Context(), "renews "+name, "vote", name))
 	}
 	lowered := func(t *testing.T, l *Ledger, name string) {
-		_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "lowers " + name, Question: "vote", Objects: []string{name}, Cap: eps(t, "0.2")})
+		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "lowers " + name, Question: "vote", Objects: []string{name}, Cap: eps(t, "0.2")})
 		must(t, err)
 	}
 	gone := func(t *testing.T, l *Ledger, name string) { forget(t, l, name) }
@@ -99,7 +99,7 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 			s := &kv.Memory{}
 			begin(t, s)
 			l := sellers(t, openMemory(t, s, Options{Now: epoch}), "1", "2", "ann", "bob", "cid", "dan")
-			reserve(t, l, ReserveRequest{Key: "reserves", Order: purchase(t, "", "acme", "0.5", "ann", "bob", "cid", "dan").Order, For: time.Hour})
+			reserve(t, l, api.ReserveRequest{Key: "reserves", Order: purchase(t, "", "acme", "0.5", "ann", "bob", "cid", "dan").Order, For: time.Hour})
 			do := func(steps map[string][]step) {
 				for _, name := range sortedKeys(steps) {
 					for _, do := range steps[name] {
@@ -109,7 +109,7 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 			}
 			do(one.before)
 			asked := false
-			sale, err := l.Capture(t.Context(), CaptureRequest{Key: "captures", Reservation: 1, Partial: true, Truth: func(_ context.Context, _ string, names []string) ([]string, error) {
+			sale, err := l.Capture(t.Context(), api.CaptureRequest{Key: "captures", Reservation: 1, Partial: true, Truth: func(_ context.Context, _ string, names []string) ([]string, error) {
 				values := make([]string, len(names))
 				for i, name := range names {
 					if values[i] = "yes"; name == one.untold {
@@ -173,14 +173,14 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 		return func() {
 			o := purchase(run, "", buyer, epsilon, names...).Order
 			o.Question = question
-			reserve(run, l, ReserveRequest{Key: key(), Order: o, For: 10 * time.Hour})
+			reserve(run, l, api.ReserveRequest{Key: key(), Order: o, For: 10 * time.Hour})
 		}
 	}
 	refused := func(question, buyer, epsilon string, names ...string) func() {
 		return func() {
 			o := purchase(run, "", buyer, epsilon, names...).Order
 			o.Question = question
-			_, err := l.Reserve(run.Context(), ReserveRequest{Key: key(), Order: o, For: 10 * time.Hour})
+			_, err := l.Reserve(run.Context(), api.ReserveRequest{Key: key(), Order: o, For: 10 * time.Hour})
 			if len(refusals(run, err)) != 1 {
 				run.Fatalf("%s at %s: %v", buyer, epsilon, err)
 			}
@@ -197,13 +197,13 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 	withdraws := func(name string) func() { return func() { must(run, l.Withdraw(run.Context(), key(), name)) } }
 	in := func(question, name string, p policy.Policy) func() {
 		return func() {
-			_, err := l.Enroll(run.Context(), EnrollRequest{Key: key(), Question: question, Policy: p, Cap: eps(run, "2"), Objects: []string{name}})
+			_, err := l.Enroll(run.Context(), api.EnrollRequest{Key: key(), Question: question, Policy: p, Cap: eps(run, "2"), Objects: []string{name}})
 			must(run, err)
 		}
 	}
 	terms := func(name, limit string, p *policy.Policy) func() {
 		return func() {
-			r := ChangeTermsRequest{Key: key(), Question: "vote", Objects: []string{name}, Policy: p, Consent: "form 17"}
+			r := api.ChangeTermsRequest{Key: key(), Question: "vote", Objects: []string{name}, Policy: p, Consent: "form 17"}
 			if limit != "" {
 				r.Cap = eps(run, limit)
 			}

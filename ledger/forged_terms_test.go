@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -192,16 +192,16 @@ func TestConsentIsLookedAtAsOfTheTimeOfTheEvent(t *testing.T) {
 // Whom an enrolment or a change of terms left out, and why.
 func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
-	refused := func(r Refusal, first ...event.Change) []event.Change {
+	refused := func(r api.Refusal, first ...event.Change) []event.Change {
 		changes := append(slices.Clone(first), &event.ObjectRefused{Question: 1, Refusal: r})
 		return append(changes, g.end(func(c *event.Settled) { c.Refused, c.Counts[event.Drawn] = 1, uint64(len(first)) }))
 	}
-	consent := Refusal{Object: "bob", Reason: NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: "the cap would be higher", Ceiling: eps(t, "2"), Asked: eps(t, "3")}
-	higher := Refusal{Object: "bob", Reason: NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: "the ceiling would be higher"}
-	limit := Refusal{Object: "bob", Reason: CapDiffers, Remedy: vocabulary.RemedyTerms, Ceiling: eps(t, "2"), Spent: eps(t, "0.1"), Asked: eps(t, "3")}
-	policies := Refusal{Object: "ann", Reason: PolicyDiffers, Remedy: vocabulary.RemedyTerms, Spent: eps(t, "0.25")}
-	stranger := Refusal{Object: "zoe", Reason: NotEnrolled, Remedy: vocabulary.RemedyEnrolling}
-	pair := func(sound Refusal, edit func(*Refusal), why string) pairOfLogs {
+	consent := api.Refusal{Object: "bob", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: "the cap would be higher", Ceiling: eps(t, "2"), Asked: eps(t, "3")}
+	higher := api.Refusal{Object: "bob", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: "the ceiling would be higher"}
+	limit := api.Refusal{Object: "bob", Reason: api.CapDiffers, Remedy: api.RemedyTerms, Ceiling: eps(t, "2"), Spent: eps(t, "0.1"), Asked: eps(t, "3")}
+	policies := api.Refusal{Object: "ann", Reason: api.PolicyDiffers, Remedy: api.RemedyTerms, Spent: eps(t, "0.25")}
+	stranger := api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}
+	pair := func(sound api.Refusal, edit func(*api.Refusal), why string) pairOfLogs {
 		forged := sound
 		edit(&forged)
 		return pairOfLogs{sound: refused(sound), forged: refused(forged), why: why}
@@ -209,30 +209,30 @@ func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
 	lower := &event.TermsChanged{Object: "cid", Question: 1, Policy: 2, Cap: eps(t, "1.5")}
 	in := enrolment(t, "new", 0, "1")
 	raised := &event.Released{Object: "fay", Question: 1, Epsilon: eps(t, "0.3"), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
-	told := func(r Refusal, c event.Change) pairOfLogs { // by the wrong sort of request
+	told := func(r api.Refusal, c event.Change) pairOfLogs { // by the wrong sort of request
 		return pairOfLogs{settled: true, sound: refused(r), forged: refused(r, c), why: "refuses"}
 	}
 	return map[string]pairOfLogs{
-		"a lower cap than its own":        pair(consent, func(r *Refusal) { r.Ceiling = eps(t, "1.9") }, "a refusal says"),
-		"a higher cap that is none":       pair(consent, func(r *Refusal) { r.Asked = eps(t, "1.5") }, "a refusal says"),
-		"consent to its own cap":          pair(consent, func(r *Refusal) { r.Asked = eps(t, "2") }, "a refusal says"),
-		"consent to no cap":               pair(consent, func(r *Refusal) { r.Asked = eps(t, "0") }, "a refusal says"),
-		"consent for no reason":           pair(consent, func(r *Refusal) { r.Why = "" }, "a refusal says"),
-		"consent for reasons without end": pair(higher, func(r *Refusal) { r.Why = strings.Repeat("w", 513) }, "a refusal says"),
-		"consent, and enrolling helps":    pair(consent, func(r *Refusal) { r.Remedy = vocabulary.RemedyEnrolling }, "a refusal says"),
-		"consent, and nothing helps":      pair(higher, func(r *Refusal) { r.Remedy = "" }, "a refusal says"),
-		"consent of who is not there":     pair(higher, func(r *Refusal) { r.Object = "zoe" }, "a refusal says"),
-		"consent, and something is spent": pair(higher, func(r *Refusal) { r.Spent = eps(t, "0.1") }, "a refusal says"),
-		"another cap than its own":        pair(limit, func(r *Refusal) { r.Ceiling = eps(t, "1") }, "a refusal says"),
-		"another cap that is its own":     pair(limit, func(r *Refusal) { r.Asked = eps(t, "2") }, "a refusal says"),
-		"another cap of 0":                pair(limit, func(r *Refusal) { r.Asked = eps(t, "0") }, "a refusal says"),
-		"another cap, and more is spent":  pair(limit, func(r *Refusal) { r.Spent = eps(t, "0.2") }, "a refusal says"),
-		"another cap of nobody":           pair(limit, func(r *Refusal) { r.Object = "new" }, "a refusal says"),
-		"another cap, and nothing helps":  pair(limit, func(r *Refusal) { r.Remedy = "" }, "a refusal says"),
-		"another policy, and less spent":  pair(policies, func(r *Refusal) { r.Spent = eps(t, "0.1") }, "a refusal says"),
-		"another policy of nobody":        pair(policies, func(r *Refusal) { r.Object, r.Spent = "zoe", eps(t, "0") }, "a refusal says"),
-		"another policy, and a reason":    pair(policies, func(r *Refusal) { r.Why = "it is another" }, "a refusal says"),
-		"never enrolled, and it is":       pair(stranger, func(r *Refusal) { r.Object = "bob" }, "a refusal says"),
+		"a lower cap than its own":        pair(consent, func(r *api.Refusal) { r.Ceiling = eps(t, "1.9") }, "a refusal says"),
+		"a higher cap that is none":       pair(consent, func(r *api.Refusal) { r.Asked = eps(t, "1.5") }, "a refusal says"),
+		"consent to its own cap":          pair(consent, func(r *api.Refusal) { r.Asked = eps(t, "2") }, "a refusal says"),
+		"consent to no cap":               pair(consent, func(r *api.Refusal) { r.Asked = eps(t, "0") }, "a refusal says"),
+		"consent for no reason":           pair(consent, func(r *api.Refusal) { r.Why = "" }, "a refusal says"),
+		"consent for reasons without end": pair(higher, func(r *api.Refusal) { r.Why = strings.Repeat("w", 513) }, "a refusal says"),
+		"consent, and enrolling helps":    pair(consent, func(r *api.Refusal) { r.Remedy = api.RemedyEnrolling }, "a refusal says"),
+		"consent, and nothing helps":      pair(higher, func(r *api.Refusal) { r.Remedy = "" }, "a refusal says"),
+		"consent of who is not there":     pair(higher, func(r *api.Refusal) { r.Object = "zoe" }, "a refusal says"),
+		"consent, and something is spent": pair(higher, func(r *api.Refusal) { r.Spent = eps(t, "0.1") }, "a refusal says"),
+		"another cap than its own":        pair(limit, func(r *api.Refusal) { r.Ceiling = eps(t, "1") }, "a refusal says"),
+		"another cap that is its own":     pair(limit, func(r *api.Refusal) { r.Asked = eps(t, "2") }, "a refusal says"),
+		"another cap of 0":                pair(limit, func(r *api.Refusal) { r.Asked = eps(t, "0") }, "a refusal says"),
+		"another cap, and more is spent":  pair(limit, func(r *api.Refusal) { r.Spent = eps(t, "0.2") }, "a refusal says"),
+		"another cap of nobody":           pair(limit, func(r *api.Refusal) { r.Object = "new" }, "a refusal says"),
+		"another cap, and nothing helps":  pair(limit, func(r *api.Refusal) { r.Remedy = "" }, "a refusal says"),
+		"another policy, and less spent":  pair(policies, func(r *api.Refusal) { r.Spent = eps(t, "0.1") }, "a refusal says"),
+		"another policy of nobody":        pair(policies, func(r *api.Refusal) { r.Object, r.Spent = "zoe", eps(t, "0") }, "a refusal says"),
+		"another policy, and a reason":    pair(policies, func(r *api.Refusal) { r.Why = "it is another" }, "a refusal says"),
+		"never enrolled, and it is":       pair(stranger, func(r *api.Refusal) { r.Object = "bob" }, "a refusal says"),
 		"by a request about no question": {settled: true, sound: refused(limit), forged: func() []event.Change {
 			forged := refused(limit)
 			forged[0].(*event.ObjectRefused).Question = 0

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -215,7 +215,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		return append(append(changes, left...), end)
 	}
 	refusal := func(name string) event.Change {
-		return &event.ObjectRefused{Question: 1, Refusal: Refusal{Object: name, Reason: NotEnrolled, Asked: eps(t, "0.5"), Remedy: vocabulary.RemedyEnrolling}}
+		return &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.5"), Remedy: api.RemedyEnrolling}}
 	}
 	ended := func(sale, refused uint64) *event.Settled {
 		return g.end(func(c *event.Settled) { c.Sale, c.Refused, c.Counts = sale, refused, event.Counts{event.Reused: 1} }).(*event.Settled)
@@ -364,7 +364,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	q := func(number uint32, name string, values ...string) []event.Change {
-		return []event.Change{&event.QuestionDefined{Number: number, Question: Question{Name: name, Values: values, Encoding: Direct}}}
+		return []event.Change{&event.QuestionDefined{Number: number, Question: api.Question{Name: name, Values: values, Encoding: api.Direct}}}
 	}
 	p := func(json string) []event.Change { return []event.Change{&event.PolicyDefined{Number: 3, JSON: json}} }
 	in := func(name string, question, policy uint32, limit string) []event.Change {
@@ -459,7 +459,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	partly := func(panel event.PanelSum, refused ...string) []event.Change { // ann and bob are charged
 		changes := []event.Change{both[0], both[1], with(*bobs, func(a *event.Answered) { a.Objects, a.Panel = 2, panel })}
 		for _, name := range refused {
-			changes = append(changes, &event.ObjectRefused{Question: 1, Refusal: Refusal{Object: name, Reason: NotEnrolled, Asked: eps(t, "0.1"), Remedy: vocabulary.RemedyEnrolling}})
+			changes = append(changes, &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.1"), Remedy: api.RemedyEnrolling}})
 		}
 		end := func(c *event.Settled) {
 			c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(g.log))+3, uint64(len(refused))
@@ -540,7 +540,7 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	left := func(names ...string) (all []event.Change) {
 		for _, name := range names {
-			all = append(all, &event.ObjectRefused{Question: 1, Refusal: Refusal{Object: name, Reason: NotEnrolled, Asked: eps(t, "0.5"), Remedy: vocabulary.RemedyEnrolling}})
+			all = append(all, &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.5"), Remedy: api.RemedyEnrolling}})
 		}
 		return all
 	}
@@ -759,7 +759,7 @@ func forgottenMarket(t *testing.T) []event.Event {
 	r := purchase(t, "1", "acme", "0.5", "ann", "bob", "zoe")
 	r.Partial = true
 	sell(t, l, r)
-	reserve(t, l, ReserveRequest{Key: "2", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
+	reserve(t, l, api.ReserveRequest{Key: "2", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
 	answerTo(t, l, inquire(t, "3", "majority:yes", "0.25", ballots("ann", "bob"), "ann", "bob"))
 	release(t, l, releaseOf(t, "4", "ann", "0.75"))
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -42,8 +43,8 @@ import (
 // as well. A request whose digest of several names is destroyed is recognized by its key, the
 // number of names, and all its other fields. Idempotency keys stay: they should name nobody.
 //
-// It returns [ErrUnknown] if nothing is known of the object. A repeated request about this object
-// alone returns [ErrForgotten]; other repeated requests leave the object out of what they return.
+// It returns [api.ErrUnknown] if nothing is known of the object. A repeated request about this object
+// alone returns [api.ErrForgotten]; other repeated requests leave the object out of what they return.
 func (l *Ledger) Forget(ctx context.Context, key, object string) error {
 	if err := event.CheckName("object", object); err != nil {
 		return err
@@ -69,7 +70,7 @@ func forgetObject(s *state.State, name string) (event.Change, error) {
 			return nil, err
 		}
 		if !found {
-			return nil, fmt.Errorf("object %q: %w", name, ErrUnknown)
+			return nil, fmt.Errorf("object %q: %w", name, api.ErrUnknown)
 		}
 		return &event.Forgotten{Object: name, Events: x.Total()}, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -31,7 +32,7 @@ func jointRequests(t *testing.T) []jointRequest {
 	t.Helper()
 	dearer := market(t, "4", func(m *policy.Market) { m.Floor = 333 })
 	enrol := func(l *Ledger, key, limit string, names []string) (any, error) {
-		return l.Enroll(t.Context(), EnrollRequest{Key: key, Question: "vote", Objects: names, Policy: market(t, "4"), Cap: eps(t, limit)})
+		return l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: "vote", Objects: names, Policy: market(t, "4"), Cap: eps(t, limit)})
 	}
 	raise := func(partial bool) func(*Ledger, string, string, []string) (any, error) {
 		return func(l *Ledger, key, epsilon string, names []string) (any, error) {
@@ -48,7 +49,7 @@ func jointRequests(t *testing.T) []jointRequest {
 		}
 	}
 	terms := func(l *Ledger, key, limit string, names []string) (any, error) {
-		return l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: key, Question: "vote", Objects: names, Policy: &dearer, Cap: eps(t, limit), Consent: "yes"})
+		return l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: key, Question: "vote", Objects: names, Policy: &dearer, Cap: eps(t, limit), Consent: "yes"})
 	}
 	quoted := ""
 	return []jointRequest{
@@ -56,7 +57,7 @@ func jointRequests(t *testing.T) []jointRequest {
 		{"enrolled before", "8", enrol},
 		{"enrolled under terms", "8", func(l *Ledger, key, limit string, names []string) (any, error) {
 			each := func(string) (policy.Policy, privacy.Epsilon) { return market(t, "4"), eps(t, limit) }
-			return l.Enroll(t.Context(), EnrollRequest{Key: key, Question: "vote", Objects: names, Terms: each, Partial: true})
+			return l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: "vote", Objects: names, Terms: each, Partial: true})
 		}},
 		{"raised", "0.5", raise(false)},
 		{"raised before", "0.5", raise(false)},
@@ -75,7 +76,7 @@ func jointRequests(t *testing.T) []jointRequest {
 			return l.Sell(t.Context(), r)
 		}},
 		{"reserved", "2", func(l *Ledger, key, epsilon string, names []string) (any, error) {
-			return l.Reserve(t.Context(), ReserveRequest{Key: key, Order: purchase(t, "", "acme", epsilon, names...).Order, For: time.Hour})
+			return l.Reserve(t.Context(), api.ReserveRequest{Key: key, Order: purchase(t, "", "acme", epsilon, names...).Order, For: time.Hour})
 		}},
 		{"answered", "0.25", answer(false)},
 		{"answer raised", "0.5", answer(false)},
@@ -173,7 +174,7 @@ func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T
 	conflict := func(r jointRequest, field, epsilon string, names ...string) {
 		t.Helper()
 		_, err := r.send(l, r.key, epsilon, names)
-		wantErr(t, err, ErrKeyConflict)
+		wantErr(t, err, api.ErrKeyConflict)
 		if !strings.HasSuffix(fmt.Sprint(err), "differs in "+field) {
 			t.Errorf("%s: %v, want a difference in %s", r.key, err, field)
 		}
@@ -252,7 +253,7 @@ func TestForget_RequestInParts_IsErasedWithAnyObject(t *testing.T) {
 		names := crowd(state.PartSize + 10)
 		enroll(t, l, "vote", "5", names...)
 		r := order(t, "r", "1", names...)
-		cutShort(t, func(ctx context.Context, p Progress) error {
+		cutShort(t, func(ctx context.Context, p api.Progress) error {
 			r := r
 			r.Progress = p
 			_, err := l.Raise(ctx, r)
@@ -300,12 +301,12 @@ func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 			_, _ = l.Answer(t.Context(), r)
 		case 4:
 			must(t, l.Forget(t.Context(), key, some[0]))
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: key + " back", Question: "vote", Objects: some[:1], Policy: market(t, "4")})
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key + " back", Question: "vote", Objects: some[:1], Policy: market(t, "4")})
 			must(t, err)
 		}
 	}
 	auditStore(t, s)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // Names and panels are erased if and only if an event about one of the objects is, or an object is forgotten later where a
@@ -365,5 +366,5 @@ func TestAnswer_KeySettledWithAnotherPanel_IsConflict(t *testing.T) {
 		return []event.Change{settledAs(s, asked.Identity(), func(c *event.Settled) { c.Counts[event.Reused], c.Answer = 1, answeredEvent(t, l) })}
 	})
 	_, err := l.Answer(t.Context(), inquire(t, "K", "majority:yes", "1", never(t), "cid", "dan"))
-	wantErr(t, err, ErrKeyConflict)
+	wantErr(t, err, api.ErrKeyConflict)
 }

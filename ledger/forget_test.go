@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -35,7 +36,7 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 	options = Options{TruthKey: truthKey()}
 	l := open(t, path, options)
 	define(t, l, vote())
-	carryOut(t, l, func() RaiseRequest { // it is refused before it is known
+	carryOut(t, l, func() api.RaiseRequest { // it is refused before it is known
 		r := order(t, "too early", "1", object, "ann")
 		enroll(t, l, "vote", "8", "ann")
 		r.Partial = true
@@ -49,15 +50,15 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 	query := inquire(t, "query", "majority:yes", "0.25", ballots("bob", object), "bob", object)
 	query.AcceptLoss = true
 	answerTo(t, l, query)
-	reserve(t, l, ReserveRequest{Key: "hold", Order: purchase(t, "", "acme", "3", object, "bob").Order, For: time.Hour})
+	reserve(t, l, api.ReserveRequest{Key: "hold", Order: purchase(t, "", "acme", "3", object, "bob").Order, For: time.Hour})
 	refused := order(t, "too much", "9", object, "bob")
 	refused.Partial = true
 	_, err := l.Raise(t.Context(), refused)
 	must(t, err)
 	dearer := market(t, "3.5", func(m *policy.Market) { m.Floor = 333 })
-	_, err = l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "not agreed", Question: "vote", Objects: []string{object, "bob"}, Cap: eps(t, "9"), Partial: true})
+	_, err = l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "not agreed", Question: "vote", Objects: []string{object, "bob"}, Cap: eps(t, "9"), Partial: true})
 	must(t, err)
-	_, err = l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "agreed", Question: "vote", Objects: []string{object}, Policy: &dearer, Cap: eps(t, "9"), Consent: "a letter by " + object})
+	_, err = l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "agreed", Question: "vote", Objects: []string{object}, Policy: &dearer, Cap: eps(t, "9"), Consent: "a letter by " + object})
 	must(t, err)
 	closed(t, l)
 	return path, options
@@ -125,7 +126,7 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 	if strings.Count(fmt.Sprint(pairs(t, l.engine.Store)), fmt.Sprintf("%x", name)) != 4 {
 		t.Error("a record names the object")
 	}
-	found, err := l.Verify(t.Context(), VerifyRequest{})
+	found, err := l.Verify(t.Context(), api.VerifyRequest{})
 	must(t, err)
 	if found.Problems != 0 {
 		t.Errorf("the audit finds %+v", found)
@@ -148,7 +149,7 @@ func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 			if data := mustRead(t, copied); made.Bytes != int64(len(data)) || made.Events != stats(t, l).Events {
 				t.Errorf("%+v of %d bytes", made, len(data))
 			}
-			wantClean(t, open(t, copied, Options{ReadOnly: true, Now: options.Now}), VerifyRequest{})
+			wantClean(t, open(t, copied, Options{ReadOnly: true, Now: options.Now}), api.VerifyRequest{})
 		})
 	}
 }
@@ -188,8 +189,8 @@ func mustRead(t *testing.T, path string) []byte {
 	return data
 }
 
-func copiers(l *Ledger) map[string]func(context.Context, string, Progress) (Copied, error) {
-	return map[string]func(context.Context, string, Progress) (Copied, error){"Backup": l.Backup, "CompactTo": l.CompactTo}
+func copiers(l *Ledger) map[string]func(context.Context, string, api.Progress) (api.Copied, error) {
+	return map[string]func(context.Context, string, api.Progress) (api.Copied, error){"Backup": l.Backup, "CompactTo": l.CompactTo}
 }
 
 // wantNoSecrets fails unless a file still has some of the secrets, and its copy none.
@@ -218,17 +219,17 @@ func TestForgettingBringsNoBudgetBack(t *testing.T) {
 	if o.Spent != eps(t, "1.5") || o.Earned != 150 || o.Forgotten == 0 || len(o.Chains) != 1 || len(o.Chains[0].Levels) != 0 || !o.Chains[0].Withdrawn || o.Chains[0].Answered != eps(t, "1.5") {
 		t.Fatalf("%+v", o)
 	}
-	for _, again := range []EnrollRequest{
+	for _, again := range []api.EnrollRequest{
 		{Key: "another cap", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "2"), Cap: eps(t, "9")},
 		{Key: "another policy", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "9")},
 	} {
 		_, err := l.Enroll(t.Context(), again)
 		refusals(t, err)
 	}
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "2")})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "2")})
 	must(t, err)
 	refused := refusals(t, func() error { _, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "0.6")); return err }())
-	if r := refused[0]; r.Reason != ChainCeiling || r.Spent != eps(t, "1.5") || r.Remaining != eps(t, "0.5") {
+	if r := refused[0]; r.Reason != api.ChainCeiling || r.Spent != eps(t, "1.5") || r.Remaining != eps(t, "0.5") {
 		t.Errorf("%+v", r)
 	}
 	// A new chain is independent of the one destroyed, so both are charged.
@@ -255,12 +256,12 @@ func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 	again := releaseOf(t, "1", "ann", "1")
 	again.Truth = never(t)
 	_, err := l.Release(t.Context(), again)
-	wantErr(t, err, ErrForgotten)
+	wantErr(t, err, api.ErrForgotten)
 	// Also when the object is back, and has another answer at that ε.
 	enroll(t, l, "vote", "9", "ann")
 	release(t, l, releaseOf(t, "2", "ann", "1"))
 	_, err = l.Release(t.Context(), again)
-	wantErr(t, err, ErrForgotten)
+	wantErr(t, err, api.ErrForgotten)
 	whole.Truth = never(t)
 	if same := carryOut(t, l, whole); same.Drawn != first.Drawn || same.First != first.First || same.Last != first.Last {
 		t.Errorf("%+v became %+v", first, same)
@@ -269,12 +270,12 @@ func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 
 func TestForgettingIsARequestLikeOthers(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann", "bob")
-	wantErr(t, l.Forget(t.Context(), "k", "zoe"), ErrUnknown)
-	wantErr(t, l.Forget(t.Context(), "k", ""), ErrInvalid)
+	wantErr(t, l.Forget(t.Context(), "k", "zoe"), api.ErrUnknown)
+	wantErr(t, l.Forget(t.Context(), "k", ""), api.ErrInvalid)
 	must(t, l.Forget(t.Context(), "k", "ann"))
 	n := stats(t, l).Events
 	must(t, l.Forget(t.Context(), "k", "ann"))
-	wantErr(t, l.Forget(t.Context(), "k", "bob"), ErrKeyConflict)
+	wantErr(t, l.Forget(t.Context(), "k", "bob"), api.ErrKeyConflict)
 	if stats(t, l).Events != n {
 		t.Error("the same key forgot twice")
 	}
@@ -316,7 +317,7 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 		t.Errorf("the log still refuses %+v", left)
 	}
 	auditStore(t, l.engine.Store)
-	wantErr(t, l.Forget(t.Context(), "again", "nobody known"), ErrUnknown)
+	wantErr(t, l.Forget(t.Context(), "again", "nobody known"), api.ErrUnknown)
 }
 
 // A buyer's list keeps its prices.
@@ -324,7 +325,7 @@ func TestDeliveriesOfTheForgotten(t *testing.T) {
 	l := sellers(t, newLedger(t), "2", "3", "ann", "bob")
 	s := sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob"))
 	forget(t, l, "ann")
-	var got []Delivery
+	var got []api.Delivery
 	for d, err := range l.Deliveries(t.Context(), s.Number) {
 		must(t, err)
 		got = append(got, d)
@@ -341,13 +342,13 @@ func TestDeliveriesOfTheForgotten(t *testing.T) {
 // A reservation loses whoever is forgotten, like whoever withdraws.
 func TestAReservationOfTheForgotten(t *testing.T) {
 	l := sellers(t, newLedger(t), "2", "3", "ann", "bob")
-	r := reserve(t, l, ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
+	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
 	forget(t, l, "ann")
-	_, err := l.Capture(t.Context(), CaptureRequest{Key: "whole", Reservation: r.Number, Truth: sameTruth("yes")})
-	if got := refusals(t, err); len(got) != 1 || got[0].Reason != Withdrawn || got[0].Object != "" {
+	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "whole", Reservation: r.Number, Truth: sameTruth("yes")})
+	if got := refusals(t, err); len(got) != 1 || got[0].Reason != api.Withdrawn || got[0].Object != "" {
 		t.Errorf("%+v", got)
 	}
-	s, err := l.Capture(t.Context(), CaptureRequest{Key: "rest", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
+	s, err := l.Capture(t.Context(), api.CaptureRequest{Key: "rest", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
 	must(t, err)
 	if s.Objects != 1 || s.Price != 100 || s.Refund != 100 {
 		t.Errorf("%+v", s)
@@ -461,7 +462,7 @@ func TestADamagedLedgerHasNoBackup(t *testing.T) {
 	putRecord(t, l.engine.Store, state.BucketObjects, state.ObjectKey("ann"), o.Encode())
 	copied := path + ".backup"
 	_, err := l.Backup(t.Context(), copied, nil)
-	wantErr(t, err, ErrCorrupt)
+	wantErr(t, err, api.ErrCorrupt)
 	if _, err := os.Stat(copied); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("there is a backup: %v", err)
 	}
@@ -503,13 +504,13 @@ func eraseReleases(log []event.Event) (erased uint64) {
 }
 
 // audited returns the problems that an audit against a checkpoint finds, and the error of a first request.
-func audited(t *testing.T, s kv.Store, trusted Options) (problems []Problem, first error) {
+func audited(t *testing.T, s kv.Store, trusted Options) (problems []api.Finding, first error) {
 	t.Helper()
 	read := trusted
 	read.ReadOnly = true
 	l := openMemory(t, s, read)
-	_, err := l.Verify(t.Context(), VerifyRequest{
-		Checkpoints: [][]byte{trusted.Checkpoint}, Verifiers: trusted.Verifiers, Report: func(p Problem) { problems = append(problems, p) },
+	_, err := l.Verify(t.Context(), api.VerifyRequest{
+		Checkpoints: [][]byte{trusted.Checkpoint}, Verifiers: trusted.Verifiers, Report: func(p api.Finding) { problems = append(problems, p) },
 	})
 	must(t, err)
 	_, first = openStore(s, trusted)
@@ -523,7 +524,7 @@ func TestWhatIsErasedWithoutForgettingIsFound(t *testing.T) {
 	if len(problems) == 0 {
 		t.Error("ann's budget is whole again, and nobody notices")
 	}
-	wantErr(t, err, ErrCorrupt)
+	wantErr(t, err, api.ErrCorrupt)
 }
 
 // Somebody who was only mentioned cannot be the one whose responses were erased.
@@ -532,7 +533,7 @@ func TestAStrangerDoesNotAccountForErasedResponses(t *testing.T) {
 	erased := eraseReleases(log)
 	last := log[len(log)-1]
 	log = append(log, event.Event{Number: last.Number + 1, Time: last.Time, Change: &event.Forgotten{Object: "nobody", Events: erased}, Salt: event.Salt{1}})
-	if err := replay(&kv.Memory{}, log); !errors.Is(err, ErrCorrupt) {
+	if err := replay(&kv.Memory{}, log); !errors.Is(err, api.ErrCorrupt) {
 		t.Errorf("got the error %v, want ErrCorrupt", err)
 	}
 }
@@ -552,7 +553,7 @@ func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
 			continue // a shorter log, but a whole one: only a checkpoint tells
 		}
 		cut := openMemory(t, foldedAnew(t, log[:n]), Options{ReadOnly: true})
-		found, err := cut.Verify(t.Context(), VerifyRequest{})
+		found, err := cut.Verify(t.Context(), api.VerifyRequest{})
 		must(t, err)
 		if found.Problems == 0 {
 			t.Errorf("cut behind event %d (%s): no problem", n, log[n-1].Change.Kind())
@@ -593,12 +594,12 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 		}
 	}
 	_, err := l.Sell(t.Context(), purchase(t, "sold", "acme", "1.3", "ann"))
-	wantErr(t, err, ErrForgotten)
+	wantErr(t, err, api.ErrForgotten)
 	auditStore(t, l.engine.Store)
 }
 
 // cutShort runs a request until its first part is done.
-func cutShort(t *testing.T, run func(context.Context, Progress) error) {
+func cutShort(t *testing.T, run func(context.Context, api.Progress) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := run(ctx, func(int, int) { cancel() }); !errors.Is(err, context.Canceled) {
@@ -611,8 +612,8 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 	l := newLedger(t)
 	define(t, l, vote())
 	names := crowd(state.PartSize + 10)
-	r := EnrollRequest{Key: "e", Question: "vote", Objects: names, Cap: eps(t, "5")}
-	cutShort(t, func(ctx context.Context, p Progress) error {
+	r := api.EnrollRequest{Key: "e", Question: "vote", Objects: names, Cap: eps(t, "5")}
+	cutShort(t, func(ctx context.Context, p api.Progress) error {
 		r := r
 		r.Progress = p
 		_, err := l.Enroll(ctx, r)
@@ -643,7 +644,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			if all {
 				r = order(t, "r", "1")
 			}
-			cutShort(t, func(ctx context.Context, p Progress) error {
+			cutShort(t, func(ctx context.Context, p api.Progress) error {
 				r := r
 				r.Progress = p
 				_, err := l.Raise(ctx, r)
@@ -653,7 +654,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			for i, name := range gone {
 				must(t, l.Forget(t.Context(), fmt.Sprint("f", i), name))
 			}
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: gone})
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: gone})
 			must(t, err)
 			if got := carryOut(t, l, r); got.Drawn != len(names) || got.Reused != 0 {
 				t.Errorf("%+v of %d", got, len(names))
@@ -674,7 +675,7 @@ func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 		"sale":    func(l *Ledger) error { _, err := l.Sale(t.Context(), 1); return err },
 		"receipt": func(l *Ledger) error { _, err := l.Receipt(t.Context(), 1); return err },
 		"commit": func(l *Ledger) error {
-			_, err := l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")})
+			_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")})
 			return err
 		},
 	} {
@@ -683,14 +684,14 @@ func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 			l := open(t, path, options)
 			enrollUnder(t, l, "vote", market(t, "5"), "5", "ann")
 			sell(t, l, purchase(t, "k", "acme", "1", "ann"))
-			reserve(t, l, ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "2", "ann").Order, For: time.Hour})
+			reserve(t, l, api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "2", "ann").Order, For: time.Hour})
 			for n := uint64(1); n <= 2; n++ {
 				var r state.Sale
 				must(t, l.engine.View(t.Context(), func(s *state.State) (err error) { r, err = s.Sale(n); return err }))
 				r.Objects = 1 << 60
 				putRecord(t, l.engine.Store, state.BucketSales, state.EventKey(n), r.Encode())
 			}
-			wantErr(t, call(l), ErrCorrupt)
+			wantErr(t, call(l), api.ErrCorrupt)
 		})
 	}
 }

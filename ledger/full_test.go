@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -30,16 +30,16 @@ func crowded(t *testing.T, entries int) *Ledger {
 }
 
 // wantFull checks that a request was refused because ann is full, and what is said to help.
-func wantFull(t *testing.T, what string, err error, helps Remedy, largest string) {
+func wantFull(t *testing.T, what string, err error, helps api.Remedy, largest string) {
 	t.Helper()
 	got := refusals(t, err)
-	if len(got) != 1 || got[0].Object != "ann" || got[0].Reason != Full || got[0].Remedy != helps || got[0].Largest.String() != largest {
+	if len(got) != 1 || got[0].Object != "ann" || got[0].Reason != api.Full || got[0].Remedy != helps || got[0].Largest.String() != largest {
 		t.Errorf("%s: refused %+v", what, got)
 	}
 }
 
-func reserved(t *testing.T, l *Ledger, key, buyer, epsilon string) (Reservation, error) {
-	return l.Reserve(t.Context(), ReserveRequest{Key: key, Order: purchase(t, key, buyer, epsilon, "ann").Order, For: time.Hour})
+func reserved(t *testing.T, l *Ledger, key, buyer, epsilon string) (api.Reservation, error) {
+	return l.Reserve(t.Context(), api.ReserveRequest{Key: key, Order: purchase(t, key, buyer, epsilon, "ann").Order, For: time.Hour})
 }
 
 // recordBytes returns the size of the largest record of a bucket.
@@ -57,40 +57,40 @@ func recordBytes(t *testing.T, l *Ledger, bucket string) (most int) {
 const mostRecord = 48 << 10
 
 func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
-	l := crowded(t, vocabulary.MaxEntries-1)
+	l := crowded(t, api.MaxEntries-1)
 	sell(t, l, purchase(t, "last", "last", "1", "ann"))
 	before := events(t, l)
 	_, err := l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
-	wantFull(t, "another buyer", err, vocabulary.RemedyNothing, "0")
+	wantFull(t, "another buyer", err, api.RemedyNothing, "0")
 	_, err = l.Sell(t.Context(), purchase(t, "level", "last", "2", "ann"))
-	wantFull(t, "another level, to a buyer of one", err, vocabulary.RemedyLess, "1")
+	wantFull(t, "another level, to a buyer of one", err, api.RemedyLess, "1")
 	_, err = reserved(t, l, "reserved", "last", "0.5")
-	wantFull(t, "a reservation of a level below", err, vocabulary.RemedyNothing, "0")
+	wantFull(t, "a reservation of a level below", err, api.RemedyNothing, "0")
 	_, err = l.Release(t.Context(), releaseOf(t, "raise", "ann", "2"))
-	wantFull(t, "a raise", err, vocabulary.RemedyLess, "1")
+	wantFull(t, "a raise", err, api.RemedyLess, "1")
 	_, err = l.Release(t.Context(), releaseOf(t, "derive", "ann", "0.5"))
-	wantFull(t, "a derived level", err, vocabulary.RemedyNothing, "0")
-	wantFull(t, "a new epoch", l.BeginEpoch(t.Context(), "epoch", "vote", "ann"), vocabulary.RemedyNothing, "0")
+	wantFull(t, "a derived level", err, api.RemedyNothing, "0")
+	wantFull(t, "a new epoch", l.BeginEpoch(t.Context(), "epoch", "vote", "ann"), api.RemedyNothing, "0")
 	if after := events(t, l); len(after) != len(before) {
 		t.Errorf("refused requests left %d events", len(after)-len(before))
 	}
 	partial := purchase(t, "partial", "over", "1", "ann", "bob")
 	partial.Partial = true
-	if s := sell(t, l, partial); len(s.Refused) != 1 || s.Refused[0].Reason != Full || s.Objects != 1 {
+	if s := sell(t, l, partial); len(s.Refused) != 1 || s.Refused[0].Reason != api.Full || s.Objects != 1 {
 		t.Errorf("a partial order: %+v", s)
 	}
 	for i, buyer := range []string{"", "last", "over"} {
-		b, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", Objects: []string{"ann"}, Buyer: buyer, Epsilons: []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}})
+		b, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Objects: []string{"ann"}, Buyer: buyer, Epsilons: []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}})
 		must(t, err)
 		want := [][]uint64{{0, 1, 0}, {0, 1, 0}, {0, 0, 0}}[i]
-		if got := []uint64{b.Levels[0].Can, b.Levels[1].Can, b.Levels[2].Can}; !slices.Equal(got, want) || len(b.Refused) != 1 || b.Refused[0].Reason != Full {
+		if got := []uint64{b.Levels[0].Can, b.Levels[1].Can, b.Levels[2].Can}; !slices.Equal(got, want) || len(b.Refused) != 1 || b.Refused[0].Reason != api.Full {
 			t.Errorf("buyer %q: %v of ann can, %+v", buyer, got, b.Refused)
 		}
 	}
 	// What adds nothing is as before.
 	sell(t, l, purchase(t, "again", "last", "1", "ann"))
 	release(t, l, releaseOf(t, "given again", "ann", "1"))
-	_, err = l.Answer(t.Context(), AnswerRequest{Key: "answer", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.1"), Objects: []string{"ann"}, Truth: sameTruth("yes"), AcceptLoss: true})
+	_, err = l.Answer(t.Context(), api.AnswerRequest{Key: "answer", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.1"), Objects: []string{"ann"}, Truth: sameTruth("yes"), AcceptLoss: true})
 	must(t, err)
 	if n := recordBytes(t, l, state.BucketChains); n > mostRecord {
 		t.Errorf("the chain is a record of %d bytes", n)
@@ -101,7 +101,7 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 // wantAudited audits a ledger.
 func wantAudited(t *testing.T, l *Ledger) {
 	t.Helper()
-	if found := findings(t, l, VerifyRequest{}); len(found) > 0 {
+	if found := findings(t, l, api.VerifyRequest{}); len(found) > 0 {
 		t.Errorf("found %+v", found[0])
 	}
 }
@@ -109,18 +109,18 @@ func wantAudited(t *testing.T, l *Ledger) {
 // Each level of a question in unary encoding is long.
 func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
-	define(t, l, Question{Name: "home", Values: valuesOf(vocabulary.MaxUnaryValues), Encoding: Unary})
+	define(t, l, api.Question{Name: "home", Values: valuesOf(api.MaxUnaryValues), Encoding: api.Unary})
 	enroll(t, l, "home", "900", "ann")
-	const each = 1 + vocabulary.MaxUnaryValues/vocabulary.BitsPerEntry
+	const each = 1 + api.MaxUnaryValues/api.BitsPerEntry
 	raise := func(i int) error {
-		_, err := l.Raise(t.Context(), RaiseRequest{Key: fmt.Sprint(i), Question: "home", Epsilon: nano(t, int64(1+i)), Objects: []string{"ann"}, Truth: sameTruth(valuesOf(1)[0])})
+		_, err := l.Raise(t.Context(), api.RaiseRequest{Key: fmt.Sprint(i), Question: "home", Epsilon: nano(t, int64(1+i)), Objects: []string{"ann"}, Truth: sameTruth(valuesOf(1)[0])})
 		return err
 	}
-	const most = vocabulary.MaxEntries / each
+	const most = api.MaxEntries / each
 	for i := range most {
 		must(t, raise(i))
 	}
-	wantFull(t, "another level", raise(most), vocabulary.RemedyLess, nano(t, most).String())
+	wantFull(t, "another level", raise(most), api.RemedyLess, nano(t, most).String())
 	if n := recordBytes(t, l, state.BucketChains); n > mostRecord {
 		t.Errorf("the chain is a record of %d bytes", n)
 	}
@@ -130,14 +130,14 @@ func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 // Ended epochs stay in the record.
 func TestChain_ManyEpochs_TakesNoMore(t *testing.T) {
 	l := voters(t, inMemory(t, Options{Now: epoch}), "9", "ann")
-	for i := range vocabulary.MaxEntries / 2 {
+	for i := range api.MaxEntries / 2 {
 		r := releaseOf(t, fmt.Sprint(i), "ann", "0")
 		r.Epsilon = nano(t, 1)
 		release(t, l, r)
 		must(t, l.BeginEpoch(t.Context(), fmt.Sprint("epoch ", i), "vote", "ann"))
 	}
 	_, err := l.Release(t.Context(), releaseOf(t, "over", "ann", "1"))
-	wantFull(t, "a level", err, vocabulary.RemedyNothing, "0")
+	wantFull(t, "a level", err, api.RemedyNothing, "0")
 	if n := recordBytes(t, l, state.BucketChains); n > mostRecord {
 		t.Errorf("the chain is a record of %d bytes", n)
 	}
@@ -155,12 +155,12 @@ func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 		r.Epsilon = nano(t, int64(1+i))
 		release(t, l, r)
 	}
-	done, err := l.Advance(t.Context(), AdvanceRequest{Key: "sweep", Truth: sameTruth("yes")})
+	done, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "sweep", Truth: sameTruth("yes")})
 	must(t, err)
-	if r := done.Questions[0].Refused; len(r) != 1 || r[0].Reason != Full || r[0].Asked != eps(t, "1.85") || r[0].Largest != eps(t, "1.848") || r[0].Remedy != vocabulary.RemedyLess {
+	if r := done.Questions[0].Refused; len(r) != 1 || r[0].Reason != api.Full || r[0].Asked != eps(t, "1.85") || r[0].Largest != eps(t, "1.848") || r[0].Remedy != api.RemedyLess {
 		t.Errorf("%+v", done)
 	}
-	if n := len(objectOf(t, l, "ann").Chains[0].Levels); n != vocabulary.MaxEntries {
+	if n := len(objectOf(t, l, "ann").Chains[0].Levels); n != api.MaxEntries {
 		t.Errorf("%d levels", n)
 	}
 	wantAudited(t, l)
@@ -168,20 +168,20 @@ func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 
 // What was reserved can be captured, whatever happens in between.
 func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
-	l := crowded(t, vocabulary.MaxEntries-4)
+	l := crowded(t, api.MaxEntries-4)
 	first, err := reserved(t, l, "first", "p", "2")
 	must(t, err)
 	second, err := reserved(t, l, "second", "q", "3")
 	must(t, err)
 	_, err = l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
-	wantFull(t, "another buyer", err, vocabulary.RemedyWaiting, "0")
+	wantFull(t, "another buyer", err, api.RemedyWaiting, "0")
 	_, err = l.Release(t.Context(), releaseOf(t, "raise", "ann", "4"))
-	wantFull(t, "a raise", err, vocabulary.RemedyWaiting, "1")
+	wantFull(t, "a raise", err, api.RemedyWaiting, "1")
 	_, err = reserved(t, l, "third", "r", "1")
-	wantFull(t, "another reservation", err, vocabulary.RemedyWaiting, "0")
+	wantFull(t, "another reservation", err, api.RemedyWaiting, "0")
 	partial := purchase(t, "partial", "over", "1", "ann", "bob")
 	partial.Partial = true
-	if s := sell(t, l, partial); len(s.Refused) != 1 || s.Refused[0].Remedy != vocabulary.RemedyWaiting {
+	if s := sell(t, l, partial); len(s.Refused) != 1 || s.Refused[0].Remedy != api.RemedyWaiting {
 		t.Errorf("a partial order: %+v", s)
 	}
 	commit(t, l, "captured", first.Number)
@@ -189,22 +189,22 @@ func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
 	sell(t, l, purchase(t, "in its place", "over", "2", "ann"))
 	sell(t, l, purchase(t, "and the last", "last", "2", "ann"))
 	_, err = l.Sell(t.Context(), purchase(t, "none left", "none", "2", "ann"))
-	wantFull(t, "another buyer", err, vocabulary.RemedyNothing, "0")
+	wantFull(t, "another buyer", err, api.RemedyNothing, "0")
 	wantAudited(t, l)
 }
 
 func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
-	var open []Reservation
-	for i := range vocabulary.MaxReservations {
+	var open []api.Reservation
+	for i := range api.MaxReservations {
 		r, err := reserved(t, l, fmt.Sprint(i), fmt.Sprint("buyer ", i), "1")
 		must(t, err)
 		open = append(open, r)
 	}
 	_, err := reserved(t, l, "over", "over", "1")
-	wantFull(t, "another reservation", err, vocabulary.RemedyWaiting, "0")
+	wantFull(t, "another reservation", err, api.RemedyWaiting, "0")
 	_, err = reserved(t, l, "dear", "over", "8.9")
-	wantFull(t, "a reservation at another ε", err, vocabulary.RemedyWaiting, "0")
+	wantFull(t, "a reservation at another ε", err, api.RemedyWaiting, "0")
 	sell(t, l, purchase(t, "sold at once", "over", "1", "ann"))
 	commit(t, l, "captured", open[0].Number)
 	_, err = reserved(t, l, "in its place", "over", "1")
@@ -212,8 +212,8 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 	must(t, l.Cancel(t.Context(), "cancel", open[1].Number))
 	_, err = reserved(t, l, "in the place of another", "over", "1")
 	must(t, err)
-	partial := ReserveRequest{Key: "partial", Order: purchase(t, "", "zeta", "1", "ann", "bob").Order, For: time.Hour, Partial: true}
-	if r := reserve(t, l, partial); len(r.Refused) != 1 || r.Refused[0].Reason != Full || r.Objects != 1 {
+	partial := api.ReserveRequest{Key: "partial", Order: purchase(t, "", "zeta", "1", "ann", "bob").Order, For: time.Hour, Partial: true}
+	if r := reserve(t, l, partial); len(r.Refused) != 1 || r.Refused[0].Reason != api.Full || r.Objects != 1 {
 		t.Errorf("a partial reservation: %+v", r)
 	}
 	wantAudited(t, l)
@@ -221,7 +221,7 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 
 // A raise of several parts has its entries from when it begins.
 func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
-	l := crowded(t, vocabulary.MaxEntries-1)
+	l := crowded(t, api.MaxEntries-1)
 	others := crowd(state.PartSize)
 	enrollUnder(t, l, "vote", market(t, "9"), "9", others...)
 	asked := false
@@ -230,7 +230,7 @@ func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
 		if !asked {
 			asked = true
 			_, err := l.Sell(t.Context(), purchase(t, "between", "between", "1", "ann"))
-			wantFull(t, "another buyer, while the raise runs", err, vocabulary.RemedyWaiting, "0")
+			wantFull(t, "another buyer, while the raise runs", err, api.RemedyWaiting, "0")
 		}
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}
@@ -246,8 +246,8 @@ func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
 		log := logOf(t, pairs(t, l.engine.Store))
 		return replayWhole(&kv.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log))
 	}
-	full := crowded(t, vocabulary.MaxEntries)
-	level := crowded(t, vocabulary.MaxEntries-1)
+	full := crowded(t, api.MaxEntries)
+	level := crowded(t, api.MaxEntries-1)
 	raise := &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "2"), Response: event.Response{Method: event.MethodRaise}}
 	must(t, follow(level, raise))
 	wantForged(t, follow(full, raise), "a chain of 1025 entries")
@@ -261,7 +261,7 @@ func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
 	must(t, follow(level, sale(level)...))
 	wantForged(t, follow(full, sale(full)...), "a chain of 1025 entries")
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
-	for i := range vocabulary.MaxReservations - 1 {
+	for i := range api.MaxReservations - 1 {
 		_, err := reserved(t, l, fmt.Sprint(i), "acme", "1")
 		must(t, err)
 	}
@@ -269,11 +269,11 @@ func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
 		deal := event.Deal{Sale: number, Buyer: 1, Question: 1, Epsilon: eps(t, "1"), Objects: 1, Price: 100}
 		return []event.Change{&event.Reserved{Deal: deal, Expires: epoch().Add(time.Hour)}, &event.Held{Object: "ann", Sale: deal.Sale, Price: 100, Policy: 1}}
 	}
-	must(t, follow(l, hold(vocabulary.MaxReservations)...))
+	must(t, follow(l, hold(api.MaxReservations)...))
 	_, err := reserved(t, l, "last", "acme", "1")
 	must(t, err)
-	wantForged(t, follow(l, hold(vocabulary.MaxReservations+1)...), "it cannot be reserved: object \"ann\": full")
-	promised := crowded(t, vocabulary.MaxEntries-2)
+	wantForged(t, follow(l, hold(api.MaxReservations+1)...), "it cannot be reserved: object \"ann\": full")
+	promised := crowded(t, api.MaxEntries-2)
 	_, err = reserved(t, promised, "promised", "acme", "2")
 	must(t, err)
 	wantForged(t, follow(promised, raise3(t)), "a chain of 1023 entries, with 2 more for open reservations")

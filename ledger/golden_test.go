@@ -15,13 +15,13 @@ import (
 
 	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -63,10 +63,12 @@ func tell(t *testing.T, s kv.Store) {
 	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
 	steps := []func(){
 		func() { define(t, l, vote()) },
-		func() { define(t, l, Question{Name: "Größe", Values: []string{"klein", "groß"}, Encoding: Direct}) },
+		func() {
+			define(t, l, api.Question{Name: "Größe", Values: []string{"klein", "groß"}, Encoding: api.Direct})
+		},
 		func() { enroll(t, l, "vote", "2.5", "ann", "bob") },
 		func() {
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "policy", Question: "Größe", Objects: []string{"ann", "çid"}, Policy: policy.Fixed(eps(t, "0.000000001")), Cap: eps(t, "2.5")})
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "policy", Question: "Größe", Objects: []string{"ann", "çid"}, Policy: policy.Fixed(eps(t, "0.000000001")), Cap: eps(t, "2.5")})
 			must(t, err)
 		},
 		func() { release(t, l, releaseOf(t, "raise", "ann", "1")) },
@@ -107,7 +109,7 @@ func marketDay(t *testing.T, l *Ledger) []func() {
 	terms := goldenTerms(t)
 	hold := func(key, buyer, epsilon string, hours int, objects ...string) uint64 {
 		o := purchase(t, "", buyer, epsilon, objects...).Order
-		return reserve(t, l, ReserveRequest{Key: key, Order: o, For: time.Duration(hours) * time.Hour}).Number
+		return reserve(t, l, api.ReserveRequest{Key: key, Order: o, For: time.Duration(hours) * time.Hour}).Number
 	}
 	bound := int64(1000)
 	return []func(){
@@ -134,11 +136,11 @@ func marketDay(t *testing.T, l *Ledger) []func() {
 		func() { hold("running", "acme", "2", 300, "gus") },
 		func() { must(t, l.Withdraw(t.Context(), "gone", "eve")) },
 		func() {
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: []string{"eve", "fay"}, Policy: terms})
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"eve", "fay"}, Policy: terms})
 			must(t, err)
 		},
 		func() {
-			_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: sameTruth("groß")})
+			_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("groß")})
 			must(t, err)
 		},
 		func() { must(t, l.Withdraw(t.Context(), "gone for good", "çid")) },
@@ -162,7 +164,7 @@ func byHand(t *testing.T, l *Ledger) {
 	p := request.Part{Question: 1, Counts: event.Counts{1, 0, 0}}
 	p.Changes = []event.Change{&event.Released{Object: "bob", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodRaise}}}
 	for i := range 10 {
-		p.Refused = append(p.Refused, Refusal{Object: fmt.Sprint("a stranger ", i), Reason: NotEnrolled, Asked: nano(t, 1), Remedy: vocabulary.RemedyEnrolling})
+		p.Refused = append(p.Refused, api.Refusal{Object: fmt.Sprint("a stranger ", i), Reason: api.NotEnrolled, Asked: nano(t, 1), Remedy: api.RemedyEnrolling})
 	}
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		end.First, end.Through = s.Counters.Events+1, s.Counters.Events
@@ -199,16 +201,16 @@ func forgetfulDay(t *testing.T, l *Ledger) []func() {
 		func() { must(t, l.Forget(t.Context(), "forget fay", "fay")) },
 		func() { must(t, l.Forget(t.Context(), "forget dot", "dot")) },
 		func() {
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "fay again", Question: "vote", Objects: []string{"fay"}, Policy: goldenTerms(t)})
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "fay again", Question: "vote", Objects: []string{"fay"}, Policy: goldenTerms(t)})
 			must(t, err)
 		},
 		func() { release(t, l, releaseOf(t, "fay's", "fay", "0.25")) },
 		func() {
-			define(t, l, Question{Name: "home", Values: []string{"Aachen", "Bonn", "Celle", "Dresden", "Erfurt", "Fulda", "Gera", "Halle", "Jena"}, Encoding: Unary})
+			define(t, l, api.Question{Name: "home", Values: []string{"Aachen", "Bonn", "Celle", "Dresden", "Erfurt", "Fulda", "Gera", "Halle", "Jena"}, Encoding: api.Unary})
 		},
 		func() { enrollUnder(t, l, "home", goldenTerms(t), "9", "ida", "jon") },
 		func() {
-			carryOut(t, l, RaiseRequest{Key: "homes", Question: "home", All: true, Epsilon: eps(t, "1"), Truth: sameTruth("Celle")})
+			carryOut(t, l, api.RaiseRequest{Key: "homes", Question: "home", All: true, Epsilon: eps(t, "1"), Truth: sameTruth("Celle")})
 		},
 		func() {
 			r := purchase(t, "a home", "acme", "0.75", "ida")
@@ -243,7 +245,7 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 		func() { must(t, l.BeginEpoch(t.Context(), "max has moved on", "vote", "max")) },
 		func() { release(t, l, releaseOf(t, "by chance", "max", "0.5")) },
 		func() {
-			release(t, l, ReleaseRequest{Key: "keyed home", Question: "home", Object: "max", Epsilon: eps(t, "1"), Truth: sameTruth("Jena")})
+			release(t, l, api.ReleaseRequest{Key: "keyed home", Question: "home", Object: "max", Epsilon: eps(t, "1"), Truth: sameTruth("Jena")})
 		},
 	}
 }
@@ -252,7 +254,7 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 // somebody who is refused, somebody who is forgotten, and many who leave together.
 func termsDay(t *testing.T, l *Ledger) []func() {
 	t.Helper()
-	change := func(r ChangeTermsRequest) {
+	change := func(r api.ChangeTermsRequest) {
 		r.Question = "vote"
 		_, err := l.ChangeTerms(t.Context(), r)
 		must(t, err)
@@ -263,25 +265,27 @@ func termsDay(t *testing.T, l *Ledger) []func() {
 		func() { enrollUnder(t, l, "vote", market(t, "2", func(*policy.Market) {}), "3", "nan", "oto", "pia") },
 		func() { sell(t, l, purchase(t, "before", "acme", "0.5", "nan", "oto")) },
 		func() {
-			reserve(t, l, ReserveRequest{Key: "held before", Order: purchase(t, "", "zeta", "1", "nan", "oto", "pia").Order, For: 9 * time.Hour})
+			reserve(t, l, api.ReserveRequest{Key: "held before", Order: purchase(t, "", "zeta", "1", "nan", "oto", "pia").Order, For: 9 * time.Hour})
 		},
 		func() {
-			change(ChangeTermsRequest{Key: "dearer", Objects: []string{"nan", "oto", "pia"}, Policy: &dearer, Cap: eps(t, "2")})
+			change(api.ChangeTermsRequest{Key: "dearer", Objects: []string{"nan", "oto", "pia"}, Policy: &dearer, Cap: eps(t, "2")})
 		},
 		func() {
-			change(ChangeTermsRequest{Key: "nobody asked", Objects: []string{"nan", "zoë"}, Cap: eps(t, "4"), Partial: true})
+			change(api.ChangeTermsRequest{Key: "nobody asked", Objects: []string{"nan", "zoë"}, Cap: eps(t, "4"), Partial: true})
 		},
 		func() {
-			change(ChangeTermsRequest{Key: "agreed", Objects: []string{"pia"}, Policy: &policy.Policy{}, Cap: eps(t, "4"), Consent: "form 17, of 1 March"})
+			change(api.ChangeTermsRequest{Key: "agreed", Objects: []string{"pia"}, Policy: &policy.Policy{}, Cap: eps(t, "4"), Consent: "form 17, of 1 March"})
 		},
-		func() { change(ChangeTermsRequest{Key: "taken back", Objects: []string{"oto"}, Cap: eps(t, "0.75")}) },
 		func() {
-			_, err := l.Capture(t.Context(), CaptureRequest{Key: "captured after", Reservation: l.latestDeal(t), Partial: true, Truth: sameTruth("yes")})
+			change(api.ChangeTermsRequest{Key: "taken back", Objects: []string{"oto"}, Cap: eps(t, "0.75")})
+		},
+		func() {
+			_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "captured after", Reservation: l.latestDeal(t), Partial: true, Truth: sameTruth("yes")})
 			must(t, err)
 		},
 		func() { sell(t, l, purchase(t, "after", "acme", "1", "nan")) },
 		func() {
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "some", Question: "vote", Objects: []string{"nan", "oto", "qin"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "some", Question: "vote", Objects: []string{"nan", "oto", "qin"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
 				return map[string]policy.Policy{"qin": dearer}[object], eps(t, map[string]string{"nan": "2", "oto": "9", "qin": "1"}[object])
 			}})
 			must(t, err)
@@ -423,7 +427,7 @@ func wantGoldenForgotten(t *testing.T, l *Ledger) {
 		t.Errorf("what was sold came to %+v, %v", all, err)
 	}
 	_, err = l.Object(t.Context(), "dot")
-	wantErr(t, err, ErrUnknown)
+	wantErr(t, err, api.ErrUnknown)
 	must(t, l.Forget(t.Context(), "forget dot", "dot"))
 	partial := order(t, "partial", "2.5", "ann", "bob", "dot")
 	partial.Partial, partial.Truth = true, never(t)

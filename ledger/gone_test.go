@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // leftStore is a store that counts the records that are read from it, and calls leave before the one with the number at.
@@ -86,8 +86,8 @@ func panelCalls(t *testing.T) []panelCall {
 	dear, fair := purchase(t, "k", "bolt", "2.5").Order, purchase(t, "k", "bolt", "1.5")
 	named := fair
 	named.All, named.Objects = false, crowd(sellersHere)
-	refused := SellRequest{Key: "k", Order: dear, Truth: sameTruth("yes")}
-	majority := AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.5"), All: true, Truth: sameTruth("yes"), AcceptLoss: true}
+	refused := api.SellRequest{Key: "k", Order: dear, Truth: sameTruth("yes")}
+	majority := api.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.5"), All: true, Truth: sameTruth("yes"), AcceptLoss: true}
 	lossy := majority
 	lossy.AcceptLoss, lossy.Epsilon = false, eps(t, "1.5")
 	poor := majority
@@ -101,11 +101,11 @@ func panelCalls(t *testing.T) []panelCall {
 		"quote of a loss":    func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, lossy); return err },
 		"quote of no answer": func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, poor); return err },
 		"budget": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Budget(ctx, BudgetRequest{Question: "vote", All: true})
+			_, err := l.Budget(ctx, api.BudgetRequest{Question: "vote", All: true})
 			return err
 		},
 		"budget of a buyer": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Budget(ctx, BudgetRequest{Question: "vote", Objects: everybody, Buyer: "acme"})
+			_, err := l.Budget(ctx, api.BudgetRequest{Question: "vote", Objects: everybody, Buyer: "acme"})
 			return err
 		},
 		"responses":           func(ctx context.Context, l *Ledger) error { return drained(l.Responses(ctx, "vote", eps(t, "1"))) },
@@ -116,20 +116,20 @@ func panelCalls(t *testing.T) []panelCall {
 		"sales":               func(ctx context.Context, l *Ledger) error { return drained(l.Sales(ctx, "")) },
 		"refusals":            func(ctx context.Context, l *Ledger) error { return drained(l.Refusals(ctx, "partial", 1)) },
 		"recount": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Estimate(ctx, EstimateRequest{Question: "vote", Include: func(string) bool { return true }})
+			_, err := l.Estimate(ctx, api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }})
 			return err
 		},
-		"verify": func(ctx context.Context, l *Ledger) error { _, err := l.Verify(ctx, VerifyRequest{}); return err },
+		"verify": func(ctx context.Context, l *Ledger) error { _, err := l.Verify(ctx, api.VerifyRequest{}); return err },
 	}
 	changes := map[string]func(ctx context.Context, l *Ledger) error{
 		"sale":          func(ctx context.Context, l *Ledger) error { _, err := l.Sell(ctx, fair); return err },
 		"sale, refused": func(ctx context.Context, l *Ledger) error { _, err := l.Sell(ctx, refused); return err },
 		"reserve": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Reserve(ctx, ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour})
+			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour})
 			return err
 		},
 		"reserve, refused": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Reserve(ctx, ReserveRequest{Key: "k", Order: dear, For: time.Hour})
+			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour})
 			return err
 		},
 		"raise":           func(ctx context.Context, l *Ledger) error { _, err := l.Raise(ctx, order(t, "k", "1.5")); return err },
@@ -138,15 +138,15 @@ func panelCalls(t *testing.T) []panelCall {
 		"answer, refused": func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, poor); return err },
 		"answer, lossy":   func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, lossy); return err },
 		"advance": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Advance(ctx, AdvanceRequest{Key: "k", Truth: sameTruth("yes")})
+			_, err := l.Advance(ctx, api.AdvanceRequest{Key: "k", Truth: sameTruth("yes")})
 			return err
 		},
 		"enroll": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Enroll(ctx, EnrollRequest{Key: "k", Question: "vote", Objects: crowd(2 * sellersHere), Cap: eps(t, "10"), Policy: market(t, "2")})
+			_, err := l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: crowd(2 * sellersHere), Cap: eps(t, "10"), Policy: market(t, "2")})
 			return err
 		},
 		"terms": func(ctx context.Context, l *Ledger) error {
-			_, err := l.ChangeTerms(ctx, ChangeTermsRequest{Key: "k", Question: "vote", Objects: everybody, Cap: eps(t, "9")})
+			_, err := l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: everybody, Cap: eps(t, "9")})
 			return err
 		},
 	}
@@ -202,7 +202,7 @@ func TestPanelCall_CallerLeaves_ReadsLittleMore(t *testing.T) {
 			}
 			for at := int64(1); at < all-state.CheckEvery-again; at += all / 40 {
 				after, changed, err := run(at)
-				var refused *RefusedError // for what it has found before, without what would be possible instead
+				var refused *api.RefusedError // for what it has found before, without what would be possible instead
 				known := c.changes && errors.As(err, &refused) && refused.Instead == nil
 				stopped := (errors.Is(err, context.Canceled) || known) && after <= state.CheckEvery+again
 				completed := err == nil && c.changes && changed
@@ -222,48 +222,48 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 	untold := func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return make([]string, len(objects)), nil
 	}
-	dear := Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, "2.5"), All: true}
+	dear := api.Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, "2.5"), All: true}
 	fair := dear
 	fair.Epsilon = eps(t, "1.5")
-	poor := AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "100"), All: true, Truth: sameTruth("yes")}
+	poor := api.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "100"), All: true, Truth: sameTruth("yes")}
 	blind := poor
 	blind.Epsilon, blind.AcceptLoss, blind.Truth = eps(t, "0.5"), true, untold
 	blindRaise := order(t, "k", "1.5")
 	blindRaise.Truth = untold
 	for name, call := range map[string]struct {
-		do     func(l *Ledger) (listed []Refusal, unlisted int, sums []RefusalSum, instead *Budget, err error)
-		reason Reason
+		do     func(l *Ledger) (listed []api.Refusal, unlisted int, sums []api.RefusalSum, instead *api.Budget, err error)
+		reason api.Reason
 		can    uint64 // at the ε of the request
 	}{
-		"quote": {func(l *Ledger) ([]Refusal, int, []RefusalSum, *Budget, error) {
+		"quote": {func(l *Ledger) ([]api.Refusal, int, []api.RefusalSum, *api.Budget, error) {
 			q, err := l.Quote(t.Context(), dear)
 			return q.Refused, q.Unlisted, q.Sums, q.Instead, err
-		}, NotOnOffer, 0},
+		}, api.NotOnOffer, 0},
 		"sale": {refusedBy(func(l *Ledger) error {
-			_, err := l.Sell(t.Context(), SellRequest{Key: "k", Order: dear, Truth: untold})
+			_, err := l.Sell(t.Context(), api.SellRequest{Key: "k", Order: dear, Truth: untold})
 			return err
-		}), NotOnOffer, 0},
+		}), api.NotOnOffer, 0},
 		"reserve": {refusedBy(func(l *Ledger) error {
-			_, err := l.Reserve(t.Context(), ReserveRequest{Key: "k", Order: dear, For: time.Hour})
+			_, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: dear, For: time.Hour})
 			return err
-		}), NotOnOffer, 0},
-		"raise":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), order(t, "k", "100")); return err }), ChainCeiling, 0},
-		"answer": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), poor); return err }), ChainCeiling, 0},
-		"quote of an answer": {func(l *Ledger) ([]Refusal, int, []RefusalSum, *Budget, error) {
+		}), api.NotOnOffer, 0},
+		"raise":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), order(t, "k", "100")); return err }), api.ChainCeiling, 0},
+		"answer": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), poor); return err }), api.ChainCeiling, 0},
+		"quote of an answer": {func(l *Ledger) ([]api.Refusal, int, []api.RefusalSum, *api.Budget, error) {
 			q, err := l.QuoteAnswer(t.Context(), poor)
-			return q.Refused, q.Unlisted, q.Sums, &Budget{Levels: []vocabulary.BudgetLevel{{}}}, err
-		}, ChainCeiling, 0},
+			return q.Refused, q.Unlisted, q.Sums, &api.Budget{Levels: []api.BudgetLevel{{}}}, err
+		}, api.ChainCeiling, 0},
 		"sale, without truths": {refusedBy(func(l *Ledger) error {
-			_, err := l.Sell(t.Context(), SellRequest{Key: "k", Order: fair, Truth: untold})
+			_, err := l.Sell(t.Context(), api.SellRequest{Key: "k", Order: fair, Truth: untold})
 			return err
-		}), NoTruth, 0},
-		"raise, without truths":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), blindRaise); return err }), NoTruth, 0},
-		"answer, without truths": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), blind); return err }), NoTruth, 0},
+		}), api.NoTruth, 0},
+		"raise, without truths":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), blindRaise); return err }), api.NoTruth, 0},
+		"answer, without truths": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), blind); return err }), api.NoTruth, 0},
 	} {
 		l := openMemory(t, from.Copy(), Options{})
 		listed, unlisted, sums, instead, err := call.do(l)
-		if err != nil || len(listed) != vocabulary.MaxListed || unlisted != sellersHere-vocabulary.MaxListed {
-			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(listed), unlisted, vocabulary.MaxListed, sellersHere, err)
+		if err != nil || len(listed) != api.MaxListed || unlisted != sellersHere-api.MaxListed {
+			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(listed), unlisted, api.MaxListed, sellersHere, err)
 			continue
 		}
 		for i, r := range listed {
@@ -281,10 +281,10 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 }
 
 // refusedBy returns what a call was refused for.
-func refusedBy(call func(l *Ledger) error) func(l *Ledger) ([]Refusal, int, []RefusalSum, *Budget, error) {
-	return func(l *Ledger) ([]Refusal, int, []RefusalSum, *Budget, error) {
+func refusedBy(call func(l *Ledger) error) func(l *Ledger) ([]api.Refusal, int, []api.RefusalSum, *api.Budget, error) {
+	return func(l *Ledger) ([]api.Refusal, int, []api.RefusalSum, *api.Budget, error) {
 		err := call(l)
-		var r *RefusedError
+		var r *api.RefusedError
 		if !errors.As(err, &r) {
 			return nil, 0, nil, nil, err
 		}
@@ -299,33 +299,33 @@ func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
 	l := openMemory(t, s, Options{})
 	names := crowd(sellersHere)
 	must(t, l.Withdraw(t.Context(), "leave", names[2]))
-	o := Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, "1.5"), Objects: names, StopAtRefusal: true}
+	o := api.Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, "1.5"), Objects: names, StopAtRefusal: true}
 	const few = 100
-	for name, call := range map[string]func() (listed []Refusal, unlisted int){
-		"quote": func() ([]Refusal, int) {
+	for name, call := range map[string]func() (listed []api.Refusal, unlisted int){
+		"quote": func() ([]api.Refusal, int) {
 			q, err := l.Quote(t.Context(), o)
 			if must(t, err); q.ID != "" || q.Price != 0 || q.Objects != 0 || q.Draws != 0 || q.Instead != nil || q.Buyer != "bolt" || q.Currency != "EUR" || q.Event == 0 {
 				t.Errorf("a quote that stopped is %+v", q)
 			}
 			return q.Refused, q.Unlisted
 		},
-		"sale": func() ([]Refusal, int) {
-			_, err := l.Sell(t.Context(), SellRequest{Key: "k", Order: o, Truth: sameTruth("yes")})
+		"sale": func() ([]api.Refusal, int) {
+			_, err := l.Sell(t.Context(), api.SellRequest{Key: "k", Order: o, Truth: sameTruth("yes")})
 			return stopped(t, err)
 		},
-		"reserve": func() ([]Refusal, int) {
-			_, err := l.Reserve(t.Context(), ReserveRequest{Key: "k", Order: o, For: time.Hour})
+		"reserve": func() ([]api.Refusal, int) {
+			_, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: o, For: time.Hour})
 			return stopped(t, err)
 		},
 	} {
 		s.reads.Store(0)
 		listed, unlisted := call()
-		if n := s.reads.Load(); n > few || len(listed) != 1 || unlisted != 0 || listed[0].Object != names[2] || listed[0].Reason != Withdrawn {
+		if n := s.reads.Load(); n > few || len(listed) != 1 || unlisted != 0 || listed[0].Object != names[2] || listed[0].Reason != api.Withdrawn {
 			t.Errorf("%s: %d records are read; refused %+v and %d more, want the third object alone", name, n, listed, unlisted)
 		}
 	}
 	// An order that is sold in part goes on, and so does one of which nobody is refused.
-	partial := SellRequest{Key: "partial 2", Order: o, Partial: true, Truth: sameTruth("yes")}
+	partial := api.SellRequest{Key: "partial 2", Order: o, Partial: true, Truth: sameTruth("yes")}
 	if got := sell(t, l, partial); got.Objects != sellersHere-1 || len(got.Refused) != 1 {
 		t.Errorf("sold %d objects, and left out %d", got.Objects, len(got.Refused))
 	}
@@ -341,9 +341,9 @@ func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
 	}
 }
 
-func stopped(t *testing.T, err error) ([]Refusal, int) {
+func stopped(t *testing.T, err error) ([]api.Refusal, int) {
 	t.Helper()
-	var r *RefusedError
+	var r *api.RefusedError
 	if !errors.As(err, &r) || r.Instead != nil {
 		t.Fatalf("got the error %v, want a refusal and nothing instead", err)
 	}

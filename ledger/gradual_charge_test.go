@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -43,7 +44,7 @@ func TestARaiseIsChargedToItsPanel(t *testing.T) {
 		if sound := name == "the panel"; (err == nil) != sound {
 			t.Errorf("charged to %s: %v", name, err)
 		} else if sound {
-			wantClean(t, l, VerifyRequest{})
+			wantClean(t, l, api.VerifyRequest{})
 		}
 	}
 }
@@ -58,7 +59,7 @@ func TestAnInsertedScoreKnowsTheOneBelow(t *testing.T) {
 		"majority:yes", "majority:no", "majority:blank", "threshold:yes:1", "threshold:yes:2", "threshold:no:1", "threshold:no:2",
 		"threshold:blank:1", "threshold:blank:2", "threshold:blank:3",
 	} {
-		var r AnswerRequest
+		var r api.AnswerRequest
 		for _, epsilon := range []string{"0.2", "2", "0.200000001"} {
 			r = inquire(t, query+epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
 			answerTo(t, l, r)
@@ -72,7 +73,7 @@ func TestAnInsertedScoreKnowsTheOneBelow(t *testing.T) {
 // TestAQuoteSaysWhyAnAnswerIsNotRaised asks what answers at a higher ε would cost.
 func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob", "cy")
-	quote := func(query, epsilon string) AnswerQuote {
+	quote := func(query, epsilon string) api.AnswerQuote {
 		t.Helper()
 		q, err := l.QuoteAnswer(t.Context(), inquire(t, "", query, epsilon, nil, "ann", "bob", "cy"))
 		must(t, err)
@@ -110,7 +111,7 @@ func TestAQuoteBlamesNobodyForgotten(t *testing.T) {
 		q, err := l.QuoteAnswer(t.Context(), r)
 		must(t, err)
 		var score *mechanism.ScoreError
-		if q.NotRaised == nil || errors.Is(q.NotRaised, ErrForgotten) || errors.As(q.NotRaised, &score) == r.Partial {
+		if q.NotRaised == nil || errors.Is(q.NotRaised, api.ErrForgotten) || errors.As(q.NotRaised, &score) == r.Partial {
 			t.Errorf("%s: %v", name, q.NotRaised)
 		}
 	}

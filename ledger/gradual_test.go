@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/replaybits"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
@@ -24,8 +24,8 @@ import (
 // Answers that are raised: each costs the difference to the one before, so that all together cost the largest ε.
 
 // gradually are queries that have scores.
-func gradually() map[string]Question {
-	return map[string]Question{
+func gradually() map[string]api.Question {
+	return map[string]api.Question{
 		"majority:yes":    vote(),
 		"threshold:yes:1": vote(),
 		"threshold:no:3":  vote(),
@@ -35,7 +35,7 @@ func gradually() map[string]Question {
 }
 
 // panelFile is a closed ledger file with three people in a question.
-func panelFile(t *testing.T, q Question, limit string) (path string) {
+func panelFile(t *testing.T, q api.Question, limit string) (path string) {
 	t.Helper()
 	path = create(t)
 	l := open(t, path, Options{})
@@ -52,10 +52,10 @@ func TestAnswersTogetherCostTheLargestEpsilon(t *testing.T) {
 }
 
 // wantRaised raises an answer step by step, with the ledger opened anew each time.
-func wantRaised(t *testing.T, query string, q Question) {
+func wantRaised(t *testing.T, query string, q api.Question) {
 	t.Helper()
 	path, held := panelFile(t, q, "2"), eps(t, "0")
-	var given []AnswerResult
+	var given []api.AnswerResult
 	for i, epsilon := range []string{"0.000000001", "0.25", "0.250000001", "1", "2"} {
 		l := open(t, path, Options{})
 		r := inquire(t, epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
@@ -90,7 +90,7 @@ func wantRaised(t *testing.T, query string, q Question) {
 			t.Errorf("another buyer gets %+v after %+v", got, want)
 		}
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // wantSpent checks what objects have spent, all of it for answers about one question.
@@ -106,7 +106,7 @@ func wantSpent(t *testing.T, l *Ledger, epsilon string, names ...string) {
 // What is charged is what must be affordable, to the nano-nat.
 func TestARaiseNeedsBudgetForTheDifferenceOnly(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann", "bob", "cy")
-	ask := func(epsilon string) AnswerRequest {
+	ask := func(epsilon string) api.AnswerRequest {
 		return inquire(t, epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy")
 	}
 	answerTo(t, l, ask("0.9"))
@@ -158,7 +158,7 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 }
 
 // answersOf returns the recorded answers of a request.
-func answersOf(t *testing.T, l *Ledger, r AnswerRequest) (a state.Answers) {
+func answersOf(t *testing.T, l *Ledger, r api.AnswerRequest) (a state.Answers) {
 	t.Helper()
 	q, err := l.requests.Question(t.Context(), r.Question)
 	must(t, err)
@@ -179,7 +179,7 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 	mixed := false
 	for seed := range uint64(40) {
 		l := voters(t, inMemory(t, Options{}), "9", names...)
-		ask := func(epsilon string, truth TruthFunc) AnswerRequest {
+		ask := func(epsilon string, truth api.TruthFunc) api.AnswerRequest {
 			return inquire(t, epsilon, "majority:yes", epsilon, truth, names...)
 		}
 		answerTo(t, l, ask("0.5", sameTruth("no")))
@@ -211,7 +211,7 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 // queriesOf returns a sampler on repeatable random bits.
 func queriesOf(seed uint64) *mechanism.Sampler {
 	_, bits := sampler(seed)
-	return replaybits.Sampler[mechanism.Sampler](bits)
+	return &mechanism.Sampler{Random: bits}
 }
 
 // An object that was forgotten may be back with another truth. So answers about it begin again, and cost all of ε. Under
@@ -219,7 +219,7 @@ func queriesOf(seed uint64) *mechanism.Sampler {
 func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	path := votersFile(t, "5", "ann", "bob", "cy")
 	l := open(t, path, Options{})
-	ask := func(key, epsilon string, truth TruthFunc) (AnswerResult, AnswerQuote) {
+	ask := func(key, epsilon string, truth api.TruthFunc) (api.AnswerResult, api.AnswerQuote) {
 		r := inquire(t, key, "majority:yes", epsilon, truth, "ann", "bob", "cy")
 		quote, err := l.QuoteAnswer(t.Context(), r)
 		must(t, err)
@@ -236,7 +236,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	if r := refusals(t, err); len(r) != 1 || r[0].Object != "bob" || r[0].Cost != eps(t, "0") {
 		t.Errorf("refused %+v", r)
 	}
-	_, err = l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}})
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}})
 	must(t, err)
 	closed(t, l)
 	l = open(t, path, Options{})
@@ -261,9 +261,9 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	}
 	var want []string
 	for _, one := range []struct {
-		AnswerResult
+		api.AnswerResult
 		how   string
-		began AnswerResult
+		began api.AnswerResult
 	}{{between, "degrade", third}, {third, "fresh", third}, {top, "insert", third}, {fourth, "raise", third}} {
 		want = append(want, fmt.Sprintf("%s %d %s %d", one.Epsilon, one.Event, one.how, one.began.Event))
 	}
@@ -274,14 +274,14 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 		t.Errorf("the same key gives %+v, then %+v", second, again)
 	}
 	auditStore(t, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // A partial request that leaves nobody out has the answers of a whole one, in whatever order they come, and all together
 // cost the highest.
 func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
 	l := voters(t, newLedger(t), "5", "ann", "bob", "cy")
-	var last AnswerResult
+	var last api.AnswerResult
 	for i, one := range []struct{ epsilon, charged, spent, how string }{
 		{"0.5", "0.5", "0.5", "fresh"}, {"0.5", "0", "0.5", "fresh"}, {"1", "0.5", "1", "raise"}, {"2", "1", "2", "raise"}, {"1.5", "0", "2", "insert"}, {"1.5", "0", "2", "insert"},
 	} {
@@ -300,14 +300,14 @@ func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
 		wantSpent(t, l, one.spent, "ann", "bob", "cy")
 	}
 	auditStore(t, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // A partial request that leaves somebody out is asked anew: whom it leaves out is decided anew, and its panel may be
 // another. What a whole request has it has all the same, and also when somebody turns out to have no truth.
 func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 	l := voters(t, newLedger(t), "5", "ann", "bob", "cy")
-	ask := func(key, epsilon string, truth TruthFunc, names ...string) (AnswerQuote, AnswerResult) {
+	ask := func(key, epsilon string, truth api.TruthFunc, names ...string) (api.AnswerQuote, api.AnswerResult) {
 		t.Helper()
 		r := inquire(t, key, "majority:yes", epsilon, truth, names...)
 		r.Partial = true
@@ -327,7 +327,7 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 		return values, nil
 	}
 	quote, got := ask("untold", "1", noTruths, three...)
-	if quote.Charge != eps(t, "0.5") || got.Charged != eps(t, "1") || got.Objects != 2 || len(got.Refused) != 1 || got.Refused[0].Reason != NoTruth {
+	if quote.Charge != eps(t, "0.5") || got.Charged != eps(t, "1") || got.Objects != 2 || len(got.Refused) != 1 || got.Refused[0].Reason != api.NoTruth {
 		t.Errorf("quoted %+v, got %+v", quote, got)
 	}
 	wantSpent(t, l, "1.5", "ann", "bob")
@@ -344,14 +344,14 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 		t.Errorf("quoted %+v, got %+v", quote, got)
 	}
 	auditStore(t, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // An answer about other people, of another kind or to another question has nothing to do with it.
 func TestOtherPanelsAndQueriesAreNotRaised(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann", "bob", "cy", "dan")
 	answerTo(t, l, inquire(t, "first", "majority:yes", "0.5", ballots(), "ann", "bob", "cy"))
-	for key, r := range map[string]AnswerRequest{
+	for key, r := range map[string]api.AnswerRequest{
 		"one more":      inquire(t, "", "majority:yes", "1", ballots(), "ann", "bob", "cy", "dan"),
 		"one fewer":     inquire(t, "", "majority:yes", "1", ballots(), "ann", "bob"),
 		"another":       inquire(t, "", "majority:yes", "1", ballots(), "ann", "bob", "dan"),
@@ -391,7 +391,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 		group.Go(func() {
 			epsilon := fmt.Sprintf("%.3f", 0.125*float64(1+i%8))
 			got, err := l.Answer(t.Context(), inquire(t, fmt.Sprint("key ", i/2), "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
-			if errors.Is(err, ErrKeyConflict) {
+			if errors.Is(err, api.ErrKeyConflict) {
 				return // half of the keys are used for two
 			}
 			mu.Lock()
@@ -423,7 +423,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 		t.Errorf("answers came about by %v", methods)
 	}
 	auditStore(t, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // The process dies, or the commit fails, while an answer is raised: it is raised once, or not at all.
@@ -514,11 +514,11 @@ func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 				r.Key, r.Epsilon = epsilon, eps(t, epsilon)
 				answerTo(t, l, r)
 			}
-			wantClean(t, l, VerifyRequest{})
+			wantClean(t, l, api.VerifyRequest{})
 			a, key := answersOf(t, l, r), firstKey(t, l.engine.Store, state.BucketAnswers, nil)
 			one.alter(a)
 			putRecord(t, l.engine.Store, state.BucketAnswers, key, a.Encode())
-			found := findings(t, l, VerifyRequest{})
+			found := findings(t, l, api.VerifyRequest{})
 			if len(found) == 0 || found[0].Kind != "answers" || !strings.Contains(found[0].Text, one.text) {
 				t.Errorf("found %+v, want %q first", found, one.text)
 			}
@@ -552,20 +552,20 @@ func TestAScoreOutOfRangeIsDamage(t *testing.T) {
 	for _, epsilon := range []string{"0.25", "1"} {
 		unchanged(t, l.engine.Store, func() {
 			_, err := l.Answer(t.Context(), inquire(t, "at "+epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
-			wantErr(t, err, ErrCorrupt)
+			wantErr(t, err, api.ErrCorrupt)
 		})
 	}
 }
 
 // farBits makes every draw come out in the far tail, with a probability of about 2⁻⁶⁰ each.
 func farBits(fill byte) *mechanism.Sampler {
-	return replaybits.Sampler[mechanism.Sampler](exact.ReplayBits(func(p []byte) {
+	return &mechanism.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := range p {
 			if p[i] = fill; i%8 == 7 {
 				p[i] ^= 0x10
 			}
 		}
-	}))
+	})}
 }
 
 // Whatever the noise is, the answer is one that its score gives, and the steps go on from it.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -32,10 +33,6 @@ type held struct {
 	free chan struct{}
 }
 
-func (h held) Head(ctx context.Context) (journal.Head, error) {
-	return h.Follower.(journal.Hosted).Head(ctx)
-}
-
 func (h held) Await(ctx context.Context, after journal.Position) error {
 	select {
 	case <-h.free:
@@ -52,21 +49,21 @@ func TestHealth_TwoHosts_SayLeaderTermAndLag(t *testing.T) {
 	o := c.options("b")
 	o.Journal = func(w journal.Wanted) (journal.Journal, error) { return held{c.journal.OpenOn("b"), free}, nil }
 	b := open(t, c.file, o)
-	wantHost(t, "the leader", hostOf(t, c.a), observe.Host{Role: observe.Leader, Answered: true, Leader: "a", Term: 1})
-	wantHost(t, "a standby with all", hostOf(t, b), observe.Host{Role: observe.Standby, Answered: true, Leader: "a", Term: 1})
+	wantHost(t, "the leader", hostOf(t, c.a), observe.Host{Role: "leader", Answered: true, Leader: "a", Term: 1})
+	wantHost(t, "a standby with all", hostOf(t, b), observe.Host{Role: "standby", Answered: true, Leader: "a", Term: 1})
 	before := stats(t, c.a).Events
 	release(t, c.a, releaseOf(t, "more", "bea", "1"))
 	lacks := stats(t, c.a).Events - before
-	wantHost(t, "a standby that lags", hostOf(t, b), observe.Host{Role: observe.Standby, Answered: true, Leader: "a", Term: 1, Lag: lacks})
-	wantHost(t, "the leader of a standby that lags", hostOf(t, c.a), observe.Host{Role: observe.Leader, Answered: true, Leader: "a", Term: 1})
+	wantHost(t, "a standby that lags", hostOf(t, b), observe.Host{Role: "standby", Answered: true, Leader: "a", Term: 1, Lag: lacks})
+	wantHost(t, "the leader of a standby that lags", hostOf(t, c.a), observe.Host{Role: "leader", Answered: true, Leader: "a", Term: 1})
 	close(free)
 	c.catchUp(b)
-	wantHost(t, "a standby that has caught up", hostOf(t, b), observe.Host{Role: observe.Standby, Answered: true, Leader: "a", Term: 1})
+	wantHost(t, "a standby that has caught up", hostOf(t, b), observe.Host{Role: "standby", Answered: true, Leader: "a", Term: 1})
 	next, err := b.TakeOver(t.Context())
 	must(t, err)
 	t.Cleanup(func() { _ = next.Close() })
-	wantHost(t, "who has taken over", hostOf(t, next), observe.Host{Role: observe.Leader, Answered: true, Leader: "b", Term: 2})
-	if h, err := b.Health(t.Context()); !errors.Is(err, ErrClosed) || h != (observe.Health{}) {
+	wantHost(t, "who has taken over", hostOf(t, next), observe.Host{Role: "leader", Answered: true, Leader: "b", Term: 2})
+	if h, err := b.Health(t.Context()); !errors.Is(err, api.ErrClosed) || h != (observe.Health{}) {
 		t.Errorf("the standby that was closed: %+v, %v", h, err)
 	}
 }
@@ -78,14 +75,14 @@ func TestHealth_TakenOverFrom_LedgerStopsWithoutACommit(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { _ = next.Close() })
 	stats(t, c.a) // it does not know yet
-	want := observe.Health{Host: observe.Host{Role: observe.Leader, Fenced: true, Answered: true, Leader: "b", Term: 2}}
+	want := observe.Health{Host: observe.Host{Role: "leader", Fenced: true, Answered: true, Leader: "b", Term: 2}}
 	for range 2 {
 		h, err := c.a.Health(t.Context())
-		if !errors.Is(err, ErrStopped) || !errors.Is(err, journal.ErrFenced) || h != want {
+		if !errors.Is(err, api.ErrStopped) || !errors.Is(err, journal.ErrFenced) || h != want {
 			t.Errorf("%+v, %v; want %+v", h, err, want)
 		}
 	}
-	if _, err := c.a.Object(t.Context(), "ann"); !errors.Is(err, ErrStopped) {
+	if _, err := c.a.Object(t.Context(), "ann"); !errors.Is(err, api.ErrStopped) {
 		t.Errorf("it answers from an old state: %v", err)
 	}
 	release(t, next, releaseOf(t, "goes on", "ann", "2"))
@@ -111,7 +108,7 @@ func TestHealth_JournalHangs_IsNotKnownAndNothingStops(t *testing.T) {
 	release(t, c.a, releaseOf(t, "meanwhile", "ann", "2"))
 	select {
 	case h := <-asked:
-		wantHost(t, "a journal that hangs", h, observe.Host{Role: observe.Leader})
+		wantHost(t, "a journal that hangs", h, observe.Host{Role: "leader"})
 	case <-time.After(time.Minute):
 		t.Fatal("Health waits for the journal")
 	}
@@ -121,19 +118,19 @@ func TestHealth_JournalHangs_IsNotKnownAndNothingStops(t *testing.T) {
 		}
 		return f
 	})
-	wantHost(t, "a journal that panics", hostOf(t, c.a), observe.Host{Role: observe.Leader})
+	wantHost(t, "a journal that panics", hostOf(t, c.a), observe.Host{Role: "leader"})
 	c.journal.Inject(nil)
-	wantHost(t, "a journal that answers again", hostOf(t, c.a), observe.Host{Role: observe.Leader, Answered: true, Leader: "a", Term: 1})
+	wantHost(t, "a journal that answers again", hostOf(t, c.a), observe.Host{Role: "leader", Answered: true, Leader: "a", Term: 1})
 }
 
 // Without other hosts there is a leader, no term and no lag, before the first commit and after it; a ledger that is open for reading is a reader.
 func TestHealth_JournalBesideTheFile_HasNoOtherHosts(t *testing.T) {
 	path := votersFile(t, "900", "ann")
 	l := open(t, path, Options{})
-	alone := observe.Host{Role: observe.Leader, Answered: true}
+	alone := observe.Host{Role: "leader", Answered: true}
 	wantHost(t, "before the first commit", hostOf(t, l), alone)
 	release(t, l, releaseOf(t, "first", "ann", "1"))
 	wantHost(t, "after it", hostOf(t, l), alone)
 	must(t, l.Close())
-	wantHost(t, "for reading", hostOf(t, open(t, path, Options{ReadOnly: true})), observe.Host{Role: observe.Reader, Answered: true})
+	wantHost(t, "for reading", hostOf(t, open(t, path, Options{ReadOnly: true})), observe.Host{Role: "reader", Answered: true})
 }

@@ -20,7 +20,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/replaybits"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -76,9 +76,9 @@ func wantErr(t testing.TB, err, target error) {
 }
 
 // refusals returns what a call was refused for.
-func refusals(t testing.TB, err error) []Refusal {
+func refusals(t testing.TB, err error) []api.Refusal {
 	t.Helper()
-	var refused *RefusedError
+	var refused *api.RefusedError
 	if !errors.As(err, &refused) {
 		t.Fatalf("got the error %v, want a RefusedError", err)
 	}
@@ -202,7 +202,7 @@ func filledOnce(t testing.TB, what string, fill func(*Ledger)) *Ledger {
 func sampler(seed uint64) (*rrchain.Sampler, *exact.Bits) {
 	random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)})
 	bits := exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })
-	return replaybits.Sampler[rrchain.Sampler](bits), bits
+	return &rrchain.Sampler{Random: bits}, bits
 }
 
 // drawWord returns the word of a draw from m values, few enough for one word: that of the real number (k+U)/m with U
@@ -218,17 +218,17 @@ func drawWord(m int, u, choice uint64) uint64 {
 // uniformly", the case in which a response has nothing to do with the truth: U is above every threshold.
 func uniformSampler(seed uint64) *rrchain.Sampler {
 	random := rand.New(rand.NewPCG(seed, 0))
-	return replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func(p []byte) {
+	return &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			binary.BigEndian.PutUint64(p[i:], drawWord(3, ^uint64(0), random.Uint64()))
 		}
-	}))
+	})}
 }
 
 // vote is the question that most tests ask.
-func vote() Question { return Question{Name: "vote", Values: []string{"yes", "no", "blank"}} }
+func vote() api.Question { return api.Question{Name: "vote", Values: []string{"yes", "no", "blank"}} }
 
-func define(t testing.TB, l *Ledger, q Question) {
+func define(t testing.TB, l *Ledger, q api.Question) {
 	t.Helper()
 	must(t, l.DefineQuestion(t.Context(), "define "+q.Name, q))
 }
@@ -236,7 +236,7 @@ func define(t testing.TB, l *Ledger, q Question) {
 func enroll(t testing.TB, l *Ledger, question, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d", question, objects[0], len(objects))
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: key, Question: question, Objects: objects, Cap: eps(t, limit)})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: eps(t, limit)})
 	must(t, err)
 }
 
@@ -269,18 +269,18 @@ func crowd(n int) []string {
 // Requests.
 
 // releaseOf asks for an object's vote, which is yes.
-func releaseOf(t testing.TB, key, object, epsilon string) ReleaseRequest {
+func releaseOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 	t.Helper()
-	return ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth("yes")}
+	return api.ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth("yes")}
 }
 
 // atHand is a request that brings the true value along, in place of a source that would tell it.
-func atHand(r ReleaseRequest) ReleaseRequest {
+func atHand(r api.ReleaseRequest) api.ReleaseRequest {
 	r.Truth, r.TrueValue = nil, "yes"
 	return r
 }
 
-func release(t testing.TB, l *Ledger, r ReleaseRequest) Response {
+func release(t testing.TB, l *Ledger, r api.ReleaseRequest) api.Response {
 	t.Helper()
 	response, err := l.Release(t.Context(), r)
 	must(t, err)
@@ -288,12 +288,12 @@ func release(t testing.TB, l *Ledger, r ReleaseRequest) Response {
 }
 
 // order asks for the votes of many objects, or of all.
-func order(t testing.TB, key, epsilon string, objects ...string) RaiseRequest {
+func order(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
-	return RaiseRequest{Key: key, Question: "vote", Epsilon: eps(t, epsilon), Objects: objects, All: objects == nil, Truth: sameTruth("yes")}
+	return api.RaiseRequest{Key: key, Question: "vote", Epsilon: eps(t, epsilon), Objects: objects, All: objects == nil, Truth: sameTruth("yes")}
 }
 
-func carryOut(t testing.TB, l *Ledger, r RaiseRequest) RaiseResult {
+func carryOut(t testing.TB, l *Ledger, r api.RaiseRequest) api.RaiseResult {
 	t.Helper()
 	result, err := l.Raise(t.Context(), r)
 	must(t, err)
@@ -301,28 +301,28 @@ func carryOut(t testing.TB, l *Ledger, r RaiseRequest) RaiseResult {
 }
 
 // sameTruth is a source with one value for all objects.
-func sameTruth(value string) TruthFunc {
+func sameTruth(value string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return slices.Repeat([]string{value}, len(objects)), nil
 	}
 }
 
 // never is a source of true values that must not be asked.
-func never(t testing.TB) TruthFunc {
+func never(t testing.TB) api.TruthFunc {
 	return func(_ context.Context, question string, objects []string) ([]string, error) {
 		t.Errorf("asked for the truth of %q about %.3q", question, objects)
 		return nil, errors.New("no truth for you")
 	}
 }
 
-func objectOf(t testing.TB, l *Ledger, name string) ObjectState {
+func objectOf(t testing.TB, l *Ledger, name string) api.ObjectState {
 	t.Helper()
 	o, err := l.Object(t.Context(), name)
 	must(t, err)
 	return o
 }
 
-func stats(t testing.TB, l *Ledger) Stats {
+func stats(t testing.TB, l *Ledger) api.Stats {
 	t.Helper()
 	s, err := l.Stats(t.Context())
 	must(t, err)
@@ -330,9 +330,9 @@ func stats(t testing.TB, l *Ledger) Stats {
 }
 
 // responses returns the recorded responses at one ε, by object. They come in order, each once.
-func responses(t testing.TB, l *Ledger, question string, epsilon privacy.Epsilon) map[string]Response {
+func responses(t testing.TB, l *Ledger, question string, epsilon privacy.Epsilon) map[string]api.Response {
 	t.Helper()
-	found, last := map[string]Response{}, ""
+	found, last := map[string]api.Response{}, ""
 	for r, err := range l.Responses(t.Context(), question, epsilon) {
 		must(t, err)
 		if r.Object <= last {
@@ -721,7 +721,7 @@ func race(t *testing.T, n int, call func(i int) error) (failed []error) {
 func wantOverCap(t *testing.T, failed []error) {
 	t.Helper()
 	for _, err := range failed {
-		if r := refusals(t, err); r[0].Reason != ObjectCap {
+		if r := refusals(t, err); r[0].Reason != api.ObjectCap {
 			t.Errorf("refused for %v", r)
 		}
 	}

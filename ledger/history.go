@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -45,7 +46,7 @@ func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[Event, error
 // for those forgotten since. The results of a request list the first of them. It reads in short
 // snapshots; other calls may run meanwhile.
 //
-// The errors are [ErrUnknown] for the key, that of ctx, and [ErrCorrupt].
+// The errors are [api.ErrUnknown] for the key, that of ctx, and [api.ErrCorrupt].
 func (l *Ledger) Refusals(ctx context.Context, key string, from uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		settled, err := l.settledBy(ctx, key)
@@ -96,7 +97,7 @@ func (l *Ledger) settledBy(ctx context.Context, key string) ([]uint64, error) {
 	return engine.Read(ctx, &l.engine, func(s *state.State) ([]uint64, error) {
 		r, known, err := s.Request(key)
 		if err == nil && !known {
-			err = fmt.Errorf("key %q: %w", key, ErrUnknown)
+			err = fmt.Errorf("key %q: %w", key, api.ErrUnknown)
 		}
 		return r.Settled, err
 	})

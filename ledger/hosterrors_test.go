@@ -9,22 +9,22 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/observe"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // One value of TruthOf never becomes that of a second object, in one request or in several.
 func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	both := order(t, "both", "1", "ann", "bob")
-	both.Truth = TruthOf("yes")
+	both.Truth = api.TruthOf("yes")
 	_, err := l.Raise(t.Context(), both)
-	wantErr(t, err, ErrTruthSource)
+	wantErr(t, err, api.ErrTruthSource)
 	if o := objectOf(t, l, "ann"); !o.Spent.IsZero() {
 		t.Errorf("ann has spent %s", o.Spent)
 	}
-	one := TruthOf("yes")
+	one := api.TruthOf("yes")
 	r := releaseOf(t, "ann", "ann", "1")
 	r.Truth = one
 	release(t, l, r)
@@ -34,7 +34,7 @@ func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	both = order(t, "rest", "1.5", "ann", "bob") // only bob needs a true value
 	both.Truth = one
 	_, err = l.Raise(t.Context(), both)
-	wantErr(t, err, ErrTruthSource)
+	wantErr(t, err, api.ErrTruthSource)
 	if o := objectOf(t, l, "bob"); !o.Spent.IsZero() {
 		t.Errorf("bob has spent %s", o.Spent)
 	}
@@ -52,13 +52,13 @@ func TestTruthFunc_ContextEnds_IsToldFromTheSource(t *testing.T) {
 	}
 	_, err := l.Release(ctx, r)
 	wantErr(t, err, context.Canceled)
-	if errors.Is(err, vocabulary.ErrTruthFailed) {
+	if errors.Is(err, api.ErrTruthFailed) {
 		t.Errorf("the end of the request reads as a failure of the source: %v", err)
 	}
 	own := &deadlineError{}
 	r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, own }
 	_, err = l.Release(t.Context(), r)
-	wantErr(t, err, vocabulary.ErrTruthFailed)
+	wantErr(t, err, api.ErrTruthFailed)
 	if found := new(deadlineError); errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, own) || !errors.As(err, &found) {
 		t.Errorf("%v", err)
 	}
@@ -88,9 +88,9 @@ func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
 		want error
 	}{
 		"error":       {func([]byte) ([]byte, error) { return nil, broken }, broken},
-		"garbage":     {func([]byte) ([]byte, error) { return []byte("garbage"), nil }, ErrSigner},
-		"nothing":     {func([]byte) ([]byte, error) { return nil, nil }, ErrSigner},
-		"another key": {wrong.Sign, ErrSigner},
+		"garbage":     {func([]byte) ([]byte, error) { return []byte("garbage"), nil }, api.ErrSigner},
+		"nothing":     {func([]byte) ([]byte, error) { return nil, nil }, api.ErrSigner},
+		"another key": {wrong.Sign, api.ErrSigner},
 	} {
 		for known, options := range map[string]Options{"log key": {}, "Verifiers": {Verifiers: note.VerifierList(verifier)}} {
 			t.Run(name+"/"+known, func(t *testing.T) {
@@ -101,9 +101,9 @@ func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
 				}
 				l := openMemory(t, created(t, recorded), options)
 				signed, err := l.Checkpoint(t.Context())
-				wantErr(t, err, ErrSigner)
+				wantErr(t, err, api.ErrSigner)
 				wantErr(t, err, c.want)
-				if errors.Is(err, ErrCheckpoint) || signed != nil {
+				if errors.Is(err, api.ErrCheckpoint) || signed != nil {
 					t.Errorf("%q, %v", signed, err)
 				}
 			})
@@ -132,7 +132,7 @@ func TestOpen_SettingThatCannotBe_IsErrInvalid(t *testing.T) {
 		"Signer":       {Signer: (*handSigner)(nil)},
 	} {
 		_, err := openStore(created(t, ""), options)
-		wantErr(t, err, ErrInvalid)
+		wantErr(t, err, api.ErrInvalid)
 		if err != nil && !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -144,7 +144,7 @@ func TestEveryCall_NilContext_IsErrInvalid(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	var none context.Context
 	for name, call := range everyCallWith(none, t, l) {
-		if err := recovered(call); !errors.Is(err, ErrInvalid) {
+		if err := recovered(call); !errors.Is(err, api.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/replaybits"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -32,11 +32,11 @@ import (
 // steadySampler sees the same word for ever, so that draws can be compared too: one in which the value of a draw is
 // the first, and the coin is 1.
 func steadySampler() *rrchain.Sampler {
-	return replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func(p []byte) {
+	return &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			binary.BigEndian.PutUint64(p[i:], drawWord(3, ^uint64(0), 0)|1)
 		}
-	}))
+	})}
 }
 
 // specimen is everything stored of a small ledger that has a record of each kind.
@@ -47,7 +47,7 @@ func specimen(t testing.TB) []pair {
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
 	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
 	voters(t, l, "2", "ann")
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1")), Cap: boundless()})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1")), Cap: boundless()})
 	must(t, err)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	release(t, l, releaseOf(t, "2", "bob", "0.5"))
@@ -77,14 +77,14 @@ func forgetDan(t testing.TB, l *Ledger) {
 }
 
 // soldToAcme and heldForAcme are the orders of the specimen.
-func soldToAcme(t testing.TB, key string) SellRequest {
+func soldToAcme(t testing.TB, key string) api.SellRequest {
 	r := purchase(t, key, "acme", "0.5", "bob", "cid")
 	r.Partial = true // bob is not for sale
 	return r
 }
 
-func heldForAcme(t testing.TB) ReserveRequest {
-	return ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", "cid").Order, For: time.Hour}
+func heldForAcme(t testing.TB) api.ReserveRequest {
+	return api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", "cid").Order, For: time.Hour}
 }
 
 // fill makes a store of some records.
@@ -120,7 +120,7 @@ func probes(t testing.TB) []probe {
 		{"Object ann", func(l *Ledger) (any, error) { return l.Object(ctx, "ann") }},
 		{"Object bob", func(l *Ledger) (any, error) { return l.Object(ctx, "bob") }},
 		{"Questions", func(l *Ledger) (any, error) { return l.Questions(ctx) }},
-		{"Estimate", func(l *Ledger) (any, error) { return l.Estimate(ctx, EstimateRequest{Question: "vote"}) }},
+		{"Estimate", func(l *Ledger) (any, error) { return l.Estimate(ctx, api.EstimateRequest{Question: "vote"}) }},
 		{"Events", func(l *Ledger) (any, error) { return collect(l.Events(ctx, 1)) }},
 		{"Responses", func(l *Ledger) (any, error) { return collect(l.Responses(ctx, "vote", eps(t, "0.5"))) }},
 		{"Release by its key", func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "1", "ann", "0.5")) }},
@@ -163,16 +163,16 @@ func probes(t testing.TB) []probe {
 			return r, err
 		}},
 		{"sale of what is held", func(l *Ledger) (any, error) {
-			r, err := l.Capture(ctx, CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")})
+			r, err := l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")})
 			r.First, r.Last = 0, 0
 			return r, err
 		}},
 		{"Responses of home", func(l *Ledger) (any, error) { return collect(l.Responses(ctx, "home", eps(t, "0.5"))) }},
 		{"Estimate of homes", func(l *Ledger) (any, error) {
-			return l.Estimate(ctx, EstimateRequest{Question: "home", Epsilon: eps(t, "0.25")})
+			return l.Estimate(ctx, api.EstimateRequest{Question: "home", Epsilon: eps(t, "0.25")})
 		}},
 		{"Recount of homes", func(l *Ledger) (any, error) {
-			return l.Estimate(ctx, EstimateRequest{Question: "home", Include: everybody})
+			return l.Estimate(ctx, api.EstimateRequest{Question: "home", Include: everybody})
 		}},
 		{"home by its key", func(l *Ledger) (any, error) { return l.Release(ctx, homeOf(t, "b", "ann", "0.5")) }},
 		{"home raised", func(l *Ledger) (any, error) {
@@ -184,7 +184,7 @@ func probes(t testing.TB) []probe {
 			r := releaseOf(t, "6", "ann", "0.75")
 			r.Truth = sameTruth("no")
 			_, err := l.Release(ctx, r)
-			var refused *RefusedError
+			var refused *api.RefusedError
 			if errors.As(err, &refused) && len(refused.TruthChanged) == 1 {
 				return "truth changed", nil
 			}
@@ -240,16 +240,16 @@ func newLab(t testing.TB) *lab {
 // undated leaves out as of which event a result is: a probe that meets damage may have recorded none.
 func undated(result any) any {
 	switch r := result.(type) {
-	case ObjectState:
+	case api.ObjectState:
 		r.Event = 0
 		return r
-	case Quote:
+	case api.Quote:
 		r.Event = 0
 		return r
-	case AnswerQuote:
+	case api.AnswerQuote:
 		r.Event = 0
 		return r
-	case Estimate:
+	case api.Estimate:
 		r.Event = 0
 		return r
 	}
@@ -293,7 +293,7 @@ func (l *lab) examine(what string, records []pair) {
 
 func (l *lab) wantDamage(what string, err error) {
 	l.Helper()
-	if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
+	if !errors.Is(err, api.ErrCorrupt) && !errors.Is(err, api.ErrVersion) {
 		l.fault("%s: got the error %v, want ErrCorrupt", what, err)
 	}
 }
@@ -333,7 +333,7 @@ func TestNoFlippedBitChangesAnAnswer(t *testing.T) {
 		bare := p.bucket == state.BucketMeta && string(p.key) == state.KeyFormat
 		for bit := range 8 * len(p.value) {
 			spoilt := pair{p.bucket, p.key, flipped(p.value, bit)}
-			if _, err := unsealed(spoilt); !bare && !errors.Is(err, ErrCorrupt) {
+			if _, err := unsealed(spoilt); !bare && !errors.Is(err, api.ErrCorrupt) {
 				l.fault("%s %q, bit %d: got the error %v from the checksum", p.bucket, p.key, bit, err)
 			}
 			if at := bit / 8; bare || at%step == i%step && bit%8 == (i+at)%8 {
@@ -413,13 +413,13 @@ func (l *lab) survive(what string, records []pair) {
 			continue
 		}
 		switch got := got.(type) {
-		case Response, ObjectState:
+		case api.Response, api.ObjectState:
 			if !isSame(undated(got), l.want[i]) {
 				l.fault("%s: %s came to\n%+v\nwant\n%+v", what, p.name, got, l.want[i])
 			}
-		case []Response:
+		case []api.Response:
 			for _, one := range got {
-				if !slices.Contains(l.want[i].([]Response), one) {
+				if !slices.Contains(l.want[i].([]api.Response), one) {
 					l.fault("%s: %s has %+v", what, p.name, one)
 				}
 			}
@@ -509,7 +509,7 @@ func (l *lab) without(bucket string, key []byte) []pair {
 func TestALedgerWithoutCountersIsDamaged(t *testing.T) {
 	l := newLab(t)
 	_, err := l.open(l.without(state.BucketMeta, []byte(state.KeyCounters)))
-	wantErr(t, err, ErrCorrupt)
+	wantErr(t, err, api.ErrCorrupt)
 }
 
 // A log that ends before its last event is damaged, as one with a gap is.
@@ -524,7 +524,7 @@ func TestAMissingEventIsNoticed(t *testing.T) {
 	for number := uint64(1); number <= last; number++ {
 		ledger, err := l.open(l.without(state.BucketEvents, state.EventKey(number)))
 		must(t, err)
-		if _, err := collect(ledger.Events(t.Context(), 1)); !errors.Is(err, ErrCorrupt) {
+		if _, err := collect(ledger.Events(t.Context(), 1)); !errors.Is(err, api.ErrCorrupt) {
 			t.Errorf("event %d of %d is missing: got the error %v", number, last, err)
 		}
 	}
@@ -537,7 +537,7 @@ func TestAMissingEventOfALongLogIsNoticed(t *testing.T) {
 		s := fill(t, slices.DeleteFunc(slices.Clone(all), func(p pair) bool {
 			return p.bucket == state.BucketEvents && string(p.key) == string(state.EventKey(number))
 		}))
-		if _, err := collect(openMemory(t, s, Options{}).Events(t.Context(), 1)); !errors.Is(err, ErrCorrupt) {
+		if _, err := collect(openMemory(t, s, Options{}).Events(t.Context(), 1)); !errors.Is(err, api.ErrCorrupt) {
 			t.Errorf("event %d is missing: got the error %v", number, err)
 		}
 	}
@@ -553,7 +553,7 @@ func TestAMissingChainIsNoticed(t *testing.T) {
 		ledger, err := l.open(records)
 		must(t, err)
 		o, err := ledger.Object(t.Context(), "ann")
-		if !errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, api.ErrCorrupt) {
 			t.Errorf("the %s is missing: got %+v, %v", name, o, err)
 		}
 	}
@@ -569,7 +569,7 @@ func TestANewerFormatIsRefusedAsSuch(t *testing.T) {
 			}
 		}
 		_, err := l.open(records)
-		wantErr(t, err, ErrVersion)
+		wantErr(t, err, api.ErrVersion)
 	}
 }
 
@@ -589,8 +589,8 @@ func TestAFileOfFormatOneIsRefused(t *testing.T) {
 		before, err := os.ReadFile(path)
 		must(t, err)
 		_, err = Open(path, options)
-		wantErr(t, err, ErrVersion)
-		if errors.Is(err, ErrCorrupt) {
+		wantErr(t, err, api.ErrVersion)
+		if errors.Is(err, api.ErrCorrupt) {
 			t.Errorf("an old file is called damaged: %v", err)
 		}
 		after, err := os.ReadFile(path)
@@ -638,9 +638,9 @@ func TestANewerEventIsRefusedAsSuch(t *testing.T) {
 	}
 	ledger, err := l.open(records)
 	must(t, err)
-	wantErr(t, firstError(ledger.Events(t.Context(), 1)), ErrVersion)
+	wantErr(t, firstError(ledger.Events(t.Context(), 1)), api.ErrVersion)
 	_, err = ledger.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) // whose settling event is not understood
-	wantErr(t, err, ErrVersion)
+	wantErr(t, err, api.ErrVersion)
 }
 
 func TestWhatIsNoLedgerIsRefused(t *testing.T) {
@@ -662,7 +662,7 @@ func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 		"other bbolt":   foreign,
 		"without about": halfway,
 	} {
-		if _, err := Open(path, Options{}); !errors.Is(err, ErrCorrupt) {
+		if _, err := Open(path, Options{}); !errors.Is(err, api.ErrCorrupt) {
 			t.Errorf("%s: got the error %v", name, err)
 		}
 	}
@@ -672,7 +672,7 @@ func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 	if err := Create(foreign, CreateOptions{Currency: "USD"}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("creating over a file: got the error %v", err)
 	}
-	if err := Create(filepath.Join(dir, "new"), CreateOptions{Currency: "no\ncurrency"}); !errors.Is(err, ErrInvalid) {
+	if err := Create(filepath.Join(dir, "new"), CreateOptions{Currency: "no\ncurrency"}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("creating with a bad currency: got the error %v", err)
 	}
 }

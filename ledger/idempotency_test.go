@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -28,7 +29,7 @@ func mutations(t *testing.T) map[string]mutation {
 			return nil, l.DefineQuestion(ctx, "k1", vote())
 		},
 		"2 enroll": func(l *Ledger) (any, error) {
-			return l.Enroll(ctx, EnrollRequest{Key: "k2", Question: "vote", Objects: []string{"bob", "ann"}, Policy: policy.Fixed(eps(t, "2")), Cap: eps(t, "3")})
+			return l.Enroll(ctx, api.EnrollRequest{Key: "k2", Question: "vote", Objects: []string{"bob", "ann"}, Policy: policy.Fixed(eps(t, "2")), Cap: eps(t, "3")})
 		},
 		"3 release": func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "k3", "ann", "0.5")) },
 		"4 raise":   func(l *Ledger) (any, error) { return l.Raise(ctx, order(t, "k4", "1", "bob", "ann")) },
@@ -77,7 +78,7 @@ func TestAKeyUsedByManyAtOnceDrawsOnce(t *testing.T) {
 	const callers = 32
 	l, s := openShim(t, votersFile(t, "3", crowd(50)...), Options{})
 	before := s.commits.Load()
-	got := make([]Response, callers)
+	got := make([]api.Response, callers)
 	failed := race(t, callers, func(i int) (err error) {
 		got[i], err = l.Release(t.Context(), releaseOf(t, "k", "person-00007", "0.5"))
 		return err
@@ -111,9 +112,9 @@ func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
 	altered := foldedAnew(t, log)
 	putRecord(t, altered, state.BucketRequests, []byte("two"), state.Request{Settled: []uint64{log[one].Number}}.Encode())
 	l = openMemory(t, altered, Options{})
-	for _, r := range []ReleaseRequest{releaseOf(t, "two", "bob", "1"), releaseOf(t, "two", "ann", "1")} {
+	for _, r := range []api.ReleaseRequest{releaseOf(t, "two", "bob", "1"), releaseOf(t, "two", "ann", "1")} {
 		_, err := l.Release(t.Context(), r)
-		wantErr(t, err, ErrCorrupt)
+		wantErr(t, err, api.ErrCorrupt)
 	}
 	release(t, l, releaseOf(t, "one", "ann", "1"))
 }
@@ -137,7 +138,7 @@ func TestDigestsKeepFieldsApart(t *testing.T) {
 // fieldOf returns what an idempotency conflict says.
 func fieldOf(t *testing.T, err error) string {
 	t.Helper()
-	var conflict *KeyConflictError
+	var conflict *api.KeyConflictError
 	if !errors.As(err, &conflict) || conflict.Key != "the key" {
 		t.Fatalf("the conflict is %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/replaybits"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -16,7 +16,7 @@ import (
 )
 
 // ballots is a source of truths: who is named votes yes, everybody else no.
-func ballots(yes ...string) TruthFunc {
+func ballots(yes ...string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		values := make([]string, len(objects))
 		for i, object := range objects {
@@ -31,12 +31,12 @@ func ballots(yes ...string) TruthFunc {
 	}
 }
 
-func inquire(t testing.TB, key, query, epsilon string, truth TruthFunc, objects ...string) AnswerRequest {
+func inquire(t testing.TB, key, query, epsilon string, truth api.TruthFunc, objects ...string) api.AnswerRequest {
 	t.Helper()
-	return AnswerRequest{Key: key, Question: "vote", Query: query, Epsilon: eps(t, epsilon), Objects: objects, Truth: truth, AcceptLoss: true}
+	return api.AnswerRequest{Key: key, Question: "vote", Query: query, Epsilon: eps(t, epsilon), Objects: objects, Truth: truth, AcceptLoss: true}
 }
 
-func answerTo(t testing.TB, l *Ledger, r AnswerRequest) AnswerResult {
+func answerTo(t testing.TB, l *Ledger, r api.AnswerRequest) api.AnswerResult {
 	t.Helper()
 	result, err := l.Answer(t.Context(), r)
 	must(t, err)
@@ -46,11 +46,11 @@ func answerTo(t testing.TB, l *Ledger, r AnswerRequest) AnswerResult {
 // medians makes every draw come out just below the middle: a score is the position itself, and of two answers
 // the true one is given.
 func medians() *mechanism.Sampler {
-	return replaybits.Sampler[mechanism.Sampler](exact.ReplayBits(func(p []byte) {
+	return &mechanism.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := range p {
 			p[i] = 0x7f
 		}
-	}))
+	})}
 }
 
 func TestAnAnswerChargesEverybodyOnce(t *testing.T) {
@@ -139,6 +139,6 @@ func TestApplyRefusesBrokenAnswers(t *testing.T) {
 		&event.Answered{Question: 1, Query: "winner", Epsilon: eps(t, "0"), Method: event.MethodFresh},
 	} {
 		_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{c}, nil })
-		wantErr(t, err, ErrCorrupt)
+		wantErr(t, err, api.ErrCorrupt)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
@@ -61,7 +62,7 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 			"sell":  func(ctx context.Context, l *Ledger) error { return second(l.Sell(ctx, purchase(t, "s", "acme", "2"))) },
 			"raise": func(ctx context.Context, l *Ledger) error { return second(l.Raise(ctx, order(t, "o", "2"))) },
 			"sweep": func(ctx context.Context, l *Ledger) error {
-				return second(l.Advance(ctx, AdvanceRequest{Key: "a", Truth: truth}))
+				return second(l.Advance(ctx, api.AdvanceRequest{Key: "a", Truth: truth}))
 			},
 			"checkpoint": func(ctx context.Context, l *Ledger) error { return l.engine.Erase(ctx) },
 			"close":      func(context.Context, *Ledger) error { return nil },
@@ -73,16 +74,16 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 				told := release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5"))
 				replaceJournal(t, path)[how]()
 				if call != "close" {
-					wantErr(t, do(t.Context(), l), ErrReplaced)
-					wantErr(t, second(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "2"))), ErrReplaced)
+					wantErr(t, do(t.Context(), l), api.ErrReplaced)
+					wantErr(t, second(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "2"))), api.ErrReplaced)
 				}
-				wantErr(t, l.Close(), ErrReplaced)
+				wantErr(t, l.Close(), api.ErrReplaced)
 				must(t, os.RemoveAll(path+".journal")) // as a person would, who has read what to do
 				l = open(t, path, options)
 				if again := release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5")); again.Value != told.Value {
 					t.Errorf("the key had %q, and gets %q", told.Value, again.Value)
 				}
-				wantClean(t, l, VerifyRequest{})
+				wantClean(t, l, api.VerifyRequest{})
 				if r, err := l.Object(t.Context(), crowd(2)[1]); err != nil || len(r.Chains[0].Levels) > 1 {
 					t.Errorf("what was not acknowledged is there: %+v, %v", r.Chains, err)
 				}
@@ -102,12 +103,12 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	told := release(t, l, releaseOf(t, "told", crowd(2)[1], "1"))
 	must(t, errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)))
 	overwrite(t, filepath.Join(dir, "00000001.segment"), segment)
-	wantErr(t, second(l.Release(t.Context(), releaseOf(t, "lost", crowd(3)[2], "1"))), ErrReplaced)
+	wantErr(t, second(l.Release(t.Context(), releaseOf(t, "lost", crowd(3)[2], "1"))), api.ErrReplaced)
 	killed := content(t, path) // as if the process were killed
 	_ = l.Close()
 	overwrite(t, path, killed)
 	_, err := Open(path, Options{})
-	wantErr(t, err, ErrJournal)
+	wantErr(t, err, api.ErrJournal)
 	if err == nil || !strings.Contains(err.Error(), "move that journal away") {
 		t.Errorf("the error does not say what to do: %v", err)
 	}
@@ -125,8 +126,8 @@ func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) 
 	told := release(t, l, releaseOf(t, "told", crowd(1)[0], "1"))
 	replaceJournal(t, path)["directory removed"]()
 	_ = l.engine.Checkpoint() // its end trims the journal
-	wantErr(t, second(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "1"))), ErrReplaced)
-	wantErr(t, l.Close(), ErrReplaced)
+	wantErr(t, second(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "1"))), api.ErrReplaced)
+	wantErr(t, l.Close(), api.ErrReplaced)
 	log.await(t, "all that was acknowledged is in the file")
 	if again := release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1")); again.Value != told.Value {
 		t.Errorf("the key had %q, and gets %q", told.Value, again.Value)
@@ -140,7 +141,7 @@ func TestOpen_JournalIsASymbolicLink_IsFollowed(t *testing.T) {
 	must(t, os.Symlink(fast, path+".journal"))
 	must(t, Create(path, CreateOptions{}))
 	l := open(t, path, Options{})
-	must(t, l.DefineQuestion(t.Context(), "d", Question{Name: "q", Values: []string{"a", "b"}}))
+	must(t, l.DefineQuestion(t.Context(), "d", api.Question{Name: "q", Values: []string{"a", "b"}}))
 	if _, err := os.Stat(fast); err != nil {
 		t.Fatalf("the journal is not where the link leads: %v", err)
 	}
@@ -178,7 +179,7 @@ func TestOpen_JournalWithoutAUsableName_IsRefused(t *testing.T) {
 				m = journaltest.NewMemory(w.At)
 				return named{m.Open(), name}, nil
 			}})
-			wantErr(t, err, ErrInvalid)
+			wantErr(t, err, api.ErrInvalid)
 			if err == nil || !strings.Contains(err.Error(), "name of the journal") {
 				t.Errorf("%v", err)
 			}
@@ -203,7 +204,7 @@ func TestOpen_JournalThatDoesNotAdvance_IsCorrupt(t *testing.T) {
 	h := newHost()
 	closed(t, open(t, path, h.options())) // else the file names no journal, and none that goes on is read
 	_, err := Open(path, Options{Journal: func(journal.Wanted) (journal.Journal, error) { return stuck{h.one().Open()}, nil }})
-	if wantErr(t, err, ErrCorrupt); err != nil && !strings.Contains(err.Error(), "a group of 0 records") {
+	if wantErr(t, err, api.ErrCorrupt); err != nil && !strings.Contains(err.Error(), "a group of 0 records") {
 		t.Errorf("%v; want a fault of the group", err)
 	}
 }

@@ -1,30 +1,5 @@
 package ledger
 
-import (
-	"context"
-
-	"github.com/sluicedp/sluice/ledger/internal/rules"
-)
-
-// TruthFunc is how the host tells true values when draws need them. It gets a batch of objects and
-// returns one value for each, in the same order, or "" for an object it has none for. It is called
-// outside of any transaction, so it may be slow, and it should stop when ctx ends, which has a
-// deadline if [Options.TruthTimeout] sets one; if it fails or is late, what it was asked for is not
-// carried out: the whole request, or of a long one the part whose turn it is, and those behind it.
-// A value is kept no longer than the call that asked for it. A source that must know first whom it
-// will be asked about fails with [vocabulary.ErrTruthLater]. Any other error of it is passed on
-// with [vocabulary.ErrTruthFailed]. Where the context of the request has ended, the error is that
-// of the context.
-//
-// One object's value must not change within an epoch of its chain; see [Options.TruthKey] and
-// [Ledger.BeginEpoch].
-type TruthFunc = func(ctx context.Context, question string, objects []string) (values []string, err error)
-
-// TruthOf returns a TruthFunc with the value of one object in one question: of the first that it is
-// called for. For any other, and for several at a time, it returns [ErrTruthSource], and nothing is
-// drawn: so no request can give one value to many people.
-func TruthOf(value string) TruthFunc { return rules.TruthOf(value) }
-
 // NoiseKeys are the host's keys for responses that are drawn from a key instead of from chance
 // ([rrchain.NoiseKey]). The zero value is none.
 //
@@ -60,7 +35,7 @@ func TruthOf(value string) TruthFunc { return rules.TruthOf(value) }
 // epochs ([Ledger.BeginEpoch]) are drawn from chance; and do not rebuild a ledger with truths that
 // have changed.
 //
-// Questions with a mechanism of their own ([Mechanism]) and answers about panels ([Ledger.Answer])
+// Questions with a mechanism of their own ([api.Mechanism]) and answers about panels ([Ledger.Answer])
 // are drawn from chance all the same.
 type NoiseKeys struct {
 	// Current names the key of chains that begin from now on, 1 to 256 bytes. If it is empty, they
@@ -68,11 +43,11 @@ type NoiseKeys struct {
 	Current string
 	// Key returns the key of a name, 32 bytes drawn at random, or nil if the
 	// host does not have it any more: then chains that began with it only resell what they have
-	// released ([NoNoiseKey]). Open calls it for each name that the ledger has seen, and for the
+	// released ([api.NoNoiseKey]). Open calls it for each name that the ledger has seen, and for the
 	// current one. The ledger keeps the keys in memory, and in the file only what recognizes them:
-	// Open refuses another key under a known name, and a known key under another ([ErrNoiseKey]).
+	// Open refuses another key under a known name, and a known key under another ([api.ErrNoiseKey]).
 	// If it is nil, the ledger has no keys: chains that began with one cannot be drawn from, and if
-	// there are keys that the ledger has seen, nobody can be enrolled ([ErrNoiseKey]), so that no
+	// there are keys that the ledger has seen, nobody can be enrolled ([api.ErrNoiseKey]), so that no
 	// chain begins without a key by mistake.
 	Key func(name string) ([]byte, error)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/replaybits"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
@@ -36,7 +36,7 @@ func mixed(t testing.TB, l *Ledger) (names, gone []string) {
 }
 
 // wantMixed checks a partial sale of mixed at ε=2 to acme.
-func wantMixed(t testing.TB, l *Ledger, s Sale, names, gone []string) {
+func wantMixed(t testing.TB, l *Ledger, s api.Sale, names, gone []string) {
 	t.Helper()
 	sold := uint64(len(names) - len(gone))
 	if s.Objects != sold || s.Draws != sold-30-20 || s.Resales != 30 || s.Degradations+s.Insertions != 20 || s.Upgrades != 100 {
@@ -119,7 +119,7 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 	waitQueued(t, l, 1)
 	group.Go(func() { sell(t, l, purchase(t, "early", "acme", "1.5", early)) })
 	waitQueued(t, l, 2)
-	var made Sale
+	var made api.Sale
 	group.Go(func() {
 		r := purchase(t, "all", "acme", "2", names...)
 		r.Partial = true
@@ -144,7 +144,7 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 	if o := objectOf(t, l, early); o.Spent != eps(t, "2") {
 		t.Errorf("%s has spent %s", early, o.Spent)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // A large sale that comes to nothing, by whichever of its draws it ends, leaves nothing: nothing stored, nobody charged,
@@ -161,12 +161,12 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 	whole := purchase(t, "all", "acme", "2", names...)
 
 	for name, test := range map[string]struct {
-		change func(*SellRequest)
+		change func(*api.SellRequest)
 		want   error // nil for a refusal
 		truth  []string
 	}{
-		"nobody waits for it": {func(r *SellRequest) {}, context.Canceled, nil},
-		"a truth has changed": {func(r *SellRequest) {
+		"nobody waits for it": {func(r *api.SellRequest) {}, context.Canceled, nil},
+		"a truth has changed": {func(r *api.SellRequest) {
 			r.Truth = func(ctx context.Context, q string, objects []string) ([]string, error) {
 				values, err := sameTruth("yes")(ctx, q, objects)
 				if i, found := slices.BinarySearch(objects, changed); found {
@@ -175,25 +175,25 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 				return values, err
 			}
 		}, nil, []string{changed}},
-		"somebody is not enrolled": {func(r *SellRequest) { r.Objects = append(slices.Clone(names), "person-04200x") }, nil, nil},
+		"somebody is not enrolled": {func(r *api.SellRequest) { r.Objects = append(slices.Clone(names), "person-04200x") }, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if test.want == context.Canceled {
 				pages := 0
-				l.engine.Chances.Sampler = replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func(p []byte) {
+				l.engine.Chances.Sampler = &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 					if pages++; pages == 3 {
 						cancel()
 					}
 					_, _ = rand.Read(p)
-				}))
+				})}
 			}
 			r := whole
 			test.change(&r)
 			unchanged(t, u, func() {
 				_, err := l.Sell(ctx, r)
-				var refused *RefusedError
+				var refused *api.RefusedError
 				if test.want != nil {
 					wantErr(t, err, test.want)
 				} else if !errors.As(err, &refused) || !slices.Equal(refused.TruthChanged, test.truth) {
@@ -219,7 +219,7 @@ func TestALargeSaleOfRows(t *testing.T) {
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	names := crowd(state.PartSize + 20)
-	q := Question{Name: "vote", Values: append(vote().Values, "perhaps"), Encoding: Unary}
+	q := api.Question{Name: "vote", Values: append(vote().Values, "perhaps"), Encoding: api.Unary}
 	define(t, l, q)
 	enrollUnder(t, l, "vote", market(t, "10"), "10", names...)
 	sell(t, l, purchase(t, "some", "core", "3", names[10:state.PartSize+10]...))
@@ -261,7 +261,7 @@ func TestALargeSaleMeetsDamage(t *testing.T) {
 	}
 	before := runtime.NumGoroutine()
 	_, err := l.Sell(t.Context(), r)
-	wantErr(t, err, ErrCorrupt)
+	wantErr(t, err, api.ErrCorrupt)
 	for end := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
@@ -288,17 +288,17 @@ func TestALargeSaleIsOneCommit(t *testing.T) {
 	enrollUnder(t, l, "vote", market(t, "2"), "9", names...)
 	o := purchase(t, "", "acme", "0.5", names...)
 	before := s.commits.Load()
-	r := reserve(t, l, ReserveRequest{Key: "r", Order: o.Order, For: time.Hour})
+	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: o.Order, For: time.Hour})
 	if n := s.commits.Load() - before; n != 1 || r.Objects != uint64(len(names)) {
 		t.Errorf("%d commits for a reservation of %d objects", n, r.Objects)
 	}
 	must(t, l.Withdraw(t.Context(), "w", names[7]))
 	before = s.commits.Load()
-	_, err := l.Capture(t.Context(), CaptureRequest{Key: "whole", Reservation: r.Number, Truth: sameTruth("yes")})
-	if got := refusals(t, err); len(got) != 1 || got[0].Object != names[7] || got[0].Reason != Withdrawn {
+	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "whole", Reservation: r.Number, Truth: sameTruth("yes")})
+	if got := refusals(t, err); len(got) != 1 || got[0].Object != names[7] || got[0].Reason != api.Withdrawn {
 		t.Errorf("got the error %v", err)
 	}
-	sold, err := l.Capture(t.Context(), CaptureRequest{Key: "part", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
+	sold, err := l.Capture(t.Context(), api.CaptureRequest{Key: "part", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
 	must(t, err)
 	each := r.Price / int64(len(names))
 	if n := s.commits.Load() - before; n != 1 || sold.Objects != r.Objects-1 || sold.Price != r.Price-each || sold.Refund != each {
@@ -348,10 +348,10 @@ func TestALargeTradeLooksAtEverybody(t *testing.T) {
 	if second := sell(t, l, named); second.Objects != some-3 || second.Price != 0 || second.Resales != some-3 {
 		t.Errorf("%d objects were sold again at %d, %d as they were", second.Objects, second.Price, second.Resales)
 	}
-	reserved, err := l.Reserve(t.Context(), ReserveRequest{Key: "reserve", Order: Order{Buyer: "hooli", Question: "vote", Epsilon: eps(t, "3"), All: true}, For: time.Hour})
+	reserved, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "reserve", Order: api.Order{Buyer: "hooli", Question: "vote", Epsilon: eps(t, "3"), All: true}, For: time.Hour})
 	must(t, err)
 	if reserved.Objects != some-3 {
 		t.Errorf("%d objects are reserved", reserved.Objects)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/documents"
@@ -48,7 +49,7 @@ type Options struct {
 	// a sale, and reservations and what comes of them, go by the log's time.
 	Now func() time.Time
 	// ClockLeap is how far the clock may be ahead of the log's last event for anything to be
-	// written; 0 is 366 days. A clock further ahead is refused with a [*ClockError], before a
+	// written; 0 is 366 days. A clock further ahead is refused with a [*api.ClockError], before a
 	// request is decided, unless ClockAhead says that it is right: one event by a wrong clock would
 	// let every reservation lapse, and close every dated sale, for good. Reads show what would be
 	// at the time that the clock says, and change nothing. The ledger knows no clock but Now: a
@@ -59,29 +60,29 @@ type Options struct {
 	// is needed once: what is then written moves the log on.
 	ClockAhead time.Time
 	// TruthKey, if set, makes the ledger keep a keyed hash of each chain's true value and refuse to
-	// raise the chain for another value, as if there were none ([NoTruth]; the caller is told whose
-	// value has changed, see [RaiseResult]; [Ledger.BeginEpoch] begins anew about the new one). It
+	// raise the chain for another value, as if there were none ([api.NoTruth]; the caller is told whose
+	// value has changed, see [api.RaiseResult]; [Ledger.BeginEpoch] begins anew about the new one). It
 	// is at least 16 bytes long, secret, and stays with the host: the file holds only what
 	// recognizes it. Once a ledger has been opened with a key, Open refuses any other
-	// ([ErrTruthKey]); opened without it, the ledger draws nothing from truths ([NoTruthKey]), and
+	// ([api.ErrTruthKey]); opened without it, the ledger draws nothing from truths ([api.NoTruthKey]), and
 	// goes on to sell again and to derive. Chains drawn from before are bound at their next raise.
 	TruthKey []byte
 	// NoiseKey, if set, draws the responses of new chains from a key of the host's, so that a lost
 	// file can be made again with the same responses: read first what that costs.
 	NoiseKey NoiseKeys
-	// TruthTimeout is how long one call of a [TruthFunc] may take. Its context ends then; what it
-	// returns later is not used, and the request fails with [vocabulary.ErrTruthFailed] and without
+	// TruthTimeout is how long one call of a [api.TruthFunc] may take. Its context ends then; what it
+	// returns later is not used, and the request fails with [api.ErrTruthFailed] and without
 	// any change. 0 sets no limit. A source that does not heed its context is waited for all the
 	// same.
 	TruthTimeout time.Duration
 	// Signer signs checkpoints, receipts and statements; the key stays with the host. Its name must
-	// be [About.Origin]. It may be another key than the one the ledger was created with: then those
+	// be [api.About.Origin]. It may be another key than the one the ledger was created with: then those
 	// who verify need that one's verifier. A signature is verified before it is handed out if the
 	// key is the log key or one of Verifiers; else the host must see to it. nil signs nothing.
 	Signer note.Signer
 	// Checkpoint is the newest checkpoint that the host has, from wherever it keeps them, and
 	// Verifiers are the keys that it may be signed by. If the file is not a continuation of it, an
-	// older copy, say, Open refuses with a [*RollbackError] before anything can be drawn. nil
+	// older copy, say, Open refuses with a [*api.RollbackError] before anything can be drawn. nil
 	// checks nothing.
 	Checkpoint []byte
 	Verifiers  note.Verifiers // the keys for Checkpoint; may have the Signer's
@@ -91,7 +92,7 @@ type Options struct {
 	// ReadOnly opens the file for reading; several processes may do so at a time, if none writes.
 	ReadOnly bool
 	// WithoutJournal, with ReadOnly, opens a file whose journal is missing as the last checkpoint
-	// left it: what only the journal has is missing, and unknown in number. [About.MissingJournal]
+	// left it: what only the journal has is missing, and unknown in number. [api.About.MissingJournal]
 	// says so, [Ledger.Verify] reports it, and a copy is refused as the file is. Nothing is signed.
 	// A journal that is there is read as usual, and refused if it is not the file's. A journal
 	// elsewhere is not looked for: leave Journal out.
@@ -100,10 +101,10 @@ type Options struct {
 	// be one that hosts can follow ([journal.Follower]): what that one commits is shown here soon
 	// after, and comes into the file, which must be a copy of that one's ([Ledger.Backup]). There
 	// must be a journal already. What this file has, the journal may destroy. [Ledger.TakeOver]
-	// goes on with the ledger here. Calls that change something return [ErrReadOnly]. Each result
+	// goes on with the ledger here. Calls that change something return [api.ErrReadOnly]. Each result
 	// says as of which event it is. When the journal cannot be read for a while, the standby shows
 	// what it has and tries again, and the log says so; when it is not what it was, the standby
-	// stops ([ErrStopped]).
+	// stops ([api.ErrStopped]).
 	Standby bool
 	// Memory is how many bytes of what was committed last are kept in memory, about, until they are
 	// written to the file in the background; 0 is 64 MiB. They are durable all the same, in the
@@ -120,18 +121,6 @@ type Options struct {
 	// of the bytes, the journal says. The ledger closes it. Package pgjournal, below
 	// ledger/journal, keeps one in PostgreSQL.
 	Journal func(journal.Wanted) (journal.Journal, error)
-}
-
-// About tells what a ledger was created with.
-type About struct {
-	ID       string    `json:"id"`       // a random UUID
-	Created  time.Time `json:"created"`  // by the clock of the machine
-	Currency string    `json:"currency"` // such as "USD"
-	LogKey   string    `json:"log_key"`  // the verifier key of the log, if the host gave one
-	Origin   string    `json:"origin"`   // what checkpoints call the log: the name of that key, or one made of the ID
-	// MissingJournal is the name of the journal without which the file was opened
-	// ([Options.WithoutJournal]); else "".
-	MissingJournal string `json:"missing_journal,omitempty"`
 }
 
 // Ledger is an open ledger. Its methods may be called concurrently; calls that change it share
@@ -164,7 +153,7 @@ type CreateOptions struct {
 
 // Create makes a new, empty ledger file. A symbolic link to a file that does not exist is followed.
 // It returns [fs.ErrExist] when there is a file already, or the journal of another ledger beside
-// it, and [ErrInvalid] for options that cannot be, an empty path, and the path of a ledger's key,
+// it, and [api.ErrInvalid] for options that cannot be, an empty path, and the path of a ledger's key,
 // journal or other file. At any moment there is either no file or a whole one. It bears the time of
 // this machine's clock, and no log runs back: a ledger made by a clock that is far ahead is of no
 // use, and to be made again ([Ledger.Verify] tells).
@@ -214,24 +203,24 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 
 // Open opens the ledger in an existing file and locks it against other processes. A relative path
 // and symbolic links are resolved once: the working directory may change later. A link that leads
-// elsewhere later is an [ErrReplaced]. From the first change on a directory with the name of the
+// elsewhere later is an [api.ErrReplaced]. From the first change on a directory with the name of the
 // real file and .journal after it holds what was committed last; [Ledger.Close] brings the file up
 // to date and removes it. After a crash it is left: opened for writing, the ledger is brought up to
 // date first, which takes some microseconds for each event; opened for reading, in memory, and
-// nothing is written. File and journal that do not belong together are [ErrJournal]. The directory
+// nothing is written. File and journal that do not belong together are [api.ErrJournal]. The directory
 // may be a symbolic link. The journal may also be elsewhere ([Options.Journal]).
 //
 // A file that is not the one which was written to last, but a copy of it, is verified first, as by
 // [Ledger.Verify], if it is opened for writing or has a journal: it may have been copied while it
-// was written to. What does not hold together is [ErrCorrupt].
+// was written to. What does not hold together is [api.ErrCorrupt].
 //
-// It returns [fs.ErrNotExist], [ErrInUse], [ErrCorrupt], [ErrJournal], [ErrVersion], [ErrTruthKey],
-// [ErrNoiseKey], [ErrCheckpoint], [*RollbackError] or [ErrInvalid] as they apply. An ErrInUse comes
+// It returns [fs.ErrNotExist], [api.ErrInUse], [api.ErrCorrupt], [api.ErrJournal], [api.ErrVersion], [api.ErrTruthKey],
+// [api.ErrNoiseKey], [api.ErrCheckpoint], [*api.RollbackError] or [api.ErrInvalid] as they apply. An ErrInUse comes
 // within a second. If a function of the host panics, the panic continues when all is released.
 //
 // Two copies of a ledger that are both drawn from release two independent responses of the same
 // objects. So, on Linux, ErrInUse is also returned if a copy of the ledger, a file with the same
-// [About.ID], is open for writing; the text names the process. That reaches as far as a network
+// [api.About.ID], is open for writing; the text names the process. That reaches as far as a network
 // namespace of one machine, and containers commonly have their own. It counts only if that process
 // runs as the same user, as root, or as the owner of the file at path: any other user may only want
 // to block the ledger. Copies opened by two other users are not noticed, nor any where another user
@@ -297,7 +286,7 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 		rules:   rules.Rules{ReadOnly: options.ReadOnly, Patience: options.TruthTimeout},
 	}
 	l.requests.Engine, l.requests.Rules, l.requests.MostTold = &l.engine, &l.rules, rules.MostTold
-	l.requests.Sampler = mechanism.NewSampler()
+	l.requests.Sampler = new(mechanism.Sampler)
 	l.documents.Engine, l.documents.Signer, l.documents.Known = &l.engine, options.Signer, options.Verifiers
 	if err := options.check(); err != nil {
 		return nil, err
@@ -320,6 +309,7 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 	})
 	if err == nil {
 		l.engine.Of(l.documents.About.ID)
+		l.requests.ID, l.requests.Currency = l.documents.About.ID, l.documents.About.Currency
 		err = l.documents.CheckSigner()
 	}
 	return l, err
@@ -413,20 +403,20 @@ func readHead(s *state.State) (event.About, error) {
 }
 
 // Close waits for running commits, brings the file up to date, removes the journal, and releases
-// the file. Calls made afterwards return [ErrClosed]. If Close fails, or the ledger has stopped,
+// the file. Calls made afterwards return [api.ErrClosed]. If Close fails, or the ledger has stopped,
 // the journal stays, and the next [Open] goes on from it.
 func (l *Ledger) Close() error {
 	if !l.engine.Queue.Close() {
-		return ErrClosed
+		return api.ErrClosed
 	}
 	l.publisher.Close()
 	return l.engine.Close()
 }
 
 // About returns what the ledger was created with.
-func (l *Ledger) About() About {
+func (l *Ledger) About() api.About {
 	a := &l.documents.About
-	return About{
+	return api.About{
 		ID: uuid.UUID(a.ID).String(), Created: a.At, Currency: a.Currency, LogKey: a.LogKey, Origin: a.Origin(),
 		MissingJournal: l.engine.Missing,
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
@@ -106,6 +107,6 @@ func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 			t.Fatalf("event %d is told as %d", events, ev.Number)
 		}
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -24,8 +25,8 @@ func manyLevels(t *testing.T) (l *Ledger, names []string) {
 	}), names
 }
 
-func recountOf(ctx context.Context, include func(string) bool, l *Ledger) (Estimate, error) {
-	return l.Estimate(ctx, EstimateRequest{Question: "vote", Include: include})
+func recountOf(ctx context.Context, include func(string) bool, l *Ledger) (api.Estimate, error) {
+	return l.Estimate(ctx, api.EstimateRequest{Question: "vote", Include: include})
 }
 
 // A record that is damaged is found wherever it is, and nothing of its batch is passed on.
@@ -52,7 +53,7 @@ func TestDamageIsFoundInTheBackground(t *testing.T) {
 			put(value)
 			seen := 0
 			_, err := recountOf(t.Context(), func(string) bool { seen++; return true }, l)
-			if wantErr(t, err, ErrCorrupt); seen != at/levelsRead*levelsRead {
+			if wantErr(t, err, api.ErrCorrupt); seen != at/levelsRead*levelsRead {
 				t.Errorf("%s in record %d: %d were counted", what, at, seen)
 			}
 		}
@@ -159,7 +160,7 @@ func TestStoppingEarlyLeavesNothingInTheBackground(t *testing.T) {
 				return true
 			}, l)
 			if err != nil { // unless all was read by then
-				wantErr(t, err, ErrClosed)
+				wantErr(t, err, api.ErrClosed)
 			}
 		})
 	}

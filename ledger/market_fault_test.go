@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -28,7 +28,7 @@ func stall(t *testing.T, s kv.Store, options Options) *Ledger {
 	define(t, l, smoker())
 	enrollUnder(t, l, "vote", market(t, "2"), "1", "ann", "bob", "cid")
 	enrollUnder(t, l, "smoker", timed, "1", "ann", "bob", "cid")
-	reserve(t, l, ReserveRequest{Key: "reserved", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour})
+	reserve(t, l, api.ReserveRequest{Key: "reserved", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour})
 	return l
 }
 
@@ -43,7 +43,7 @@ func stallFile(t *testing.T) (path string) {
 // errand is a call that changes the market of stall, once.
 type errand struct {
 	name  string
-	call  func(l *Ledger, truth TruthFunc) (any, error)
+	call  func(l *Ledger, truth api.TruthFunc) (any, error)
 	asks  bool // for truths
 	draws int  // what it draws
 }
@@ -51,23 +51,23 @@ type errand struct {
 func errands(t *testing.T) []errand {
 	ctx := t.Context()
 	return []errand{
-		{"Sell", func(l *Ledger, truth TruthFunc) (any, error) {
+		{"Sell", func(l *Ledger, truth api.TruthFunc) (any, error) {
 			r := purchase(t, "errand", "acme", "0.5", "bob", "cid")
 			r.Truth = truth
 			return l.Sell(ctx, r)
 		}, true, 2},
-		{"Commit", func(l *Ledger, truth TruthFunc) (any, error) {
-			return l.Capture(ctx, CaptureRequest{Key: "errand", Reservation: 1, Truth: truth})
+		{"Commit", func(l *Ledger, truth api.TruthFunc) (any, error) {
+			return l.Capture(ctx, api.CaptureRequest{Key: "errand", Reservation: 1, Truth: truth})
 		}, true, 1},
-		{"Advance", func(l *Ledger, truth TruthFunc) (any, error) {
-			return l.Advance(ctx, AdvanceRequest{Key: "errand", Question: "smoker", Truth: truth})
+		{"Advance", func(l *Ledger, truth api.TruthFunc) (any, error) {
+			return l.Advance(ctx, api.AdvanceRequest{Key: "errand", Question: "smoker", Truth: truth})
 		}, true, 3},
-		{"Reserve", func(l *Ledger, _ TruthFunc) (any, error) {
-			return l.Reserve(ctx, ReserveRequest{Key: "errand", Order: purchase(t, "", "zeta", "0.5", "bob").Order, For: time.Minute})
+		{"Reserve", func(l *Ledger, _ api.TruthFunc) (any, error) {
+			return l.Reserve(ctx, api.ReserveRequest{Key: "errand", Order: purchase(t, "", "zeta", "0.5", "bob").Order, For: time.Minute})
 		}, false, 0},
-		{"Cancel", func(l *Ledger, _ TruthFunc) (any, error) { return nil, l.Cancel(ctx, "errand", 1) }, false, 0},
-		{"Withdraw", func(l *Ledger, _ TruthFunc) (any, error) { return nil, l.Withdraw(ctx, "errand", "bob") }, false, 0},
-		{"Forget", func(l *Ledger, _ TruthFunc) (any, error) { return nil, l.Forget(ctx, "errand", "ann") }, false, 0},
+		{"Cancel", func(l *Ledger, _ api.TruthFunc) (any, error) { return nil, l.Cancel(ctx, "errand", 1) }, false, 0},
+		{"Withdraw", func(l *Ledger, _ api.TruthFunc) (any, error) { return nil, l.Withdraw(ctx, "errand", "bob") }, false, 0},
+		{"Forget", func(l *Ledger, _ api.TruthFunc) (any, error) { return nil, l.Forget(ctx, "errand", "ann") }, false, 0},
 	}
 }
 
@@ -127,7 +127,7 @@ func TestAnUncertainCommitIsSettledByItsKey(t *testing.T) {
 					s.set(nil, uncertain)
 				}
 				got, err := e.call(l, sameTruth("yes"))
-				wantErr(t, err, ErrStopped)
+				wantErr(t, err, api.ErrStopped)
 				wantErr(t, err, kv.ErrUncertain)
 				if got != nil && !reflect.ValueOf(got).IsZero() {
 					t.Errorf("%+v comes with the error", got)
@@ -152,15 +152,15 @@ func TestNobodySeesASaleBeforeItsCommit(t *testing.T) {
 	l, s := openShim(t, stallFile(t), Options{Now: epoch})
 	before := stats(t, l)
 	commit := s.holdCommit(t)
-	first := async(func() (Sale, error) { return l.Sell(t.Context(), purchase(t, "1", "acme", "0.5", "bob")) })
+	first := async(func() (api.Sale, error) { return l.Sell(t.Context(), purchase(t, "1", "acme", "0.5", "bob")) })
 	commit.wait(t)
-	second := async(func() (Sale, error) { return l.Sell(t.Context(), purchase(t, "2", "zeta", "0.5", "bob")) })
+	second := async(func() (api.Sale, error) { return l.Sell(t.Context(), purchase(t, "2", "zeta", "0.5", "bob")) })
 	pending(t, first)
 	pending(t, second)
 	if o := objectOf(t, l, "bob"); o.Earned != 0 || len(o.Chains[0].Levels) != 0 || stats(t, l) != before || len(buyersOf(t, l)) != 1 {
 		t.Errorf("a reader sees %+v, %+v", o, stats(t, l))
 	}
-	wantErr(t, firstError(l.Deliveries(t.Context(), 2)), ErrUnknown)
+	wantErr(t, firstError(l.Deliveries(t.Context(), 2)), api.ErrUnknown)
 	commit.open()
 	a, b := await(t, first), await(t, second)
 	must(t, a.err)
@@ -195,8 +195,8 @@ func badSources() map[string]func(ctx context.Context, objects []string) ([]stri
 // wantBadSource checks the error that a bad source leads to.
 func wantBadSource(t *testing.T, kind string, err error) {
 	t.Helper()
-	wantErr(t, err, map[string]error{"failing": errDisk, "slow": vocabulary.ErrTruthFailed, "late": vocabulary.ErrTruthFailed, "panicking": errPanicked,
-		"too few": ErrInvalid, "too many": ErrInvalid, "nothing": ErrInvalid}[kind])
+	wantErr(t, err, map[string]error{"failing": errDisk, "slow": api.ErrTruthFailed, "late": api.ErrTruthFailed, "panicking": errPanicked,
+		"too few": api.ErrInvalid, "too many": api.ErrInvalid, "nothing": api.ErrInvalid}[kind])
 }
 
 // With any source that fails, nothing changes, and the key is still free.
@@ -231,7 +231,7 @@ func TestABadSourceOfTruthsSellsNothing(t *testing.T) {
 }
 
 // secondBatch is a source that behaves until it is asked for its second batch.
-func secondBatch(bad TruthFunc) TruthFunc {
+func secondBatch(bad api.TruthFunc) api.TruthFunc {
 	n := 0
 	return func(ctx context.Context, question string, objects []string) ([]string, error) {
 		if n++; n == 2 {
@@ -244,15 +244,15 @@ func secondBatch(bad TruthFunc) TruthFunc {
 // A sale is one transaction: a source that fails in its second batch leaves nothing of the first.
 func TestASourceThatFailsLateSellsNothing(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "1", "1", crowd(big)...)
-	held := reserve(t, l, ReserveRequest{Key: "r", Order: purchase(t, "", "zeta", "0.5").Order, For: time.Hour})
-	calls := map[string]func(TruthFunc) (Sale, error){
-		"Sell": func(truth TruthFunc) (Sale, error) {
+	held := reserve(t, l, api.ReserveRequest{Key: "r", Order: purchase(t, "", "zeta", "0.5").Order, For: time.Hour})
+	calls := map[string]func(api.TruthFunc) (api.Sale, error){
+		"Sell": func(truth api.TruthFunc) (api.Sale, error) {
 			r := purchase(t, "s", "acme", "0.25")
 			r.Truth = truth
 			return l.Sell(t.Context(), r)
 		},
-		"Commit": func(truth TruthFunc) (Sale, error) {
-			return l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: held.Number, Truth: truth})
+		"Commit": func(truth api.TruthFunc) (api.Sale, error) {
+			return l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: held.Number, Truth: truth})
 		},
 	}
 	for _, name := range []string{"Sell", "Commit"} {
@@ -293,7 +293,7 @@ func goesOnAfter(t *testing.T, kind string, source func(context.Context, []strin
 	l := sweepers(t, open(t, create(t), Options{Now: epoch}), crowd(big)...)
 	bad := secondBatch(func(ctx context.Context, _ string, objects []string) ([]string, error) { return source(ctx, objects) })
 	err := recovered(func() error {
-		_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: bad})
+		_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: bad})
 		return err
 	})
 	wantBadSource(t, kind, err)
@@ -317,9 +317,9 @@ func sweepers(t *testing.T, l *Ledger, objects ...string) *Ledger {
 func wantSweptOnce(t *testing.T, l *Ledger) {
 	t.Helper()
 	var source asked
-	got, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: source.truth("yes")})
+	got, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: source.truth("yes")})
 	must(t, err)
-	if want := []Advanced{{Question: "vote", Raised: big}}; !reflect.DeepEqual(got.Questions, want) {
+	if want := []api.Advanced{{Question: "vote", Raised: big}}; !reflect.DeepEqual(got.Questions, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if names := source.names(); !slices.Equal(names, crowd(big)[state.PartSize:]) {
@@ -328,12 +328,12 @@ func wantSweptOnce(t *testing.T, l *Ledger) {
 	if n := countKind(events(t, l), "released"); n != 2*big {
 		t.Errorf("%d draws for two levels of %d objects", n, big)
 	}
-	again, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: never(t)})
+	again, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: never(t)})
 	if err != nil || !reflect.DeepEqual(again, got) {
 		t.Errorf("again: %+v, %v", again, err)
 	}
-	next, err := l.Advance(t.Context(), AdvanceRequest{Key: "next", Truth: never(t)})
-	if want := []Advanced{{Question: "vote", Unchanged: big}}; err != nil || !reflect.DeepEqual(next.Questions, want) {
+	next, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "next", Truth: never(t)})
+	if want := []api.Advanced{{Question: "vote", Unchanged: big}}; err != nil || !reflect.DeepEqual(next.Questions, want) {
 		t.Errorf("the next sweep came to %+v, %v", next, err)
 	}
 	auditStore(t, l.engine.Store)
@@ -344,14 +344,14 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
 		l := sweepers(t, open(t, create(t), Options{Now: epoch}), crowd(big)...)
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := l.Advance(ctx, AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: during(cancel)})
+		_, err := l.Advance(ctx, api.AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: during(cancel)})
 		wantErr(t, err, context.Canceled)
 		wantSweptOnce(t, l)
 	})
 	t.Run("failing", func(t *testing.T) {
 		l, s := openShim(t, create(t), Options{Now: epoch})
 		sweepers(t, l, crowd(big)...)
-		_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: during(func() { s.set(failing, nil) })})
+		_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: during(func() { s.set(failing, nil) })})
 		wantErr(t, err, errDisk)
 		s.set(nil, nil)
 		wantSweptOnce(t, l)
@@ -360,8 +360,8 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 		path := create(t)
 		l, s := openShim(t, path, Options{Now: epoch})
 		sweepers(t, l, crowd(big)...)
-		_, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: during(func() { s.set(uncertain, nil) })})
-		wantErr(t, err, ErrStopped)
+		_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: during(func() { s.set(uncertain, nil) })})
+		wantErr(t, err, api.ErrStopped)
 		closed(t, l)
 		wantSweptOnce(t, open(t, path, Options{Now: epoch}))
 	})
@@ -371,42 +371,42 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 func TestASourceMayCallTheLedger(t *testing.T) {
 	for name, one := range map[string]struct {
 		meanwhile func(l *Ledger)
-		want      func(s Sale, err error) bool
+		want      func(s api.Sale, err error) bool
 	}{
-		"reads": {func(l *Ledger) { objectOf(t, l, "bob") }, func(s Sale, err error) bool { return err == nil && s.Draws == 1 }},
+		"reads": {func(l *Ledger) { objectOf(t, l, "bob") }, func(s api.Sale, err error) bool { return err == nil && s.Draws == 1 }},
 		"sells the same": {func(l *Ledger) { sell(t, l, purchase(t, "other", "zeta", "0.5", "bob")) },
-			func(s Sale, err error) bool { return err == nil && s.Resales == 1 && s.Draws == 0 && s.Price == 50 }},
+			func(s api.Sale, err error) bool { return err == nil && s.Resales == 1 && s.Draws == 0 && s.Price == 50 }},
 		"sells more": {func(l *Ledger) { sell(t, l, purchase(t, "other", "acme", "0.75", "bob")) },
-			func(s Sale, err error) bool { return err == nil && s.Degradations == 1 && s.Price == 0 }},
+			func(s api.Sale, err error) bool { return err == nil && s.Degradations == 1 && s.Price == 0 }},
 		"sells it to the same buyer": {func(l *Ledger) { sell(t, l, purchase(t, "other", "acme", "0.5", "bob")) },
-			func(s Sale, err error) bool { return err == nil && s.Resales == 1 && s.Price == 0 }},
+			func(s api.Sale, err error) bool { return err == nil && s.Resales == 1 && s.Price == 0 }},
 		"withdraws it": {func(l *Ledger) { must(t, l.Withdraw(t.Context(), "other", "bob")) },
-			func(_ Sale, err error) bool { return refusals(t, err)[0].Reason == Withdrawn }},
+			func(_ api.Sale, err error) bool { return refusals(t, err)[0].Reason == api.Withdrawn }},
 		"forgets it": {func(l *Ledger) { must(t, l.Forget(t.Context(), "other", "bob")) },
-			func(_ Sale, err error) bool { return refusals(t, err)[0].Reason == Withdrawn }},
+			func(_ api.Sale, err error) bool { return refusals(t, err)[0].Reason == api.Withdrawn }},
 		"forgets it, and it comes back": {func(l *Ledger) {
 			sell(t, l, purchase(t, "others", "acme", "0.5", "bob"))
 			must(t, l.Forget(t.Context(), "other", "bob"))
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: market(t, "1")})
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: market(t, "1")})
 			must(t, err)
-		}, func(s Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},
+		}, func(s api.Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},
 		"spends elsewhere": {func(l *Ledger) {
-			release(t, l, ReleaseRequest{Key: "other", Question: "smoker", Object: "bob", Epsilon: eps(t, "0.75"), Truth: sameTruth("yes")})
-		}, func(_ Sale, err error) bool {
+			release(t, l, api.ReleaseRequest{Key: "other", Question: "smoker", Object: "bob", Epsilon: eps(t, "0.75"), Truth: sameTruth("yes")})
+		}, func(_ api.Sale, err error) bool {
 			r := refusals(t, err)[0]
-			return r.Reason == ObjectCap && r.Remedy == vocabulary.RemedyLess
+			return r.Reason == api.ObjectCap && r.Remedy == api.RemedyLess
 		}},
 		"reserves elsewhere": {func(l *Ledger) {
-			o := Order{Buyer: "zeta", Question: "smoker", Epsilon: eps(t, "0.75"), Objects: []string{"bob"}}
-			reserve(t, l, ReserveRequest{Key: "other", Order: o, For: time.Hour})
-		}, func(_ Sale, err error) bool {
+			o := api.Order{Buyer: "zeta", Question: "smoker", Epsilon: eps(t, "0.75"), Objects: []string{"bob"}}
+			reserve(t, l, api.ReserveRequest{Key: "other", Order: o, For: time.Hour})
+		}, func(_ api.Sale, err error) bool {
 			r := refusals(t, err)[0]
-			return r.Reason == ObjectCap && r.Remedy == vocabulary.RemedyWaiting
+			return r.Reason == api.ObjectCap && r.Remedy == api.RemedyWaiting
 		}},
 		"uses its key": {func(l *Ledger) { sell(t, l, purchase(t, "s", "acme", "0.5", "bob")) },
-			func(s Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},
+			func(s api.Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},
 		"uses its key for another": {func(l *Ledger) { sell(t, l, purchase(t, "s", "acme", "0.25", "bob")) },
-			func(_ Sale, err error) bool { return errors.Is(err, ErrKeyConflict) }},
+			func(_ api.Sale, err error) bool { return errors.Is(err, api.ErrKeyConflict) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := sellers(t, inMemory(t, Options{Now: epoch}), "1", "1", "bob")
@@ -437,7 +437,7 @@ func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
 	r := purchase(t, "k", "acme", "0.5", "bob")
 	sell(t, l, r)
 	price := int64(50)
-	with := func(change func(*SellRequest)) func() error {
+	with := func(change func(*api.SellRequest)) func() error {
 		return func() error {
 			other := purchase(t, "k", "acme", "0.5", "bob")
 			change(&other)
@@ -445,43 +445,43 @@ func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
 			return err
 		}
 	}
-	held := func(change func(*ReserveRequest)) func() error {
+	held := func(change func(*api.ReserveRequest)) func() error {
 		return func() error {
-			other := ReserveRequest{Key: "reserved", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour}
+			other := api.ReserveRequest{Key: "reserved", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour}
 			change(&other)
 			_, err := l.Reserve(t.Context(), other)
 			return err
 		}
 	}
-	must(t, with(func(*SellRequest) {})())
-	must(t, held(func(*ReserveRequest) {})())
+	must(t, with(func(*api.SellRequest) {})())
+	must(t, held(func(*api.ReserveRequest) {})())
 	unchanged(t, s, func() {
 		for name, call := range map[string]func() error{
-			"another buyer":     with(func(r *SellRequest) { r.Buyer = "zeta" }),
-			"another ε":         with(func(r *SellRequest) { r.Epsilon = eps(t, "0.4") }),
-			"another object":    with(func(r *SellRequest) { r.Objects = []string{"cid"} }),
-			"one more":          with(func(r *SellRequest) { r.Objects = []string{"bob", "cid"} }),
-			"all":               with(func(r *SellRequest) { r.Objects, r.All = nil, true }),
-			"partial":           with(func(r *SellRequest) { r.Partial = true }),
-			"with a quote":      with(func(r *SellRequest) { r.QuoteID = "x" }),
-			"with a price":      with(func(r *SellRequest) { r.MaxPrice = &price }),
-			"held for longer":   held(func(r *ReserveRequest) { r.For++ }),
-			"held for another":  held(func(r *ReserveRequest) { r.Buyer = "zeta" }),
-			"held with a price": held(func(r *ReserveRequest) { r.MaxPrice = &price }),
-			"held in part":      held(func(r *ReserveRequest) { r.Partial = true }),
-			"reserved":          held(func(r *ReserveRequest) { r.Key = "k" }),
-			"sold":              with(func(r *SellRequest) { r.Key = "reserved" }),
+			"another buyer":     with(func(r *api.SellRequest) { r.Buyer = "zeta" }),
+			"another ε":         with(func(r *api.SellRequest) { r.Epsilon = eps(t, "0.4") }),
+			"another object":    with(func(r *api.SellRequest) { r.Objects = []string{"cid"} }),
+			"one more":          with(func(r *api.SellRequest) { r.Objects = []string{"bob", "cid"} }),
+			"all":               with(func(r *api.SellRequest) { r.Objects, r.All = nil, true }),
+			"partial":           with(func(r *api.SellRequest) { r.Partial = true }),
+			"with a quote":      with(func(r *api.SellRequest) { r.QuoteID = "x" }),
+			"with a price":      with(func(r *api.SellRequest) { r.MaxPrice = &price }),
+			"held for longer":   held(func(r *api.ReserveRequest) { r.For++ }),
+			"held for another":  held(func(r *api.ReserveRequest) { r.Buyer = "zeta" }),
+			"held with a price": held(func(r *api.ReserveRequest) { r.MaxPrice = &price }),
+			"held in part":      held(func(r *api.ReserveRequest) { r.Partial = true }),
+			"reserved":          held(func(r *api.ReserveRequest) { r.Key = "k" }),
+			"sold":              with(func(r *api.SellRequest) { r.Key = "reserved" }),
 			"committed": func() error {
-				_, err := l.Capture(t.Context(), CaptureRequest{Key: "reserved", Reservation: 1})
+				_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "reserved", Reservation: 1})
 				return err
 			},
 			"cancelled":           func() error { return l.Cancel(t.Context(), "k", 1) },
 			"withdrawn":           func() error { return l.Withdraw(t.Context(), "k", "bob") },
 			"forgotten":           func() error { return l.Forget(t.Context(), "k", "bob") },
-			"swept":               func() error { _, err := l.Advance(t.Context(), AdvanceRequest{Key: "k"}); return err },
-			"the key of a define": with(func(r *SellRequest) { r.Key = "define vote" }),
+			"swept":               func() error { _, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "k"}); return err },
+			"the key of a define": with(func(r *api.SellRequest) { r.Key = "define vote" }),
 		} {
-			if err := call(); !errors.Is(err, ErrKeyConflict) {
+			if err := call(); !errors.Is(err, api.ErrKeyConflict) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
 		}
@@ -499,7 +499,7 @@ func TestAClockGoneBackDoesNotBreakAReservation(t *testing.T) {
 	must(t, err)
 	enrollUnder(t, l, "vote", p, "9", "ann")
 	clock.set(epoch().Add(2 * time.Hour))
-	r := reserve(t, l, ReserveRequest{Key: "r", Order: Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
+	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
 	clock.set(epoch())
 	if s := commit(t, l, "c", r.Number); s.Draws != 1 || s.Price != r.Price {
 		t.Errorf("%+v of %+v", s, r)
@@ -514,7 +514,7 @@ func TestTheTimeForTruthsIsAnOption(t *testing.T) {
 	r := purchase(t, "1", "acme", "0.5", "ann")
 	r.Truth = wait
 	_, err := l.Sell(t.Context(), r)
-	wantErr(t, err, vocabulary.ErrTruthFailed)
+	wantErr(t, err, api.ErrTruthFailed)
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the deadline of the source reads as the caller's: %v", err)
 	}

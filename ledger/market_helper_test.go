@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/policy"
@@ -25,7 +26,7 @@ func market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 	for _, change := range more {
 		change(&m)
 	}
-	p, err := policy.Sell(m)
+	p, err := m.Policy()
 	must(t, err)
 	return p
 }
@@ -34,7 +35,7 @@ func market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 func enrollUnder(t testing.TB, l *Ledger, question string, p policy.Policy, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d under %.60s", question, objects[0], len(objects), p)
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: eps(t, limit)})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: eps(t, limit)})
 	must(t, err)
 }
 
@@ -47,29 +48,29 @@ func sellers(t testing.TB, l *Ledger, most, limit string, objects ...string) *Le
 }
 
 // purchase is an order for votes, which are all yes.
-func purchase(t testing.TB, key, buyer, epsilon string, objects ...string) SellRequest {
+func purchase(t testing.TB, key, buyer, epsilon string, objects ...string) api.SellRequest {
 	t.Helper()
-	return SellRequest{
-		Key: key, Order: Order{Buyer: buyer, Question: "vote", Epsilon: eps(t, epsilon), Objects: objects, All: objects == nil},
+	return api.SellRequest{
+		Key: key, Order: api.Order{Buyer: buyer, Question: "vote", Epsilon: eps(t, epsilon), Objects: objects, All: objects == nil},
 		Truth: sameTruth("yes"),
 	}
 }
 
-func sell(t testing.TB, l *Ledger, r SellRequest) Sale {
+func sell(t testing.TB, l *Ledger, r api.SellRequest) api.Sale {
 	t.Helper()
 	s, err := l.Sell(t.Context(), r)
 	must(t, err)
 	return s
 }
 
-func commit(t testing.TB, l *Ledger, key string, reservation uint64) Sale {
+func commit(t testing.TB, l *Ledger, key string, reservation uint64) api.Sale {
 	t.Helper()
-	s, err := l.Capture(t.Context(), CaptureRequest{Key: key, Reservation: reservation, Truth: sameTruth("yes")})
+	s, err := l.Capture(t.Context(), api.CaptureRequest{Key: key, Reservation: reservation, Truth: sameTruth("yes")})
 	must(t, err)
 	return s
 }
 
-func reserve(t testing.TB, l *Ledger, r ReserveRequest) Reservation {
+func reserve(t testing.TB, l *Ledger, r api.ReserveRequest) api.Reservation {
 	t.Helper()
 	got, err := l.Reserve(t.Context(), r)
 	must(t, err)
@@ -77,9 +78,9 @@ func reserve(t testing.TB, l *Ledger, r ReserveRequest) Reservation {
 }
 
 // delivered returns what a sale delivered, by object.
-func delivered(t testing.TB, l *Ledger, number uint64) map[string]Delivery {
+func delivered(t testing.TB, l *Ledger, number uint64) map[string]api.Delivery {
 	t.Helper()
-	all, last := map[string]Delivery{}, ""
+	all, last := map[string]api.Delivery{}, ""
 	for d, err := range l.Deliveries(t.Context(), number) {
 		must(t, err)
 		if d.Object <= last {
@@ -90,11 +91,11 @@ func delivered(t testing.TB, l *Ledger, number uint64) map[string]Delivery {
 	return all
 }
 
-func buyersOf(t testing.TB, l *Ledger) map[string]BuyerState {
+func buyersOf(t testing.TB, l *Ledger) map[string]api.BuyerState {
 	t.Helper()
 	list, err := l.Buyers(t.Context())
 	must(t, err)
-	all := map[string]BuyerState{}
+	all := map[string]api.BuyerState{}
 	for _, one := range list {
 		all[one.Buyer] = one
 	}
@@ -107,7 +108,7 @@ type asked struct {
 	times map[string]int
 }
 
-func (a *asked) truth(value string) TruthFunc {
+func (a *asked) truth(value string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -234,15 +235,15 @@ func termsOfSale(p *policy.Policy) *policy.Terms {
 
 func auditMoney(t testing.TB, l *Ledger, paid map[holding]int64) {
 	t.Helper()
-	earned, objects, invoices, revenue := map[string]int64{}, map[string]ObjectState{}, map[string]int64{}, int64(0)
+	earned, objects, invoices, revenue := map[string]int64{}, map[string]api.ObjectState{}, map[string]int64{}, int64(0)
 	forgotten, gone := map[string]bool{}, int64(0) // what no event says who earned it
 	for who, amount := range paid {
-		o, err := ObjectState{}, error(nil)
+		o, err := api.ObjectState{}, error(nil)
 		if who.object != "" {
 			o, err = l.Object(t.Context(), who.object)
 		}
 		if who.buyer == "" {
-			if errors.Is(err, ErrUnknown) {
+			if errors.Is(err, api.ErrUnknown) {
 				continue // it was forgotten, and was never enrolled
 			}
 			forgotten[who.object] = true

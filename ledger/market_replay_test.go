@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -35,7 +36,7 @@ func marketHistory(t *testing.T) []event.Event {
 	l := sellers(t, openMemory(t, s, Options{Now: clock.read}), "3", "2", "ann", "bob", "cid")
 	l.engine.Chances.Sampler = steadySampler()
 	hold := func(key, buyer, epsilon string, d time.Duration, object string) {
-		reserve(t, l, ReserveRequest{Key: key, Order: purchase(t, "", buyer, epsilon, object).Order, For: d})
+		reserve(t, l, api.ReserveRequest{Key: key, Order: purchase(t, "", buyer, epsilon, object).Order, For: d})
 	}
 	sell(t, l, purchase(t, "1", "acme", "0.5", "ann", "bob"))
 	sell(t, l, purchase(t, "2", "zeta", "0.5", "ann"))
@@ -83,7 +84,7 @@ type forgery struct {
 // wantForged checks that a log is refused for the reason given.
 func wantForged(t *testing.T, err error, why string) {
 	t.Helper()
-	if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), why) {
+	if !errors.Is(err, api.ErrCorrupt) || !strings.Contains(err.Error(), why) {
 		t.Errorf("got the error %v, want ErrCorrupt: %s", err, why)
 	}
 }
@@ -133,7 +134,7 @@ func unsoundMarkets(t *testing.T) map[string]forgery {
 		"a price above the reserved one":   {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Price++ }))}},
 		"more objects than reserved":       {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Objects++ }))}},
 		"another buyer than reserved":      {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Buyer = 2 }))}},
-		"another question than reserved":   {"sale 6 is not what was reserved", []event.Change{&event.QuestionDefined{Number: 2, Question: Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}, &event.Settled{Key: "q", Spent: asItCosts, First: uint64(len(marketHistory(t))) + 1, Final: true}, made(with(carriedOut, func(d *event.Deal) { d.Question = 2 }))}},
+		"another question than reserved":   {"sale 6 is not what was reserved", []event.Change{&event.QuestionDefined{Number: 2, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}}, &event.Settled{Key: "q", Spent: asItCosts, First: uint64(len(marketHistory(t))) + 1, Final: true}, made(with(carriedOut, func(d *event.Deal) { d.Question = 2 }))}},
 		"another ε than reserved":          {"sale 6 is not what was reserved", []event.Change{made(with(carriedOut, func(d *event.Deal) { d.Epsilon = half }))}},
 		"a sale of what was given up":      {"sale 4 is not what was reserved", []event.Change{made(aSale(t, givenUp, 1, "1", 50))}},
 		"a sale of what has expired":       {"sale 5 is not what was reserved", []event.Change{made(aSale(t, outOfTime, 2, "1", 50))}},
@@ -194,11 +195,11 @@ func TestApplyRefusesAMarketWithoutItsParts(t *testing.T) {
 	for name, k := range map[string]event.Kind{"buyer": event.KindBuyer, "reservation": event.KindReserved, "sale": event.KindSale} {
 		log := marketHistory(t)
 		i := indexOf(t, log, func(c event.Change) bool { return c.Kind() == k })
-		if err := replay(&kv.Memory{}, renumber(append(log[:i:i], log[i+1:]...))); !errors.Is(err, ErrCorrupt) {
+		if err := replay(&kv.Memory{}, renumber(append(log[:i:i], log[i+1:]...))); !errors.Is(err, api.ErrCorrupt) {
 			t.Errorf("without a %s: %v", name, err)
 		}
 		log = append(marketHistory(t)[:i+1], log[i:]...)
-		if err := replay(&kv.Memory{}, renumber(log)); !errors.Is(err, ErrCorrupt) {
+		if err := replay(&kv.Memory{}, renumber(log)); !errors.Is(err, api.ErrCorrupt) {
 			t.Errorf("with a %s twice: %v", name, err)
 		}
 	}
@@ -217,7 +218,7 @@ func TestApplyIsASecondGuardOfTheMarket(t *testing.T) {
 	} {
 		unchanged(t, s, func() {
 			_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { return changes, nil })
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, api.ErrCorrupt) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
 		})
@@ -281,7 +282,7 @@ func TestNoCommitEndsInTheMidstOfASale(t *testing.T) {
 			sell(t, l, purchase(t, "1", "acme", "0.5", "ann"))
 			unchanged(t, l.engine.Store, func() {
 				_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{c}, nil })
-				wantErr(t, err, ErrCorrupt)
+				wantErr(t, err, api.ErrCorrupt)
 			})
 			if _, err := l.Sell(t.Context(), purchase(t, "2", "acme", "1", "ann")); err != nil {
 				t.Errorf("the next sale: %v", err)

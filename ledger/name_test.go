@@ -7,6 +7,7 @@ import (
 	"iter"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -24,82 +25,84 @@ func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 	ctx := t.Context()
 	all := map[string]func(name string) error{
 		"DefineQuestion: question": func(n string) error {
-			return l.DefineQuestion(ctx, "k", Question{Name: n, Values: []string{"a", "b"}})
+			return l.DefineQuestion(ctx, "k", api.Question{Name: n, Values: []string{"a", "b"}})
 		},
 		"DefineQuestion: value": func(n string) error {
-			return l.DefineQuestion(ctx, "k", Question{Name: "q", Values: []string{"a", n}})
+			return l.DefineQuestion(ctx, "k", api.Question{Name: "q", Values: []string{"a", n}})
 		},
 		"Enroll: object": func(n string) error {
-			return errOf(l.Enroll(ctx, EnrollRequest{Key: "k", Question: "vote", Objects: []string{n}, Cap: eps(t, "1")}))
+			return errOf(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{n}, Cap: eps(t, "1")}))
 		},
 		"Enroll: question": func(n string) error {
-			return errOf(l.Enroll(ctx, EnrollRequest{Key: "k", Question: n, Objects: []string{"zoe"}, Cap: eps(t, "1")}))
+			return errOf(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: n, Objects: []string{"zoe"}, Cap: eps(t, "1")}))
 		},
 		"Enroll: buyer": func(n string) error {
 			p := market(t, "1", func(m *policy.Market) { m.Barred = []string{n} })
-			return errOf(l.Enroll(ctx, EnrollRequest{Key: "k", Question: "vote", Objects: []string{"zoe"}, Policy: p, Cap: eps(t, "1")}))
+			return errOf(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"zoe"}, Policy: p, Cap: eps(t, "1")}))
 		},
 		"ChangeTerms: object": func(n string) error {
-			return errOf(l.ChangeTerms(ctx, ChangeTermsRequest{Key: "k", Question: "vote", Objects: []string{n}, Cap: eps(t, "1")}))
+			return errOf(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: []string{n}, Cap: eps(t, "1")}))
 		},
 		"ChangeTerms: question": func(n string) error {
-			return errOf(l.ChangeTerms(ctx, ChangeTermsRequest{Key: "k", Question: n, Objects: []string{"ann"}, Cap: eps(t, "1")}))
+			return errOf(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: n, Objects: []string{"ann"}, Cap: eps(t, "1")}))
 		},
 		"ChangeTerms: buyer": func(n string) error {
 			p := market(t, "1", func(m *policy.Market) { m.Buyers = []string{n} })
-			return errOf(l.ChangeTerms(ctx, ChangeTermsRequest{Key: "k", Question: "vote", Objects: []string{"ann"}, Policy: &p}))
+			return errOf(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: []string{"ann"}, Policy: &p}))
 		},
 		"Reconcile: object": func(n string) error {
-			return reconcileRow(ctx, l, Member{Object: n, Question: "vote", Cap: eps(t, "1")})
+			return reconcileRow(ctx, l, api.Member{Object: n, Question: "vote", Cap: eps(t, "1")})
 		},
 		"Reconcile: question": func(n string) error {
-			return reconcileRow(ctx, l, Member{Object: "ann", Question: n, Cap: eps(t, "1")})
+			return reconcileRow(ctx, l, api.Member{Object: "ann", Question: n, Cap: eps(t, "1")})
 		},
 		"Reconcile: buyer": func(n string) error {
 			p := market(t, "1", func(m *policy.Market) { m.Buyers = []string{n} })
-			return reconcileRow(ctx, l, Member{Object: "ann", Question: "vote", Policy: p, Cap: eps(t, "1")})
+			return reconcileRow(ctx, l, api.Member{Object: "ann", Question: "vote", Policy: p, Cap: eps(t, "1")})
 		},
 		"Release: object": func(n string) error { return errOf(l.Release(ctx, releaseOf(t, "k", n, "0.5"))) },
 		"Release: question": func(n string) error {
-			return errOf(l.Release(ctx, ReleaseRequest{Key: "k", Question: n, Object: "ann", Epsilon: eps(t, "0.5"), TrueValue: "yes"}))
+			return errOf(l.Release(ctx, api.ReleaseRequest{Key: "k", Question: n, Object: "ann", Epsilon: eps(t, "0.5"), TrueValue: "yes"}))
 		},
 		"Raise: object": func(n string) error { return errOf(l.Raise(ctx, order(t, "k", "0.5", n))) },
 		"Raise: question": func(n string) error {
-			return errOf(l.Raise(ctx, RaiseRequest{Key: "k", Question: n, All: true, Epsilon: eps(t, "0.5")}))
+			return errOf(l.Raise(ctx, api.RaiseRequest{Key: "k", Question: n, All: true, Epsilon: eps(t, "0.5")}))
 		},
-		"Advance: question": func(n string) error { return errOf(l.Advance(ctx, AdvanceRequest{Key: "k", Question: n})) },
+		"Advance: question": func(n string) error { return errOf(l.Advance(ctx, api.AdvanceRequest{Key: "k", Question: n})) },
 		"Answer: object": func(n string) error {
 			return errOf(l.Answer(ctx, inquire(t, "k", "winner", "0.5", ballots("ann"), n)))
 		},
 		"Answer: question": func(n string) error {
-			return errOf(l.Answer(ctx, AnswerRequest{Key: "k", Question: n, Query: "winner", Epsilon: eps(t, "0.5"), All: true}))
+			return errOf(l.Answer(ctx, api.AnswerRequest{Key: "k", Question: n, Query: "winner", Epsilon: eps(t, "0.5"), All: true}))
 		},
 		"QuoteAnswer: object": func(n string) error {
 			return errOf(l.QuoteAnswer(ctx, inquire(t, "k", "winner", "0.5", ballots("ann"), n)))
 		},
 		"Budget: object": func(n string) error {
-			return errOf(l.Budget(ctx, BudgetRequest{Question: "vote", Objects: []string{n}}))
+			return errOf(l.Budget(ctx, api.BudgetRequest{Question: "vote", Objects: []string{n}}))
 		},
-		"Budget: question": func(n string) error { return errOf(l.Budget(ctx, BudgetRequest{Question: n, All: true})) },
+		"Budget: question": func(n string) error { return errOf(l.Budget(ctx, api.BudgetRequest{Question: n, All: true})) },
 		"Budget: buyer": func(n string) error {
-			return errOf(l.Budget(ctx, BudgetRequest{Question: "vote", All: true, Buyer: n}))
+			return errOf(l.Budget(ctx, api.BudgetRequest{Question: "vote", All: true, Buyer: n}))
 		},
 		"BeginEpoch: object":     func(n string) error { return l.BeginEpoch(ctx, "k", "vote", n) },
 		"BeginEpoch: question":   func(n string) error { return l.BeginEpoch(ctx, "k", n, "ann") },
 		"Withdraw: object":       func(n string) error { return l.Withdraw(ctx, "k", n) },
 		"Forget: object":         func(n string) error { return l.Forget(ctx, "k", n) },
 		"Object: object":         func(n string) error { return errOf(l.Object(ctx, n)) },
-		"Estimate: question":     func(n string) error { return errOf(l.Estimate(ctx, EstimateRequest{Question: n})) },
+		"Estimate: question":     func(n string) error { return errOf(l.Estimate(ctx, api.EstimateRequest{Question: n})) },
 		"Levels: question":       func(n string) error { return errOf(l.Levels(ctx, n)) },
 		"Responses: question":    func(n string) error { return firstOf(l.Responses(ctx, n, eps(t, "0.5"))) },
 		"Sales: buyer":           func(n string) error { return firstOf(l.Sales(ctx, n)) },
 		"Reservations: buyer":    func(n string) error { return firstOf(l.Reservations(ctx, n)) },
 		"CheckName: such a name": func(n string) error { return CheckName("such a name", n) },
 	}
-	for call, order := range map[string]func(Order) error{
-		"Quote":   func(o Order) error { return errOf(l.Quote(ctx, o)) },
-		"Sell":    func(o Order) error { return errOf(l.Sell(ctx, SellRequest{Key: "k", Order: o, Truth: never(t)})) },
-		"Reserve": func(o Order) error { return errOf(l.Reserve(ctx, ReserveRequest{Key: "k", Order: o, For: 1})) },
+	for call, order := range map[string]func(api.Order) error{
+		"Quote": func(o api.Order) error { return errOf(l.Quote(ctx, o)) },
+		"Sell": func(o api.Order) error {
+			return errOf(l.Sell(ctx, api.SellRequest{Key: "k", Order: o, Truth: never(t)}))
+		},
+		"Reserve": func(o api.Order) error { return errOf(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: o, For: 1})) },
 	} {
 		all[call+": object"] = func(n string) error { return order(purchase(t, "", "acme", "0.5", n).Order) }
 		all[call+": buyer"] = func(n string) error { return order(purchase(t, "", n, "0.5", "ann").Order) }
@@ -112,19 +115,19 @@ func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 	for call, keyed := range map[string]func(key string) error{
 		"DefineQuestion": func(k string) error { return l.DefineQuestion(ctx, k, vote()) },
 		"Enroll": func(k string) error {
-			return errOf(l.Enroll(ctx, EnrollRequest{Key: k, Question: "vote", Objects: []string{"ann"}}))
+			return errOf(l.Enroll(ctx, api.EnrollRequest{Key: k, Question: "vote", Objects: []string{"ann"}}))
 		},
 		"ChangeTerms": func(k string) error {
-			return errOf(l.ChangeTerms(ctx, ChangeTermsRequest{Key: k, Question: "vote", Objects: []string{"ann"}, Cap: eps(t, "1")}))
+			return errOf(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: k, Question: "vote", Objects: []string{"ann"}, Cap: eps(t, "1")}))
 		},
 		"Release": func(k string) error { return errOf(l.Release(ctx, releaseOf(t, k, "ann", "0.5"))) },
 		"Raise":   func(k string) error { return errOf(l.Raise(ctx, order(t, k, "0.5", "ann"))) },
-		"Advance": func(k string) error { return errOf(l.Advance(ctx, AdvanceRequest{Key: k})) },
+		"Advance": func(k string) error { return errOf(l.Advance(ctx, api.AdvanceRequest{Key: k})) },
 		"Sell":    func(k string) error { return errOf(l.Sell(ctx, purchase(t, k, "acme", "0.5", "ann"))) },
 		"Reserve": func(k string) error {
-			return errOf(l.Reserve(ctx, ReserveRequest{Key: k, Order: purchase(t, "", "acme", "0.5", "ann").Order, For: 1}))
+			return errOf(l.Reserve(ctx, api.ReserveRequest{Key: k, Order: purchase(t, "", "acme", "0.5", "ann").Order, For: 1}))
 		},
-		"Capture": func(k string) error { return errOf(l.Capture(ctx, CaptureRequest{Key: k, Reservation: 1})) },
+		"Capture": func(k string) error { return errOf(l.Capture(ctx, api.CaptureRequest{Key: k, Reservation: 1})) },
 		"Cancel":  func(k string) error { return l.Cancel(ctx, k, 1) },
 		"Answer": func(k string) error {
 			return errOf(l.Answer(ctx, inquire(t, k, "winner", "0.5", ballots("ann"), "ann")))
@@ -148,8 +151,8 @@ func firstOf[T any](all iter.Seq2[T, error]) error {
 	return nil
 }
 
-func reconcileRow(ctx context.Context, l *Ledger, row Member) error {
-	_, err := l.Reconcile(ctx, ReconcileRequest{Members: func(yield func(Member, error) bool) { yield(row, nil) }})
+func reconcileRow(ctx context.Context, l *Ledger, row api.Member) error {
+	_, err := l.Reconcile(ctx, api.ReconcileRequest{Members: func(yield func(api.Member, error) bool) { yield(row, nil) }})
 	return err
 }
 
@@ -158,8 +161,8 @@ func TestEveryCall_NameThatLooksLikeAnother_IsRefused(t *testing.T) {
 	unchanged(t, l.engine.Store, func() {
 		for call, use := range entryPoints(t, l) {
 			for _, name := range lookalikes() {
-				var fault *NameError
-				if err := use(name); !errors.As(err, &fault) || !errors.Is(err, ErrInvalid) || fault.Name != name || call[len(call)-len(fault.What):] != fault.What {
+				var fault *api.NameError
+				if err := use(name); !errors.As(err, &fault) || !errors.Is(err, api.ErrInvalid) || fault.Name != name || call[len(call)-len(fault.What):] != fault.What {
 					t.Errorf("%s %+q: %v", call, name, err)
 				}
 			}
@@ -174,10 +177,10 @@ func TestAudit_NameThatLooksLikeAnother_IsCorrupt(t *testing.T) {
 		"object": func(n string) event.Change { return &event.Enrolled{Object: n, Question: 1, Cap: eps(t, "9")} },
 		"buyer":  func(n string) event.Change { return &event.BuyerNamed{Number: 1, Name: n} },
 		"question": func(n string) event.Change {
-			return &event.QuestionDefined{Number: 2, Question: Question{Name: n, Values: []string{"a", "b"}, Encoding: Direct}}
+			return &event.QuestionDefined{Number: 2, Question: api.Question{Name: n, Values: []string{"a", "b"}, Encoding: api.Direct}}
 		},
 		"value": func(n string) event.Change {
-			return &event.QuestionDefined{Number: 2, Question: Question{Name: "q", Values: []string{"a", n}, Encoding: Direct}}
+			return &event.QuestionDefined{Number: 2, Question: api.Question{Name: "q", Values: []string{"a", n}, Encoding: api.Direct}}
 		},
 		"terms": func(n string) event.Change {
 			return &event.PolicyDefined{Number: 1, JSON: market(t, "1", func(m *policy.Market) { m.Buyers = []string{n} }).String()}
@@ -205,7 +208,7 @@ func TestAudit_NameThatLooksLikeAnother_IsCorrupt(t *testing.T) {
 				})
 				return err
 			}()
-			if possible := name == "17"; possible != (err == nil) || !possible && !errors.Is(err, ErrCorrupt) {
+			if possible := name == "17"; possible != (err == nil) || !possible && !errors.Is(err, api.ErrCorrupt) {
 				t.Errorf("%s %+q: %v", what, name, fmt.Sprint(err))
 			}
 		}

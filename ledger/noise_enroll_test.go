@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // TestNobodyBeginsWithoutAKeyByMistake opens a ledger that has used a noise key without any: chains could begin there
@@ -18,13 +20,13 @@ func TestNobodyBeginsWithoutAKeyByMistake(t *testing.T) {
 	closed(t, l)
 
 	l = open(t, path, Options{})
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "bob", Question: "vote", Objects: []string{"ann", "bob"}, Cap: eps(t, "4")})
-	if !errors.Is(err, ErrNoiseKey) {
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "bob", Question: "vote", Objects: []string{"ann", "bob"}, Cap: eps(t, "4")})
+	if !errors.Is(err, api.ErrNoiseKey) {
 		t.Errorf("somebody was enrolled without a key: %v", err)
 	}
-	_, err = l.Release(t.Context(), ReleaseRequest{Key: "ann", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("yes")})
-	var refused *RefusedError
-	if !errors.As(err, &refused) || refused.Refused[0].Reason != NoNoiseKey {
+	_, err = l.Release(t.Context(), api.ReleaseRequest{Key: "ann", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("yes")})
+	var refused *api.RefusedError
+	if !errors.As(err, &refused) || refused.Refused[0].Reason != api.NoNoiseKey {
 		t.Errorf("a response without the key: %v", err)
 	}
 	enroll(t, l, "vote", "4", "ann") // is nothing new
@@ -45,7 +47,7 @@ func TestARefusedOpenLeavesTheFileAlone(t *testing.T) {
 	must(t, err)
 	wrong := NoiseKeys{"2026", func(string) ([]byte, error) { return theNoiseKey("another"), nil }}
 	_, err = Open(path, Options{TruthKey: truthKey(), NoiseKey: wrong})
-	wantErr(t, err, ErrNoiseKey)
+	wantErr(t, err, api.ErrNoiseKey)
 	after, err := os.ReadFile(path)
 	must(t, err)
 	if !bytes.Equal(before, after) {

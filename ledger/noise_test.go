@@ -20,6 +20,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -46,8 +47,8 @@ func noiseKeys(current string) NoiseKeys {
 }
 
 // cities has many values, so that responses agree by chance seldom.
-func cities(encoding Encoding) Question {
-	q := Question{Name: fmt.Sprint("city ", map[Encoding]int{Direct: 1, Unary: 2}[encoding]), Encoding: encoding}
+func cities(encoding api.Encoding) api.Question {
+	q := api.Question{Name: fmt.Sprint("city ", map[api.Encoding]int{api.Direct: 1, api.Unary: 2}[encoding]), Encoding: encoding}
 	for i := range 97 {
 		q.Values = append(q.Values, fmt.Sprint("city ", i))
 	}
@@ -55,7 +56,7 @@ func cities(encoding Encoding) Question {
 }
 
 // cityOf is where somebody lives.
-func cityOf(q Question) TruthFunc {
+func cityOf(q api.Question) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) (values []string, err error) {
 		for _, name := range objects {
 			values = append(values, q.Values[len(name)*int(name[len(name)-1])%len(q.Values)])
@@ -66,7 +67,7 @@ func cityOf(q Question) TruthFunc {
 
 // keyed opens a new ledger in memory whose responses are drawn from a key, with the given questions about people
 // who sell.
-func keyed(t *testing.T, keys NoiseKeys, names []string, questions ...Question) *Ledger {
+func keyed(t *testing.T, keys NoiseKeys, names []string, questions ...api.Question) *Ledger {
 	t.Helper()
 	l := inMemory(t, Options{NoiseKey: keys})
 	for _, q := range questions {
@@ -91,17 +92,17 @@ func allResponses(t *testing.T, l *Ledger, names []string) map[string]string {
 }
 
 // orders are the things that a host does in the same way whenever it does them: releases, raises of all, sales.
-func orders(t *testing.T, l *Ledger, names []string, q Question) (all []func()) {
+func orders(t *testing.T, l *Ledger, names []string, q api.Question) (all []func()) {
 	truth := cityOf(q)
 	add := func(do func()) { all = append(all, do) }
 	for _, epsilon := range []string{"0.5", "1.5", "6"} {
 		for _, name := range names[:3] {
-			r := ReleaseRequest{Key: fmt.Sprint("release ", q.Name, name, epsilon), Question: q.Name, Object: name, Epsilon: eps(t, epsilon), Truth: truth}
+			r := api.ReleaseRequest{Key: fmt.Sprint("release ", q.Name, name, epsilon), Question: q.Name, Object: name, Epsilon: eps(t, epsilon), Truth: truth}
 			add(func() { release(t, l, r) })
 		}
 	}
 	for _, epsilon := range []string{"0.75", "3"} {
-		r := RaiseRequest{Key: "raise " + q.Name + epsilon, Question: q.Name, Epsilon: eps(t, epsilon), All: true, Truth: truth}
+		r := api.RaiseRequest{Key: "raise " + q.Name + epsilon, Question: q.Name, Epsilon: eps(t, epsilon), All: true, Truth: truth}
 		add(func() { carryOut(t, l, r) })
 	}
 	for i, epsilon := range []string{"0.25", "1", "2", "1.5"} {
@@ -114,7 +115,7 @@ func orders(t *testing.T, l *Ledger, names []string, q Question) (all []func()) 
 
 // The file is lost, and made again by the same orders in another order: all responses are the same, to the byte.
 func TestALostLedgerIsMadeAgainFromItsNoiseKey(t *testing.T) {
-	names, questions := crowd(6), []Question{cities(Direct), cities(Unary)}
+	names, questions := crowd(6), []api.Question{cities(api.Direct), cities(api.Unary)}
 	made := func(seed uint64, current string) map[string]string {
 		random := rand.New(rand.NewPCG(seed, 7))
 		asked := slices.Clone(questions)
@@ -129,7 +130,7 @@ func TestALostLedgerIsMadeAgainFromItsNoiseKey(t *testing.T) {
 			do()
 		}
 		auditStore(t, l.engine.Store)
-		wantClean(t, l, VerifyRequest{})
+		wantClean(t, l, api.VerifyRequest{})
 		return allResponses(t, l, names)
 	}
 	want := made(1, "2026")
@@ -147,7 +148,7 @@ func TestALostLedgerIsMadeAgainFromItsNoiseKey(t *testing.T) {
 
 // A backup is restored: what was given since is given again, and no second draw.
 func TestARestoredBackupGivesTheSameResponses(t *testing.T) {
-	names, q := crowd(5), cities(Direct)
+	names, q := crowd(5), cities(api.Direct)
 	path, copied := create(t), filepath.Join(tests.Scratch(t), "copy.db")
 	l := open(t, path, Options{NoiseKey: noiseKeys("2026")})
 	define(t, l, q)
@@ -176,10 +177,10 @@ func TestARestoredBackupGivesTheSameResponses(t *testing.T) {
 
 // Two ledgers with one key agree, whatever either was asked for.
 func TestReplicasAgree(t *testing.T) {
-	names, q := crowd(40), cities(Direct)
+	names, q := crowd(40), cities(api.Direct)
 	here, there := keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2026"), names, vote(), q)
 	for i, epsilon := range []string{"0.5", "2", "1"} {
-		r := RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: eps(t, epsilon), All: true, Truth: cityOf(q)}
+		r := api.RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: eps(t, epsilon), All: true, Truth: cityOf(q)}
 		carryOut(t, here, r)
 		if i > 0 {
 			carryOut(t, there, r)
@@ -192,15 +193,15 @@ func TestReplicasAgree(t *testing.T) {
 	}
 }
 
-func sameValues(a, b map[string]Response) bool {
-	return maps.EqualFunc(a, b, func(x, y Response) bool { return x.Value == y.Value })
+func sameValues(a, b map[string]api.Response) bool {
+	return maps.EqualFunc(a, b, func(x, y api.Response) bool { return x.Value == y.Value })
 }
 
 // agreement is how many of many objects give the same response in two ledgers, drawn at a small ε.
-func agreement(t *testing.T, a, b *Ledger, questionA, questionB Question, names []string) (n int) {
+func agreement(t *testing.T, a, b *Ledger, questionA, questionB api.Question, names []string) (n int) {
 	t.Helper()
-	at := func(l *Ledger, q Question) map[string]Response {
-		carryOut(t, l, RaiseRequest{Key: "agree", Question: q.Name, Epsilon: eps(t, "0.01"), Objects: names, Truth: sameTruth(q.Values[0])})
+	at := func(l *Ledger, q api.Question) map[string]api.Response {
+		carryOut(t, l, api.RaiseRequest{Key: "agree", Question: q.Name, Epsilon: eps(t, "0.01"), Objects: names, Truth: sameTruth(q.Values[0])})
 		return responses(t, l, q.Name, eps(t, "0.01"))
 	}
 	ones, others := at(a, questionA), at(b, questionB)
@@ -215,28 +216,28 @@ func agreement(t *testing.T, a, b *Ledger, questionA, questionB Question, names 
 // The noise belongs to the question as it is defined: of 400 objects, independent responses out of 97 agree in
 // about 4, and in more than 40 with a probability below 1e-25 (of 200, in more than 20: 1e-13); rows of 97 bits never.
 func TestAnotherDefinitionHasOtherNoise(t *testing.T) {
-	t.Run("direct", func(t *testing.T) { wantOtherNoise(t, cities(Direct)) })
-	t.Run("unary", func(t *testing.T) { wantOtherNoise(t, cities(Unary)) })
+	t.Run("direct", func(t *testing.T) { wantOtherNoise(t, cities(api.Direct)) })
+	t.Run("unary", func(t *testing.T) { wantOtherNoise(t, cities(api.Unary)) })
 }
 
-func wantOtherNoise(t *testing.T, q Question) {
+func wantOtherNoise(t *testing.T, q api.Question) {
 	t.Helper()
 	few := 40 / oneIn(2)
 	names := crowd(10 * few)
-	with := func(edit func(*Question)) Question {
-		other := Question{Name: q.Name, Values: slices.Clone(q.Values), Encoding: q.Encoding}
+	with := func(edit func(*api.Question)) api.Question {
+		other := api.Question{Name: q.Name, Values: slices.Clone(q.Values), Encoding: q.Encoding}
 		edit(&other)
 		return other
 	}
 	if n := agreement(t, keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2026"), names, q), q, q, names); n != len(names) {
 		t.Errorf("the same question: %d of %d agree", n, len(names))
 	}
-	for what, other := range map[string]Question{
-		"another name":     with(func(q *Question) { q.Name += "!" }),
-		"another value":    with(func(q *Question) { q.Values[96] = "elsewhere" }),
-		"one value more":   with(func(q *Question) { q.Values = append(q.Values, "elsewhere") }),
-		"one value less":   with(func(q *Question) { q.Values = q.Values[:96] }),
-		"in another order": with(func(q *Question) { q.Values[95], q.Values[96] = q.Values[96], q.Values[95] }),
+	for what, other := range map[string]api.Question{
+		"another name":     with(func(q *api.Question) { q.Name += "!" }),
+		"another value":    with(func(q *api.Question) { q.Values[96] = "elsewhere" }),
+		"one value more":   with(func(q *api.Question) { q.Values = append(q.Values, "elsewhere") }),
+		"one value less":   with(func(q *api.Question) { q.Values = q.Values[:96] }),
+		"in another order": with(func(q *api.Question) { q.Values[95], q.Values[96] = q.Values[96], q.Values[95] }),
 	} {
 		if n := agreement(t, keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2026"), names, other), q, other, names); n > few {
 			t.Errorf("%s: %d of %d agree", what, n, len(names))
@@ -246,7 +247,7 @@ func wantOtherNoise(t *testing.T, q Question) {
 		t.Errorf("another key: %d of %d agree", n, len(names))
 	}
 	l := keyed(t, noiseKeys("2026"), names, q)
-	carryOut(t, l, RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: sameTruth(q.Values[0])})
+	carryOut(t, l, api.RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: sameTruth(q.Values[0])})
 	values, same := responses(t, l, q.Name, eps(t, "0.01")), 0
 	for i, name := range names {
 		if values[name].Value == values[names[(i+1)%len(names)]].Value {
@@ -276,7 +277,7 @@ func keyOf(t *testing.T, l *Ledger, question uint32, name string) (key string) {
 // its object may be back with another truth, and the same noise on both would betray both.
 func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 	path := create(t)
-	q := cities(Direct)
+	q := cities(api.Direct)
 	reopen := func(l *Ledger, keys NoiseKeys) *Ledger {
 		if l != nil {
 			closed(t, l)
@@ -292,7 +293,7 @@ func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 	enroll(t, l, q.Name, "40", "dan")
 	must(t, l.Withdraw(t.Context(), "leave", "bob"))
 	must(t, l.Forget(t.Context(), "forget", "cid"))
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: q.Name, Objects: []string{"ann", "bob", "cid", "old"}})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: q.Name, Objects: []string{"ann", "bob", "cid", "old"}})
 	must(t, err)
 	l = reopen(l, noiseKeys("2026")) // and back
 	enroll(t, l, q.Name, "40", "eve")
@@ -313,14 +314,14 @@ func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 	if !slices.Equal(recorded, []string{"2026", "2027"}) {
 		t.Errorf("the log has the keys %q", recorded)
 	}
-	carryOut(t, l, RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: cityOf(q)})
+	carryOut(t, l, api.RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: cityOf(q)})
 	wantDrawnFrom(t, l, q, want)
 	auditStore(t, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // wantDrawnFrom checks responses at ε = 0.01 against those of package rrchain.
-func wantDrawnFrom(t *testing.T, l *Ledger, q Question, keys map[string]string) {
+func wantDrawnFrom(t *testing.T, l *Ledger, q api.Question, keys map[string]string) {
 	t.Helper()
 	id, got := event.NewQuestion(&event.QuestionDefined{Question: q}).ID, responses(t, l, q.Name, eps(t, "0.01"))
 	for name, key := range keys {
@@ -353,17 +354,17 @@ func TestOpenRefusesAnotherNoiseKey(t *testing.T) {
 		keys NoiseKeys
 		want error
 	}{
-		"another key":               {NoiseKeys{"2026", other(changed, nil)}, ErrNoiseKey},
-		"another key, not current":  {NoiseKeys{"2027", other(changed, nil)}, ErrNoiseKey},
-		"another key, none current": {NoiseKeys{"", other(changed, nil)}, ErrNoiseKey},
-		"too short":                 {NoiseKeys{"2026", other(changed[:31], nil)}, ErrInvalid},
-		"too long":                  {NoiseKeys{"2026", other(append(changed, 0), nil)}, ErrInvalid},
-		"no bytes":                  {NoiseKeys{"2026", other(nil, nil)}, ErrNoiseKey},
-		"another name of a key":     {NoiseKeys{"2027", other(theNoiseKey("2026"), nil)}, ErrNoiseKey},
+		"another key":               {NoiseKeys{"2026", other(changed, nil)}, api.ErrNoiseKey},
+		"another key, not current":  {NoiseKeys{"2027", other(changed, nil)}, api.ErrNoiseKey},
+		"another key, none current": {NoiseKeys{"", other(changed, nil)}, api.ErrNoiseKey},
+		"too short":                 {NoiseKeys{"2026", other(changed[:31], nil)}, api.ErrInvalid},
+		"too long":                  {NoiseKeys{"2026", other(append(changed, 0), nil)}, api.ErrInvalid},
+		"no bytes":                  {NoiseKeys{"2026", other(nil, nil)}, api.ErrNoiseKey},
+		"another name of a key":     {NoiseKeys{"2027", other(theNoiseKey("2026"), nil)}, api.ErrNoiseKey},
 		"an error":                  {NoiseKeys{"2026", other(nil, unreachable)}, unreachable},
-		"a name that cannot be":     {NoiseKeys{"20\n26", noiseKeys("").Key}, ErrInvalid},
-		"a name that is too long":   {NoiseKeys{strings.Repeat("n", 257), noiseKeys("").Key}, ErrInvalid},
-		"nothing to get keys from":  {NoiseKeys{Current: "2026"}, ErrInvalid},
+		"a name that cannot be":     {NoiseKeys{"20\n26", noiseKeys("").Key}, api.ErrInvalid},
+		"a name that is too long":   {NoiseKeys{strings.Repeat("n", 257), noiseKeys("").Key}, api.ErrInvalid},
+		"nothing to get keys from":  {NoiseKeys{Current: "2026"}, api.ErrInvalid},
 	} {
 		for _, only := range []bool{false, true} {
 			if only && (strings.HasPrefix(name, "a name") || name == "another name of a key") {
@@ -410,8 +411,8 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 		"a sale": func() error { _, err := l.Sell(t.Context(), purchase(t, "7", "acme", "2", "ann")); return err },
 	} {
 		unchanged(t, l.engine.Store, func() {
-			var refused *RefusedError
-			if err := call(); !errors.As(err, &refused) || refused.Refused[0].Reason != NoNoiseKey {
+			var refused *api.RefusedError
+			if err := call(); !errors.As(err, &refused) || refused.Refused[0].Reason != api.NoNoiseKey {
 				t.Errorf("%s: got the error %v", name, err)
 			}
 		})
@@ -425,7 +426,7 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 	if got := objectOf(t, l, "ann"); len(got.Chains[0].Levels) != 1 {
 		t.Errorf("ann came to %+v", got)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 	l = open(t, path, Options{NoiseKey: noiseKeys("2026")}) // the calls' keys are free
 	release(t, l, releaseOf(t, "2", "ann", "2"))
@@ -440,7 +441,7 @@ func TestAReadOnlyLedgerBeginsNoNoiseKey(t *testing.T) {
 	if n := countKind(events(t, l), "noise-key"); n != 0 {
 		t.Errorf("%d noise-key events", n)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 	after, err := os.ReadFile(path)
 	must(t, err)
@@ -473,7 +474,7 @@ func TestTheNoiseKeyIsNowhere(t *testing.T) {
 	changed[0] ^= 1
 	options.NoiseKey.Key = func(string) ([]byte, error) { return changed, nil }
 	_, err = Open(path, options)
-	wantErr(t, err, ErrNoiseKey)
+	wantErr(t, err, api.ErrNoiseKey)
 	told.WriteString(err.Error())
 	must(t, filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
@@ -498,7 +499,7 @@ func TestTheNoiseKeyIsNowhere(t *testing.T) {
 
 // The host may wipe its copy of the key once the ledger is open.
 func TestTheNoiseKeyIsTheLedgersOwnCopy(t *testing.T) {
-	names, q := crowd(50), cities(Direct)
+	names, q := crowd(50), cities(api.Direct)
 	key := theNoiseKey("2026")
 	l := keyed(t, NoiseKeys{"2026", func(string) ([]byte, error) { return key, nil }}, names, q)
 	clear(key)
@@ -538,7 +539,7 @@ func TestEvidenceOfKeyedChains(t *testing.T) {
 	s := &kv.Memory{}
 	beginWithKey(t, s, public)
 	l := openMemory(t, s, Options{Signer: signer, NoiseKey: noiseKeys("2026"), TruthKey: truthKey()})
-	for _, q := range []Question{vote(), cities(Unary)} {
+	for _, q := range []api.Question{vote(), cities(api.Unary)} {
 		define(t, l, q)
 		enrollUnder(t, l, q.Name, market(t, "9"), "40", "ann", "bob")
 		for _, epsilon := range []string{"2", "0.5", "1"} {
@@ -597,9 +598,9 @@ func TestVerifyNamesWhatWasAlteredOfNoise(t *testing.T) {
 			voters(t, openMemory(t, s, Options{NoiseKey: noiseKeys("2026")}), "3", "ann")
 			l := openMemory(t, s, Options{NoiseKey: noiseKeys("2027")})
 			release(t, l, releaseOf(t, "1", "ann", "1"))
-			wantClean(t, l, VerifyRequest{})
+			wantClean(t, l, api.VerifyRequest{})
 			one.alter(t, s)
-			if found := findings(t, l, VerifyRequest{}); len(found) != 1 || !strings.Contains(found[0].Text, one.text) {
+			if found := findings(t, l, api.VerifyRequest{}); len(found) != 1 || !strings.Contains(found[0].Text, one.text) {
 				t.Errorf("found %+v, want %q", found, one.text)
 			}
 		})
@@ -675,11 +676,11 @@ func TestNoiseKeys_MoreThanAllowed_AreRefused(t *testing.T) {
 	}
 	must(t, set(1, event.MaxNoiseKeys))
 	_, err := openStore(s, Options{NoiseKey: noiseKeys("new")})
-	wantErr(t, err, ErrInvalid)
+	wantErr(t, err, api.ErrInvalid)
 	if !strings.Contains(err.Error(), "no more are possible") {
 		t.Error(err)
 	}
-	wantErr(t, set(event.MaxNoiseKeys+1, event.MaxNoiseKeys+1), ErrCorrupt)
+	wantErr(t, set(event.MaxNoiseKeys+1, event.MaxNoiseKeys+1), api.ErrCorrupt)
 	must(t, openMemory(t, s, Options{NoiseKey: noiseKeys(name(event.MaxNoiseKeys / 2))}).Close())
 }
 
@@ -693,5 +694,5 @@ func TestAClaimOfManyNoiseKeysIsNotBelieved(t *testing.T) {
 	if n := fixture.Allocated(func() { _, err = openStore(s, Options{NoiseKey: noiseKeys("2026")}) }); n > 1<<20 {
 		t.Errorf("%d bytes are allocated", n)
 	}
-	wantErr(t, err, ErrCorrupt)
+	wantErr(t, err, api.ErrCorrupt)
 }

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/observe"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // notes are what an observer was told.
@@ -38,7 +38,7 @@ func (n *notes) add(one func()) {
 func (n *notes) sum() (all observe.Commit) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	all.Draws, all.LeftOut = map[string]uint64{}, map[vocabulary.Reason]uint64{}
+	all.Draws, all.LeftOut = map[string]uint64{}, map[api.Reason]uint64{}
 	for _, c := range n.commits {
 		all.Requests, all.Events, all.Bytes = all.Requests+c.Requests, all.Events+c.Events, all.Bytes+c.Bytes
 		all.Resold, all.Charged, all.Duration = all.Resold+c.Resold, all.Charged+c.Charged, max(all.Duration, c.Duration)
@@ -85,7 +85,7 @@ func TestAnObserverIsToldOfCommits(t *testing.T) {
 	release(t, l, releaseOf(t, "between", crowd(1)[0], "1.5"))
 	seen.wantWork(t, "releases", observe.Commit{Requests: 3, Draws: map[string]uint64{"raise": 1, "degrade": 1, "insert": 1}, Charged: 1})
 
-	answer := AnswerRequest{Key: "majority", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.25"), Objects: crowd(4), AcceptLoss: true, Truth: sameTruth("yes")}
+	answer := api.AnswerRequest{Key: "majority", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.25"), Objects: crowd(4), AcceptLoss: true, Truth: sameTruth("yes")}
 	_, err := l.Answer(t.Context(), answer)
 	must(t, err)
 	seen.wantWork(t, "an answer", observe.Commit{Requests: 1, Draws: map[string]uint64{"fresh": 1}, Charged: 1})
@@ -94,7 +94,7 @@ func TestAnObserverIsToldOfCommits(t *testing.T) {
 	partial.Partial = true
 	carryOut(t, l, partial)
 	seen.wantWork(t, "a raise that leaves somebody out", observe.Commit{
-		Requests: 1, Draws: map[string]uint64{"raise": 4}, Charged: 0.5 + 3*1.5, LeftOut: map[vocabulary.Reason]uint64{vocabulary.NotEnrolled: 1},
+		Requests: 1, Draws: map[string]uint64{"raise": 4}, Charged: 0.5 + 3*1.5, LeftOut: map[api.Reason]uint64{api.NotEnrolled: 1},
 	})
 	if len(seen.refused) != 0 || len(seen.audits) != 0 {
 		t.Errorf("of what did not happen was told %+v, %+v", seen.refused, seen.audits)
@@ -131,7 +131,7 @@ func TestWhatAnObserverIsToldAddsUp(t *testing.T) {
 func TestWhoIsRefusedInACommitIsNotCounted(t *testing.T) {
 	seen := &notes{}
 	l, s := openShim(t, votersFile(t, "1", crowd(4)...), Options{Observer: seen})
-	commit, answers := queued(t, l, s, 4, func(i int) (context.Context, ReleaseRequest) {
+	commit, answers := queued(t, l, s, 4, func(i int) (context.Context, api.ReleaseRequest) {
 		ctx, r := crowdSale(t)(i)
 		if i == 2 {
 			_, before := crowdSale(t)(1)
@@ -159,32 +159,32 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 	seen.sum()
 	for what, c := range map[string]struct {
 		call func() error
-		want map[vocabulary.Reason]uint64
+		want map[api.Reason]uint64
 	}{
 		"a release": {func() error {
 			_, err := l.Release(t.Context(), releaseOf(t, "r", names[0], "2"))
 			return err
-		}, map[vocabulary.Reason]uint64{vocabulary.ObjectCap: 1}},
+		}, map[api.Reason]uint64{api.ObjectCap: 1}},
 		"a raise of all": {func() error {
-			_, err := l.Raise(t.Context(), RaiseRequest{Key: "all", Question: "vote", Epsilon: eps(t, "2"), All: true, Truth: sameTruth("yes")})
+			_, err := l.Raise(t.Context(), api.RaiseRequest{Key: "all", Question: "vote", Epsilon: eps(t, "2"), All: true, Truth: sameTruth("yes")})
 			return err
-		}, map[vocabulary.Reason]uint64{vocabulary.ObjectCap: uint64(len(names))}},
+		}, map[api.Reason]uint64{api.ObjectCap: uint64(len(names))}},
 		"a sale": {func() error {
 			_, err := l.Sell(t.Context(), purchase(t, "s", "acme", "1", names[0], "stranger"))
 			return err
-		}, map[vocabulary.Reason]uint64{vocabulary.NotEnrolled: 1}},
+		}, map[api.Reason]uint64{api.NotEnrolled: 1}},
 		"an answer": {func() error {
-			_, err := l.Answer(t.Context(), AnswerRequest{Key: "a", Question: "vote", Query: "plurality", Epsilon: eps(t, "1.5"), Objects: names[:3], AcceptLoss: true, Truth: sameTruth("yes")})
+			_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "a", Question: "vote", Query: "plurality", Epsilon: eps(t, "1.5"), Objects: names[:3], AcceptLoss: true, Truth: sameTruth("yes")})
 			return err
-		}, map[vocabulary.Reason]uint64{vocabulary.ObjectCap: 3}},
+		}, map[api.Reason]uint64{api.ObjectCap: 3}},
 		"an enrolment": {func() error {
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: names[:2], Policy: market(t, "3"), Cap: eps(t, "2")})
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: names[:2], Policy: market(t, "3"), Cap: eps(t, "2")})
 			return err
-		}, map[vocabulary.Reason]uint64{vocabulary.CapDiffers: 2}},
+		}, map[api.Reason]uint64{api.CapDiffers: 2}},
 		"an answer that takes levels on offer off the market": {func() error {
-			_, err := l.Answer(t.Context(), AnswerRequest{Key: "d", Question: "vote", Query: "plurality", Epsilon: eps(t, "0.5"), Objects: names[:3], Truth: TruthOf("yes")})
+			_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "d", Question: "vote", Query: "plurality", Epsilon: eps(t, "0.5"), Objects: names[:3], Truth: api.TruthOf("yes")})
 			return err
-		}, map[vocabulary.Reason]uint64{}},
+		}, map[api.Reason]uint64{}},
 		"what cannot be right": {func() error {
 			_, err := l.Release(t.Context(), releaseOf(t, "", names[0], "1"))
 			return err
@@ -212,15 +212,15 @@ func TestARefusalIsToldOnce(t *testing.T) {
 	seen := &notes{}
 	path := create(t)
 	l := voters(t, open(t, path, Options{}), "1", "ann", "bea", "eve")
-	define(t, l, Question{Name: "other", Values: []string{"yes", "no"}})
+	define(t, l, api.Question{Name: "other", Values: []string{"yes", "no"}})
 	enroll(t, l, "other", "1", "ann", "bea")
 	closed(t, l)
 	l, s := openShim(t, path, Options{Observer: seen})
 
-	released := func(key, question, object string) chan answer[Response] {
+	released := func(key, question, object string) chan answer[api.Response] {
 		r := releaseOf(t, key, object, "1")
 		r.Question = question
-		return async(func() (Response, error) { return l.Release(t.Context(), r) })
+		return async(func() (api.Response, error) { return l.Release(t.Context(), r) })
 	}
 	commit := s.holdCommit(t)
 	leads := released("leads", "vote", "eve")
@@ -229,7 +229,7 @@ func TestARefusalIsToldOnce(t *testing.T) {
 	waitQueued(t, l, 1)
 	late := released("late", "other", "bea")
 	waitQueued(t, l, 2)
-	whole := async(func() (RaiseResult, error) { // it draws for ann before it comes to bea
+	whole := async(func() (api.RaiseResult, error) { // it draws for ann before it comes to bea
 		r := order(t, "whole", "1", "ann", "bea")
 		r.Question = "other"
 		return l.Raise(t.Context(), r)
@@ -238,7 +238,7 @@ func TestARefusalIsToldOnce(t *testing.T) {
 	commit.open()
 	must(t, await(t, leads).err)
 	must(t, await(t, spends).err)
-	var refused *RefusedError
+	var refused *api.RefusedError
 	if err := await(t, late).err; !errors.As(err, &refused) {
 		t.Errorf("a release without a budget: %v", err)
 	}
@@ -260,11 +260,11 @@ func TestAnObserverIsToldOfAudits(t *testing.T) {
 	carryOut(t, l, order(t, "two", "1", crowd(2)...))
 	release(t, l, releaseOf(t, "some", crowd(5)[4], "0.999999999"))
 	must(t, l.Withdraw(t.Context(), "gone", crowd(2)[1]))
-	done, err := l.Verify(t.Context(), VerifyRequest{})
+	done, err := l.Verify(t.Context(), api.VerifyRequest{})
 	must(t, err)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	wantErr(t, failed(l.Verify(ended, VerifyRequest{})), context.Canceled)
+	wantErr(t, failed(l.Verify(ended, api.VerifyRequest{})), context.Canceled)
 	if len(seen.audits) != 2 {
 		t.Fatalf("%d audits are told", len(seen.audits))
 	}
@@ -278,7 +278,7 @@ func TestAnObserverIsToldOfAudits(t *testing.T) {
 
 	damaged, clock := &notes{}, newClock(time.Now().Add(-time.Hour)) // by which all of the log lies in the future
 	l = open(t, path, Options{Observer: damaged, ReadOnly: true, Now: clock.read})
-	_, err = l.Verify(t.Context(), VerifyRequest{})
+	_, err = l.Verify(t.Context(), api.VerifyRequest{})
 	must(t, err)
 	if len(damaged.audits) != 1 || damaged.audits[0].Problems != 1 {
 		t.Errorf("of an audit that found something was told %+v", damaged.audits)
@@ -318,7 +318,7 @@ func TestHealthCountsReservations(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{Now: clock.read}), "3", "9", crowd(5)...)
 	var held []uint64
 	for i := range 4 {
-		r := ReserveRequest{Key: fmt.Sprint("r", i), Order: purchase(t, "", "acme", "1", crowd(5)[i]).Order, Until: clock.read().Add(time.Duration(i+1) * time.Hour)}
+		r := api.ReserveRequest{Key: fmt.Sprint("r", i), Order: purchase(t, "", "acme", "1", crowd(5)[i]).Order, Until: clock.read().Add(time.Duration(i+1) * time.Hour)}
 		held = append(held, reserve(t, l, r).Number)
 	}
 	sell(t, l, purchase(t, "s", "acme", "1", crowd(5)[4]))
@@ -337,7 +337,7 @@ func TestHealthCountsReservations(t *testing.T) {
 	want("one is captured", 2)
 	clock.set(clock.read().Add(time.Hour))
 	want("one has run out", 1)
-	r := ReserveRequest{Key: "r4", Order: purchase(t, "", "bolt", "2", crowd(5)[4]).Order, Until: clock.read().Add(time.Minute)}
+	r := api.ReserveRequest{Key: "r4", Order: purchase(t, "", "bolt", "2", crowd(5)[4]).Order, Until: clock.read().Add(time.Minute)}
 	reserve(t, l, r)
 	want("another is reserved", 2)
 	clock.set(clock.read().Add(100 * time.Hour))
@@ -349,7 +349,7 @@ func TestHealthCountsReservationsWhenTheClockGoesBack(t *testing.T) {
 	begun := epoch().Add(time.Hour)
 	clock := newClock(begun)
 	l := sellers(t, inMemory(t, Options{Now: clock.read}), "3", "9", crowd(3)...)
-	r := ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", crowd(1)...).Order, Until: begun.Add(time.Hour)}
+	r := api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", crowd(1)...).Order, Until: begun.Add(time.Hour)}
 	held := reserve(t, l, r).Number
 	want := func(what string, n int) {
 		t.Helper()
@@ -366,7 +366,7 @@ func TestHealthCountsReservationsWhenTheClockGoesBack(t *testing.T) {
 	release(t, l, releaseOf(t, "later", crowd(3)[1], "1"))
 	clock.set(begun)
 	want("the clock has gone back, and the log has not", 0)
-	if _, err := l.Capture(t.Context(), CaptureRequest{Key: "k", Reservation: held, Truth: sameTruth("yes")}); !errors.Is(err, ErrNotReserved) {
+	if _, err := l.Capture(t.Context(), api.CaptureRequest{Key: "k", Reservation: held, Truth: sameTruth("yes")}); !errors.Is(err, api.ErrNotReserved) {
 		t.Errorf("it is captured: %v", err)
 	}
 }
@@ -380,7 +380,7 @@ func TestHealthCountsManyReservations(t *testing.T) {
 	for i, name := range crowd(sales) {
 		if i%512 == 0 || i > 4090 {
 			held++
-			reserve(t, l, ReserveRequest{Key: name, Order: purchase(t, "", "acme", "1", name).Order, Until: clock.read().Add(time.Hour)})
+			reserve(t, l, api.ReserveRequest{Key: name, Order: purchase(t, "", "acme", "1", name).Order, Until: clock.read().Add(time.Hour)})
 		} else {
 			sell(t, l, purchase(t, name, "acme", "1", name))
 		}
@@ -491,7 +491,7 @@ func TestHealthTellsTheNewestCheckpoint(t *testing.T) {
 // Without a signer none is signed, so that none has left.
 func TestACheckpointThatIsNotSignedIsNone(t *testing.T) {
 	l := newLedger(t)
-	wantErr(t, failed(l.Checkpoint(t.Context())), ErrNoSigner)
+	wantErr(t, failed(l.Checkpoint(t.Context())), api.ErrNoSigner)
 	if c := healthOf(t, l).Checkpoint; c != (observe.Checkpoint{}) {
 		t.Errorf("it tells %+v", c)
 	}
@@ -504,11 +504,11 @@ func TestHealthOfALedgerThatHasStopped(t *testing.T) {
 	if _, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1")); err == nil {
 		t.Fatal("nothing failed")
 	}
-	wantErr(t, failed(l.Health(t.Context())), ErrStopped)
+	wantErr(t, failed(l.Health(t.Context())), api.ErrStopped)
 	_ = l.Close()
 	l = newLedger(t)
 	closed(t, l)
-	wantErr(t, failed(l.Health(t.Context())), ErrClosed)
+	wantErr(t, failed(l.Health(t.Context())), api.ErrClosed)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	wantErr(t, failed(newLedger(t).Health(ended)), context.Canceled)

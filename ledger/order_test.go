@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it says
@@ -27,7 +27,7 @@ func bigPanel(t *testing.T, limit string) *Ledger {
 	})
 }
 
-func smoker() Question { return Question{Name: "smoker", Values: []string{"yes", "no"}} }
+func smoker() api.Question { return api.Question{Name: "smoker", Values: []string{"yes", "no"}} }
 
 // lastOfCrowd belongs to the last part of an order of the crowd.
 const lastOfCrowd = "person-04499"
@@ -53,7 +53,7 @@ func wantWhole(t *testing.T, l *Ledger, epsilon string) {
 }
 
 // during returns a Progress that does something once the first part is done.
-func during(something func()) Progress {
+func during(something func()) api.Progress {
 	first := true
 	return func(done, total int) {
 		if first {
@@ -76,7 +76,7 @@ func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
 	}
 	before := stats(t, l).Events
 	got := carryOut(t, l, r)
-	want := RaiseResult{Drawn: size, First: before + 1, Last: before + size + 3}
+	want := api.RaiseResult{Drawn: size, First: before + 1, Last: before + size + 3}
 	if !reflect.DeepEqual(got, want) || !slices.Equal(progress, []int{state.PartSize, 2 * state.PartSize, size}) {
 		t.Errorf("got %+v with the progress %v", got, progress)
 	}
@@ -109,7 +109,7 @@ func TestACancelledOrderGoesOnWithItsKey(t *testing.T) {
 			}
 			r.Progress = nil
 			got := carryOut(t, l, r)
-			if want := (RaiseResult{Drawn: big, First: before + 1, Last: before + big + 2}); !reflect.DeepEqual(got, want) {
+			if want := (api.RaiseResult{Drawn: big, First: before + 1, Last: before + big + 2}); !reflect.DeepEqual(got, want) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 			wantWhole(t, l, "0.5")
@@ -144,7 +144,7 @@ func TestALargeOrderHoldsItsBudget(t *testing.T) {
 		rival.Question = "smoker"
 		_, err := l.Release(t.Context(), rival)
 		got := refusals(t, err)[0]
-		want := Refusal{Object: lastOfCrowd, Reason: ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.4"), Remedy: vocabulary.RemedyWaiting, Largest: eps(t, "0.4")}
+		want := api.Refusal{Object: lastOfCrowd, Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.4"), Remedy: api.RemedyWaiting, Largest: eps(t, "0.4")}
 		if got != want {
 			t.Errorf("the rival was refused for %+v, want %+v", got, want)
 		}
@@ -209,7 +209,7 @@ func TestALaterOrderDoesNotBreakOneUnderWay(t *testing.T) {
 		extra[i] = fmt.Sprintf("extra-%05d", i)
 	}
 	enroll(t, l, "smoker", "1", extra...)
-	asked, answer := newGate(t), make(chan answer[RaiseResult], 1)
+	asked, answer := newGate(t), make(chan answer[api.RaiseResult], 1)
 	first := order(t, "first", "0.6")
 	first.Progress = during(func() {
 		second := order(t, "second", "0.5", append(extra, lastOfCrowd)...)
@@ -244,10 +244,10 @@ func TestALargeOrderSeesWhatWasDecidedBeforeItHeld(t *testing.T) {
 	commit := s.holdCommit(t)
 	rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
 	rival.Question = "smoker"
-	sold := async(func() (Response, error) { return l.Release(t.Context(), rival) })
+	sold := async(func() (api.Response, error) { return l.Release(t.Context(), rival) })
 	commit.wait(t)
 	s.set(nil, nil)
-	ordered := async(func() (RaiseResult, error) { return l.Raise(t.Context(), order(t, "k", "0.6")) })
+	ordered := async(func() (api.RaiseResult, error) { return l.Raise(t.Context(), order(t, "k", "0.6")) })
 	waitQueued(t, l, 1)
 	commit.open()
 	must(t, await(t, sold).err)
@@ -291,7 +291,7 @@ func TestLargeOrdersAtOnce(t *testing.T) {
 // Callers with the same key and order work on it together, and it is done once.
 func TestALargeOrderWithOneKeyIsDoneOnce(t *testing.T) {
 	l := bigPanel(t, "1")
-	results := make([]RaiseResult, 4)
+	results := make([]api.RaiseResult, 4)
 	for _, err := range race(t, len(results), func(i int) (err error) {
 		results[i], err = l.Raise(t.Context(), order(t, "k", "0.6"))
 		return err
@@ -337,7 +337,7 @@ func TestTheNewlyEnrolledAreNotPartOfAnOrderThatGoesOn(t *testing.T) {
 
 // Truths are gathered before anything is written; a source that fails late leaves nothing.
 func TestALargeOrderIsNotBegunWithoutAllTruths(t *testing.T) {
-	late := func(last string, err error) TruthFunc {
+	late := func(last string, err error) api.TruthFunc {
 		return func(_ context.Context, _ string, objects []string) ([]string, error) {
 			values := slices.Repeat([]string{"yes"}, len(objects))
 			if i := slices.Index(objects, lastOfCrowd); i >= 0 {
@@ -348,7 +348,7 @@ func TestALargeOrderIsNotBegunWithoutAllTruths(t *testing.T) {
 		}
 	}
 	l := bigPanel(t, "1")
-	for name, truth := range map[string]TruthFunc{
+	for name, truth := range map[string]api.TruthFunc{
 		"failing": late("yes", errDisk), "unknown": late("?", nil), "missing": late("", nil),
 	} {
 		unchanged(t, l.engine.Store, func() {
@@ -438,7 +438,7 @@ func TestEnrollingACrowd(t *testing.T) {
 	define(t, l, vote())
 	before := stats(t, l).Events
 	ctx, cancel := context.WithCancel(t.Context())
-	r := EnrollRequest{Key: "k", Question: "vote", Objects: crowd(big), Cap: eps(t, "1")}
+	r := api.EnrollRequest{Key: "k", Question: "vote", Objects: crowd(big), Cap: eps(t, "1")}
 	r.Progress = during(cancel)
 	_, err := l.Enroll(ctx, r)
 	wantErr(t, err, context.Canceled)
@@ -449,7 +449,7 @@ func TestEnrollingACrowd(t *testing.T) {
 	r.Progress = func(done, total int) { progress = append(progress, done, total) }
 	got, err := l.Enroll(t.Context(), r)
 	must(t, err)
-	if want := (EnrollResult{Enrolled: big, First: before + 1, Last: before + big + 2}); !reflect.DeepEqual(got, want) {
+	if want := (api.EnrollResult{Enrolled: big, First: before + 1, Last: before + big + 2}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	rest := big - state.PartSize
@@ -465,7 +465,7 @@ func TestEnrollingACrowdIsWhole(t *testing.T) {
 	define(t, l, vote())
 	enroll(t, l, "vote", "2", lastOfCrowd)
 	unchanged(t, l.engine.Store, func() {
-		_, err := l.Enroll(t.Context(), EnrollRequest{Key: "k", Question: "vote", Objects: crowd(big), Cap: eps(t, "1")})
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: crowd(big), Cap: eps(t, "1")})
 		if got := refusals(t, err); len(got) != 1 || got[0].Object != lastOfCrowd {
 			t.Errorf("refused for %+v", got)
 		}

@@ -7,12 +7,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // whileAsked returns truths that are yes, and calls then while they are asked for the first time: between the snapshot in
 // which a request is looked up and its transaction.
-func whileAsked(then func()) TruthFunc {
+func whileAsked(then func()) api.TruthFunc {
 	done := false
 	return func(ctx context.Context, question string, objects []string) ([]string, error) {
 		if !done {
@@ -40,10 +41,10 @@ func meanwhile(t *testing.T, l *Ledger) map[string]struct {
 		"a higher level": {func() { release(t, l, releaseOf(t, "other", "ann", "3")) }, "3"},
 		"the same level": {func() { release(t, l, releaseOf(t, "other", "ann", "2")) }, "2"},
 		"another question": {func() {
-			release(t, l, ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, "1.5"), Truth: sameTruth("no")})
+			release(t, l, api.ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, "1.5"), Truth: sameTruth("no")})
 		}, "3.5"},
 		"too much of the cap": {func() {
-			release(t, l, ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, "3"), TrueValue: "no"})
+			release(t, l, api.ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, "3"), TrueValue: "no"})
 		}, "3"},
 		"withdrawn": {func() { must(t, l.Withdraw(t.Context(), "other", "ann")) }, "0"},
 		"sold":      {func() { sell(t, l, purchase(t, "other", "cy", "1", "ann")) }, "2"},
@@ -55,20 +56,20 @@ func meanwhile(t *testing.T, l *Ledger) map[string]struct {
 // What a request has read before its transaction is read again if it has changed: else a level that was released would be
 // lost, or budget spent twice.
 func TestWhatARequestHasSeenIsReadAgainWhenItHasChanged(t *testing.T) {
-	requests := map[string]func(l *Ledger, truth TruthFunc) error{
-		"release": func(l *Ledger, truth TruthFunc) error {
+	requests := map[string]func(l *Ledger, truth api.TruthFunc) error{
+		"release": func(l *Ledger, truth api.TruthFunc) error {
 			r := releaseOf(t, "mine", "ann", "2")
 			r.Truth = truth
 			_, err := l.Release(t.Context(), r)
 			return err
 		},
-		"raise": func(l *Ledger, truth TruthFunc) error {
+		"raise": func(l *Ledger, truth api.TruthFunc) error {
 			r := order(t, "mine", "2", "ann", "bob")
 			r.Truth = truth
 			_, err := l.Raise(t.Context(), r)
 			return err
 		},
-		"sale": func(l *Ledger, truth TruthFunc) error {
+		"sale": func(l *Ledger, truth api.TruthFunc) error {
 			r := purchase(t, "mine", "acme", "2", "ann")
 			r.Truth = truth
 			_, err := l.Sell(t.Context(), r)
@@ -85,14 +86,14 @@ func TestWhatARequestHasSeenIsReadAgainWhenItHasChanged(t *testing.T) {
 				enroll(t, l, "other", "4", "ann")
 				between := meanwhile(t, l)[name]
 				err := request(l, whileAsked(between.change))
-				var refused *RefusedError
+				var refused *api.RefusedError
 				if err != nil && !errors.As(err, &refused) {
 					t.Fatal(err)
 				}
 				if spent := objectOf(t, l, "ann").Spent; spent != eps(t, between.spent) {
 					t.Errorf("ann has spent %s, not %s: %v", spent, between.spent, err)
 				}
-				wantClean(t, l, VerifyRequest{})
+				wantClean(t, l, api.VerifyRequest{})
 			})
 		}
 	}
@@ -102,12 +103,12 @@ func TestWhatARequestHasSeenIsReadAgainWhenItHasChanged(t *testing.T) {
 func TestARequestThatComesAgainWhileItIsAsked(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "10", "ann")
 	r := releaseOf(t, "key", "ann", "1")
-	var inner Response
+	var inner api.Response
 	r.Truth = whileAsked(func() { inner = release(t, l, releaseOf(t, "key", "ann", "1")) })
 	if outer := release(t, l, r); outer != inner {
 		t.Errorf("%+v, and then %+v", inner, outer)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // Requests on the same few objects share transactions, and all have looked before the first of them was carried out.
@@ -140,7 +141,7 @@ func TestRequestsOfOneTransactionSeeEachOther(t *testing.T) {
 			t.Errorf("%s has spent %s on %d levels", name, state.Spent, len(state.Chains[0].Levels))
 		}
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // A part of a long raise changes its objects like any other request: who has read one of them before reads it again.
@@ -159,5 +160,5 @@ func TestWhatALongRaiseHasChangedIsReadAgain(t *testing.T) {
 	if state := objectOf(t, l, r.Object); len(state.Chains[0].Levels) != 2 || state.Spent != eps(t, "2") {
 		t.Errorf("%s has %d levels and has spent %s", r.Object, len(state.Chains[0].Levels), state.Spent)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }

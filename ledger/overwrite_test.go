@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -49,16 +50,16 @@ func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
 	overwrite(t, path, old)
 	for i, name := range people {
 		_, err := l.Release(t.Context(), releaseOf(t, fmt.Sprint("second ", i), name, "1"))
-		wantErr(t, err, ErrReplaced)
+		wantErr(t, err, api.ErrReplaced)
 	}
-	_, err = l.Verify(t.Context(), VerifyRequest{})
-	wantErr(t, err, ErrReplaced)
-	wantErr(t, l.Close(), ErrReplaced)
+	_, err = l.Verify(t.Context(), api.VerifyRequest{})
+	wantErr(t, err, api.ErrReplaced)
+	wantErr(t, l.Close(), api.ErrReplaced)
 	if !bytes.Equal(content(t, path), old) {
 		t.Error("something was written to the file")
 	}
 	_, err = Open(path, Options{})
-	wantErr(t, err, ErrJournal) // what was drawn since the backup lies beside it
+	wantErr(t, err, api.ErrJournal) // what was drawn since the backup lies beside it
 	must(t, os.RemoveAll(path+".journal"))
 	if n := len(responses(t, open(t, path, Options{}), "vote", eps(t, "1"))); n != 0 { // it is the backup now
 		t.Errorf("there are %d responses", n)
@@ -80,9 +81,9 @@ func busy(t testing.TB) (path string, options Options) {
 	return path, options
 }
 
-func reserveOne(t testing.TB, key string) ReserveRequest {
+func reserveOne(t testing.TB, key string) api.ReserveRequest {
 	t.Helper()
-	return ReserveRequest{Key: key, Order: purchase(t, "", "acme", "1", crowd(1)...).Order, For: 1 << 50}
+	return api.ReserveRequest{Key: key, Order: purchase(t, "", "acme", "1", crowd(1)...).Order, For: 1 << 50}
 }
 
 func drain[T any](all iter.Seq2[T, error]) error {
@@ -102,7 +103,7 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 		"Release": func(ctx context.Context, l *Ledger) error { return second(l.Release(ctx, releaseOf(t, "r", one, "2"))) },
 		"Raise":   func(ctx context.Context, l *Ledger) error { return second(l.Raise(ctx, order(t, "r", "2"))) },
 		"Advance": func(ctx context.Context, l *Ledger) error {
-			return second(l.Advance(ctx, AdvanceRequest{Key: "a", Truth: truth}))
+			return second(l.Advance(ctx, api.AdvanceRequest{Key: "a", Truth: truth}))
 		},
 		"Answer": func(ctx context.Context, l *Ledger) error {
 			return second(l.Answer(ctx, inquire(t, "q", "majority:yes", "1", truth, one)))
@@ -121,10 +122,10 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 		"Head":        func(ctx context.Context, l *Ledger) error { return second(l.Head(ctx, 0)) },
 		"Consistency": func(ctx context.Context, l *Ledger) error { return second(l.Consistency(ctx, 1, 2)) },
 		"Enroll": func(ctx context.Context, l *Ledger) error {
-			return second(l.Enroll(ctx, EnrollRequest{Key: "e", Question: "vote", Objects: []string{"new"}, Cap: eps(t, "1")}))
+			return second(l.Enroll(ctx, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"new"}, Cap: eps(t, "1")}))
 		},
 		"Estimate": func(ctx context.Context, l *Ledger) error {
-			return second(l.Estimate(ctx, EstimateRequest{Question: "vote"}))
+			return second(l.Estimate(ctx, api.EstimateRequest{Question: "vote"}))
 		},
 		"Levels":       func(ctx context.Context, l *Ledger) error { return second(l.Levels(ctx, "vote")) },
 		"Forget":       func(ctx context.Context, l *Ledger) error { return l.Forget(ctx, "f", crowd(2)[1]) },
@@ -137,7 +138,7 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 		"Deliveries":   func(ctx context.Context, l *Ledger) error { return drain(l.Deliveries(ctx, 1)) },
 		"Buyers":       func(ctx context.Context, l *Ledger) error { return second(l.Buyers(ctx)) },
 		"DefineQuestion": func(ctx context.Context, l *Ledger) error {
-			return l.DefineQuestion(ctx, "d", Question{Name: "home", Values: []string{"a", "b"}})
+			return l.DefineQuestion(ctx, "d", api.Question{Name: "home", Values: []string{"a", "b"}})
 		},
 		"Questions":   func(ctx context.Context, l *Ledger) error { return second(l.Questions(ctx)) },
 		"Quote":       func(ctx context.Context, l *Ledger) error { return second(l.Quote(ctx, reserveOne(t, "").Order)) },
@@ -148,12 +149,12 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 		"Reserve":     func(ctx context.Context, l *Ledger) error { return second(l.Reserve(ctx, reserveOne(t, "again"))) },
 		"Reservation": func(ctx context.Context, l *Ledger) error { return second(l.Reservation(ctx, 2)) },
 		"Commit": func(ctx context.Context, l *Ledger) error {
-			return second(l.Capture(ctx, CaptureRequest{Key: "c", Reservation: 2, Truth: truth}))
+			return second(l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 2, Truth: truth}))
 		},
 		"Cancel":    func(ctx context.Context, l *Ledger) error { return l.Cancel(ctx, "c", 2) },
 		"Sell":      func(ctx context.Context, l *Ledger) error { return second(l.Sell(ctx, purchase(t, "s", "acme", "2"))) },
 		"Statement": func(ctx context.Context, l *Ledger) error { return second(l.Statement(ctx, "k", one)) },
-		"Verify":    func(ctx context.Context, l *Ledger) error { return second(l.Verify(ctx, VerifyRequest{})) },
+		"Verify":    func(ctx context.Context, l *Ledger) error { return second(l.Verify(ctx, api.VerifyRequest{})) },
 		"Withdraw":  func(ctx context.Context, l *Ledger) error { return l.Withdraw(ctx, "w", one) },
 	}
 }
@@ -193,11 +194,11 @@ func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
 			overwrite(t, path, live)
 			l := open(t, path, options)
 			overwrite(t, path, other)
-			wantErr(t, call(t.Context(), l), ErrReplaced)
+			wantErr(t, call(t.Context(), l), api.ErrReplaced)
 			overwrite(t, path, live) // too late
-			wantErr(t, second(l.Stats(t.Context())), ErrReplaced)
+			wantErr(t, second(l.Stats(t.Context())), api.ErrReplaced)
 			_, err := l.Release(t.Context(), releaseOf(t, "y", crowd(1)[0], "1"))
-			wantErr(t, err, ErrReplaced)
+			wantErr(t, err, api.ErrReplaced)
 			_ = l.Close()
 			if !bytes.Equal(content(t, path), live) {
 				t.Error("something was written to the file")
@@ -222,7 +223,7 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 		"a page": live[:4096], "text": []byte(strings.Repeat("no ledger\n", len(live)/10)),
 	} {
 		for call, do := range map[string]func(*Ledger) error{
-			"view": func(l *Ledger) error { return second(l.Estimate(t.Context(), EstimateRequest{Question: "vote"})) },
+			"view": func(l *Ledger) error { return second(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})) },
 			"commit": func(l *Ledger) error {
 				return submitted(t.Context(), l, func(*state.State) ([]event.Change, error) { return []event.Change{&event.TruthKeySet{}}, nil })
 			},
@@ -236,8 +237,8 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 				overwrite(t, path, start)
 				l := open(t, path, options)
 				overwrite(t, path, over)
-				wantErr(t, do(l), ErrReplaced)
-				wantErr(t, second(l.Object(t.Context(), crowd(1)[0])), ErrReplaced)
+				wantErr(t, do(l), api.ErrReplaced)
+				wantErr(t, second(l.Object(t.Context(), crowd(1)[0])), api.ErrReplaced)
 				_ = l.Close()
 				if !bytes.Equal(content(t, path), over) {
 					t.Error("something was written to the file")
@@ -280,8 +281,8 @@ func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
 				overwrite(t, path, live)
 				l := open(t, path, options)
 				err := do(l, func() { overwrite(t, path, over) })
-				wantErr(t, err, ErrReplaced)
-				wantErr(t, second(l.Stats(t.Context())), ErrReplaced)
+				wantErr(t, err, api.ErrReplaced)
+				wantErr(t, second(l.Stats(t.Context())), api.ErrReplaced)
 				_ = l.Close()
 				if !bytes.Equal(content(t, path), over) {
 					t.Error("something was written to the file")
@@ -301,7 +302,7 @@ func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
 		all.Go(func() {
 			for !stop.Load() {
 				must(t, second(l.Object(t.Context(), crowd(1)[0])))
-				must(t, second(l.Estimate(t.Context(), EstimateRequest{Question: "vote"})))
+				must(t, second(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})))
 				must(t, drain(l.Events(t.Context(), 1)))
 			}
 		})
@@ -336,11 +337,11 @@ func TestOverwriteChild(t *testing.T) {
 		func(i int) error {
 			return second(l.Release(t.Context(), releaseOf(t, fmt.Sprint("low", i), crowd(3)[2], fmt.Sprintf("0.%06d", 999_999-i))))
 		},
-		func(int) error { return second(l.Estimate(t.Context(), EstimateRequest{Question: "vote"})) },
+		func(int) error { return second(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})) },
 		func(int) error { return drain(l.Responses(t.Context(), "vote", eps(t, "1"))) },
 		func(int) error { return second(l.Object(t.Context(), crowd(1)[0])) },
 		func(int) error { return drain(l.Events(t.Context(), 1)) },
-		func(int) error { return second(l.Verify(t.Context(), VerifyRequest{})) },
+		func(int) error { return second(l.Verify(t.Context(), api.VerifyRequest{})) },
 		func(i int) error {
 			to := filepath.Join(filepath.Dir(path), fmt.Sprint("copy", i%2))
 			_ = os.Remove(to)
@@ -357,12 +358,12 @@ func TestOverwriteChild(t *testing.T) {
 					fmt.Println("ready")
 				}
 			}
-			fmt.Printf("job %d ended: %v, %v\n", n, errors.Is(err, ErrReplaced) || errors.Is(err, ErrStopped), err)
+			fmt.Printf("job %d ended: %v, %v\n", n, errors.Is(err, api.ErrReplaced) || errors.Is(err, api.ErrStopped), err)
 		})
 	}
 	all.Wait()
 	_, err := l.Release(t.Context(), releaseOf(t, "late", crowd(1)[0], "3"))
-	fmt.Printf("job late ended: %v, %v\n", errors.Is(err, ErrReplaced) || errors.Is(err, ErrStopped), err)
+	fmt.Printf("job late ended: %v, %v\n", errors.Is(err, api.ErrReplaced) || errors.Is(err, api.ErrStopped), err)
 }
 
 // The memory that the file is mapped to ends where the file does, and changes with it. The host meets that everywhere at once:

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // A ledger opened by a link, or by a relative path, has its journal beside the real file, wherever the process goes.
@@ -21,7 +23,7 @@ func TestOpen_ResolvesThePath(t *testing.T) {
 		l, err := Open(name, Options{})
 		must(t, err)
 		t.Chdir(filepath.Join(dir, "etc", "elsewhere"))
-		must(t, l.DefineQuestion(t.Context(), in, Question{Name: name, Values: []string{"yes", "no"}}))
+		must(t, l.DefineQuestion(t.Context(), in, api.Question{Name: name, Values: []string{"yes", "no"}}))
 		if _, err := os.Stat(filepath.Join(dir, "real.db.journal")); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -45,8 +47,8 @@ func TestOpen_NoticesALinkThatLeadsElsewhere(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	must(t, errors.Join(os.Remove(link), os.Symlink("b.db", link)))
-	err = l.DefineQuestion(t.Context(), "k", Question{Name: "q", Values: []string{"yes", "no"}})
-	if !errors.Is(err, ErrReplaced) {
+	err = l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: []string{"yes", "no"}})
+	if !errors.Is(err, api.ErrReplaced) {
 		t.Error(err)
 	}
 }
@@ -59,12 +61,12 @@ func TestNewFile_RefusesThePathsOfALedger(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	for _, to := range []string{"", path, link, path + ".journal", path + ".key", path + ".sock"} {
-		if _, err := l.Backup(t.Context(), to, nil); !errors.Is(err, ErrInvalid) {
+		if _, err := l.Backup(t.Context(), to, nil); !errors.Is(err, api.ErrInvalid) {
 			t.Errorf("Backup to %q: %v", to, err)
 		}
 	}
 	for _, to := range []string{"", path + ".journal", path + ".tokens"} {
-		if err := Create(to, CreateOptions{}); !errors.Is(err, ErrInvalid) {
+		if err := Create(to, CreateOptions{}); !errors.Is(err, api.ErrInvalid) {
 			t.Errorf("Create of %q: %v", to, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/policy"
@@ -67,13 +68,13 @@ func everything(t *testing.T) []event.Event {
 	buy("s2", "zeta", "0.5", "cid", "gus", "hal")
 	buy("s3", "initech", "0.75", "dan", "gus")
 	buy("s4", "acme", "0.6", "dan", "gus")
-	held := reserve(t, l, ReserveRequest{Key: "h1", Order: purchase(t, "", "acme", "1", "ann", "cid", "gus").Order, Partial: true, For: time.Hour})
+	held := reserve(t, l, api.ReserveRequest{Key: "h1", Order: purchase(t, "", "acme", "1", "ann", "cid", "gus").Order, Partial: true, For: time.Hour})
 	must(t, l.Withdraw(t.Context(), "w1", "cid"))
-	_, err = l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "vote", Objects: []string{"cid"}, Policy: terms})
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"cid"}, Policy: terms})
 	must(t, err)
-	_, err = l.Capture(t.Context(), CaptureRequest{Key: "c1", Reservation: held.Number, Partial: true, Truth: sameTruth("yes")})
+	_, err = l.Capture(t.Context(), api.CaptureRequest{Key: "c1", Reservation: held.Number, Partial: true, Truth: sameTruth("yes")})
 	must(t, err)
-	lost := reserve(t, l, ReserveRequest{Key: "h2", Order: purchase(t, "", "zeta", "1.25", "gus").Order, For: time.Hour})
+	lost := reserve(t, l, api.ReserveRequest{Key: "h2", Order: purchase(t, "", "zeta", "1.25", "gus").Order, For: time.Hour})
 	must(t, l.Cancel(t.Context(), "c2", lost.Number))
 	answer("a1", "0.1", "ann", "bob")
 	answer("a2", "0.125", "ann", "bob")
@@ -82,23 +83,23 @@ func everything(t *testing.T) []event.Event {
 	answer("a5", "0.02", "ann", "fay", "zoe")
 	answer("a6", "0.4", "ann", "eve", "fay")
 	at = at.Add(11 * time.Hour)
-	_, err = l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: truthsOf(map[string]string{"ann": "yes", "eve": "yes"})})
+	_, err = l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: truthsOf(map[string]string{"ann": "yes", "eve": "yes"})})
 	must(t, err)
 	must(t, l.Withdraw(t.Context(), "w2", "dan"))
 	raise("r4", "1", "dan", "fay")
 	makeStatement(t, l, "fay")
-	change := func(r ChangeTermsRequest) {
+	change := func(r api.ChangeTermsRequest) {
 		r.Question, r.Partial = "vote", true
 		_, err := l.ChangeTerms(t.Context(), r)
 		must(t, err)
 	}
 	dearer := market(t, "1.25", func(m *policy.Market) { m.Floor = 120 })
-	change(ChangeTermsRequest{Key: "t1", Objects: []string{"gus", "hal"}, Policy: &dearer})
-	change(ChangeTermsRequest{Key: "t2", Objects: []string{"fay", "gus", "zoe"}, Cap: eps(t, "1.5")})
-	change(ChangeTermsRequest{Key: "t3", Objects: []string{"fay", "gus"}, Cap: eps(t, "5")})
-	change(ChangeTermsRequest{Key: "t4", Objects: []string{"gus"}, Cap: eps(t, "5"), Consent: "form 17"})
-	reserve(t, l, ReserveRequest{Key: "h3", Order: purchase(t, "", "zeta", "1.25", "gus").Order, For: time.Hour})
-	_, err = l.Enroll(t.Context(), EnrollRequest{Key: "again", Question: "vote", Objects: []string{"fay", "hal"}, Policy: dearer, Cap: eps(t, "2"), Partial: true})
+	change(api.ChangeTermsRequest{Key: "t1", Objects: []string{"gus", "hal"}, Policy: &dearer})
+	change(api.ChangeTermsRequest{Key: "t2", Objects: []string{"fay", "gus", "zoe"}, Cap: eps(t, "1.5")})
+	change(api.ChangeTermsRequest{Key: "t3", Objects: []string{"fay", "gus"}, Cap: eps(t, "5")})
+	change(api.ChangeTermsRequest{Key: "t4", Objects: []string{"gus"}, Cap: eps(t, "5"), Consent: "form 17"})
+	reserve(t, l, api.ReserveRequest{Key: "h3", Order: purchase(t, "", "zeta", "1.25", "gus").Order, For: time.Hour})
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "again", Question: "vote", Objects: []string{"fay", "hal"}, Policy: dearer, Cap: eps(t, "2"), Partial: true})
 	must(t, err)
 	must(t, l.Forget(t.Context(), "f", "bob"))
 	auditStore(t, s)
@@ -107,7 +108,7 @@ func everything(t *testing.T) []event.Event {
 
 // kindOf names the kind of an event. Whom an enrolment or a change of terms refuses is checked otherwise than who is refused a response.
 func kindOf(c event.Change) string {
-	if r, is := c.(*event.ObjectRefused); is && (slices.Contains([]Reason{CapDiffers, PolicyDiffers, NeedsConsent}, r.Reason) || r.Reason == NotEnrolled && r.Asked.IsZero()) {
+	if r, is := c.(*event.ObjectRefused); is && (slices.Contains([]api.Reason{api.CapDiffers, api.PolicyDiffers, api.NeedsConsent}, r.Reason) || r.Reason == api.NotEnrolled && r.Asked.IsZero()) {
 		return "not-agreed"
 	}
 	return c.Kind().String()
@@ -125,7 +126,7 @@ func leavesOf(all []leafOf, path string, v reflect.Value) []leafOf {
 		v = reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Elem() // fields that are not exported can be set by this
 	}
 	switch v.Interface().(type) {
-	case privacy.Epsilon, time.Time, *Mechanism:
+	case privacy.Epsilon, time.Time, *api.Mechanism:
 		return append(all, leafOf{path, v})
 	}
 	switch v.Kind() {
@@ -162,23 +163,23 @@ func variants(v reflect.Value) (all []any) {
 		return all
 	case time.Time:
 		return []any{x.Add(1), x.Add(-1)}
-	case *Mechanism:
+	case *api.Mechanism:
 		return nil
-	case Reason:
+	case api.Reason:
 		for _, one := range event.ReasonCodes() {
 			if one != x {
 				all = append(all, one)
 			}
 		}
 		return all
-	case Encoding:
-		for _, one := range []Encoding{Direct, Unary} {
+	case api.Encoding:
+		for _, one := range []api.Encoding{api.Direct, api.Unary} {
 			if one != x {
 				all = append(all, one)
 			}
 		}
 		return all
-	case Remedy:
+	case api.Remedy:
 		for _, one := range event.RemedyCodes() {
 			if one != x {
 				all = append(all, one)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -12,9 +13,9 @@ import (
 // DefineQuestion adds a question. It never changes afterwards. The name is unique; there are 2 to
 // 2²⁰ values, in unary encoding 2¹², all different; names and values have 1 to 256 bytes. Defining
 // the same question again, with whatever key, does nothing; another one under its name is
-// [ErrInvalid]. (Mechanisms are the same if their levels and outputs are. Channels stay what they
+// [api.ErrInvalid]. (Mechanisms are the same if their levels and outputs are. Channels stay what they
 // were at first.)
-func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) error {
+func (l *Ledger) DefineQuestion(ctx context.Context, key string, q api.Question) error {
 	asked := q.Encoding
 	if asked == "" {
 		q.Encoding = event.EncodingFor(q)
@@ -29,7 +30,7 @@ func (l *Ledger) DefineQuestion(ctx context.Context, key string, q Question) err
 
 // defineQuestion returns the change that defines a question, or nil if it is defined already.
 // strict: in this encoding, and no other.
-func defineQuestion(s *state.State, q Question, strict bool) (event.Change, error) {
+func defineQuestion(s *state.State, q api.Question, strict bool) (event.Change, error) {
 	number, found, err := s.QuestionNumber(q.Name)
 	if err != nil {
 		return nil, err
@@ -51,8 +52,8 @@ func defineQuestion(s *state.State, q Question, strict bool) (event.Change, erro
 }
 
 // Questions returns all questions in the order of their definition.
-func (l *Ledger) Questions(ctx context.Context) ([]Question, error) {
-	var all []Question
+func (l *Ledger) Questions(ctx context.Context) ([]api.Question, error) {
+	var all []api.Question
 	for more := true; more; {
 		err := l.engine.View(ctx, func(s *state.State) error {
 			end := min(uint64(s.Counters.Questions), uint64(len(all))+scanSize)
@@ -64,7 +65,7 @@ func (l *Ledger) Questions(ctx context.Context) ([]Question, error) {
 				if err != nil || !found || q.Number != number {
 					return errs.Corrupt(err, "question %d is missing, or is another", number)
 				}
-				all = append(all, Question{
+				all = append(all, api.Question{
 					Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism,
 				})
 			}
@@ -76,3 +77,9 @@ func (l *Ledger) Questions(ctx context.Context) ([]Question, error) {
 	}
 	return all, nil
 }
+
+// CheckName returns nil if a text may be a name in a ledger: of an object, a question, a value, a
+// buyer or an idempotency key. Otherwise it returns the [api.ErrInvalid] that every request with
+// that name returns, most often a [*api.NameError]. The error describes the text as what. A host
+// calls it where it takes names from people, such as in a sign-up form.
+func CheckName(what, name string) error { return event.CheckName(what, name) }

@@ -2,126 +2,31 @@ package ledger
 
 import (
 	"context"
-	"errors"
 
-	"github.com/sluicedp/sluice/privacy"
-
-	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/request"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
-
-// Order is what a buyer asks for: the responses of objects to a question at one ε.
-type Order struct {
-	// Buyer: 1 to 256 bytes; the ledger does not know who it is; see [NameError]
-	Buyer    string          `json:"buyer"`
-	Question string          `json:"question"` // by its name
-	Epsilon  privacy.Epsilon `json:"epsilon"`  // above 0
-	// Objects: the objects, at most MaxPanel (of questions in unary or finite encoding fewer), or
-	Objects []string `json:"objects,omitzero"`
-	// All: all objects enrolled in the question by now that have not withdrawn
-	All bool `json:"all,omitempty"`
-	// StopAtRefusal ends the order at the first object that is refused, unless it is sold in part:
-	// nothing is computed about the others, nor what would be possible instead. It is for buyers
-	// who may not see refusals, and no part of what a key stands for.
-	StopAtRefusal bool `json:"stop_at_refusal,omitempty"`
-}
-
-// Offer is what a buyer gets and pays.
-type Offer struct {
-	Buyer    string          `json:"buyer"`    // by its name
-	Question string          `json:"question"` // by its name
-	Epsilon  privacy.Epsilon `json:"epsilon"`  // of the responses
-	Price    int64           `json:"price"`    // in all, in minor units of the currency
-	Currency string          `json:"currency"` // the ledger's
-	Objects  uint64          `json:"objects"`  // that answer
-	// The objects by how their responses come about; together they are all. A buyer behind an
-	// address is quoted 0 of each kind.
-	Draws        uint64 `json:"draws"`        // drawn from the truth and charged to the object
-	Resales      uint64 `json:"resales"`      // recorded before
-	Degradations uint64 `json:"degradations"` // derived from the lowest response
-	Insertions   uint64 `json:"insertions"`   // derived from those below and above
-	// Upgrades are the objects of which the buyer holds a lower level, and pays the difference.
-	Upgrades uint64 `json:"upgrades"`
-}
-
-// Quote says what an order would cost and bring. It is a promise only together with a reservation;
-// without one, a sale can be held to it by its ID.
-type Quote struct {
-	// ID stands for the buyer, the question, ε, every object with its price, and every object
-	// refused; and for the policies that they are under. Equal IDs are equal offers. An order that
-	// is held to it is the same offer, or refused; then [QuoteError] tells whether it was made
-	// under other terms.
-	ID string `json:"id"`
-	Offer
-	// Refused are the objects that would not answer, and why: the first [vocabulary.MaxListed] of
-	// them. With [Order.StopAtRefusal] it is the first alone, and the quote has neither ID nor
-	// price.
-	Refused  []Refusal    `json:"refused"`
-	Unlisted int          `json:"unlisted,omitempty"` // how many more
-	Sums     []RefusalSum `json:"sums,omitempty"`     // all of them, by reason
-	Event    uint64       `json:"event"`              // the last one that all this counts; 0 in a [QuoteError]
-	// Instead says what the same objects could answer, if somebody is refused: see [RefusedError].
-	Instead *Budget `json:"instead,omitempty"`
-}
 
 // Quote says what an order would cost now and whom it would refuse. It charges nobody, changes
 // nothing and asks for no truth. The price of an object is that of its terms ([policy.Terms]) for
 // holding ε, less what the buyer has paid for the object already, never less than nothing; and
 // nothing if the buyer holds ε or more.
 //
-// Errors: [ErrInvalid], [ErrUnknown].
-func (l *Ledger) Quote(ctx context.Context, o Order) (Quote, error) {
-	q, err := l.requests.Quote(ctx, request.Order(o), false)
-	if err != nil {
-		return Quote{}, err
-	}
-	return l.quote(q), nil
+// Errors: [api.ErrInvalid], [api.ErrUnknown].
+func (l *Ledger) Quote(ctx context.Context, o api.Order) (api.Quote, error) {
+	return l.requests.Quote(ctx, o, false)
 }
 
 // QuoteBuyer is what the buyer itself may learn of [Ledger.Quote]: its price, and yes or no for
 // each object, at levels that the terms of the object list ([policy.Terms.Lists]). At others an
 // object is refused whatever has become of it, unless the buyer holds that level. All refusals read
-// the same ([vocabulary.NotAvailable]). How responses come about, Sums, Event and Instead are left
+// the same ([api.NotAvailable]). How responses come about, Sums, Event and Instead are left
 // out.
-func (l *Ledger) QuoteBuyer(ctx context.Context, o Order) (Quote, error) {
-	found, err := l.requests.Quote(ctx, request.Order(o), true)
+func (l *Ledger) QuoteBuyer(ctx context.Context, o api.Order) (api.Quote, error) {
+	q, err := l.requests.Quote(ctx, o, true)
 	if err != nil {
-		return Quote{}, err
+		return api.Quote{}, err
 	}
-	q := l.quote(found)
-	q.Refused, q.Sums, q.Event = vocabulary.Unexplained(q.Refused), nil, 0
+	q.Refused, q.Sums, q.Event = api.Unexplained(q.Refused), nil, 0
 	q.Draws, q.Resales, q.Degradations, q.Insertions = 0, 0, 0, 0
 	return q, nil
-}
-
-// quote returns a quote as hosts read it.
-func (l *Ledger) quote(q request.Quote) Quote {
-	out := Quote{
-		ID: q.ID, Offer: l.offer(q.Deal, q.Tally), Event: q.Event, Refused: q.Refused.Refused,
-		Unlisted: q.Refused.Unlisted, Sums: q.Refused.Sums, Instead: q.Refused.Instead,
-	}
-	out.Buyer, out.Question = q.Buyer, q.Question
-	return out
-}
-
-// orderError returns the error of an order as hosts read it.
-func (l *Ledger) orderError(err error) error {
-	m, is := errors.AsType[*request.MismatchError](err)
-	if !is {
-		return err
-	}
-	return &QuoteError{
-		Quote: l.quote(m.Quote), Expected: m.Expected, TermsChanged: m.TermsChanged, MaxPrice: m.MaxPrice,
-		Remedy: m.Remedy,
-	}
-}
-
-// offer returns a deal as hosts read it, without its names.
-func (l *Ledger) offer(d event.Deal, n event.SaleTally) Offer {
-	return Offer{
-		Epsilon: d.Epsilon, Price: int64(d.Price), Currency: l.documents.About.Currency, Objects: d.Objects,
-		Draws: n.Draws, Resales: n.Resales, Degradations: n.Degradations, Insertions: n.Insertions,
-		Upgrades: n.Upgrades,
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -17,7 +18,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/observe"
-	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -29,21 +29,21 @@ const scanSize = 4096
 // Reading is free: it charges nobody, needs no truth and leaves no event.
 func (l *Ledger) Responses(
 	ctx context.Context, questionName string, epsilon privacy.Epsilon,
-) iter.Seq2[Response, error] {
-	return func(yield func(Response, error) bool) {
+) iter.Seq2[api.Response, error] {
+	return func(yield func(api.Response, error) bool) {
 		q, err := l.requests.Question(ctx, questionName)
 		if err != nil {
-			yield(Response{}, err)
+			yield(api.Response{}, err)
 			return
 		}
 		stopped := false
 		visit := func(name string, at *state.Level) bool {
-			stopped = !yield(describeLevel(q, strings.Clone(name), *at))
+			stopped = !yield(request.ResponseOf(q, strings.Clone(name), *at))
 			return !stopped
 		}
 		err = levels{Engine: &l.engine, Question: q, Epsilon: epsilon}.Each(ctx, visit)
 		if err != nil && !stopped {
-			yield(Response{}, err)
+			yield(api.Response{}, err)
 		}
 	}
 }
@@ -53,13 +53,13 @@ func (l *Ledger) Responses(
 // end. A part may have fewer responses than the limit, or none, and not be the last.
 func (l *Ledger) ResponsesPage(
 	ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int,
-) (found []Response, next string, err error) {
+) (found []api.Response, next string, err error) {
 	q, err := l.requests.Question(ctx, question)
 	if err = cmp.Or(err, request.CheckLimit(limit)); err != nil {
 		return nil, "", err
 	}
 	visit := func(name string, at *state.Level) error {
-		one, err := describeLevel(q, strings.Clone(name), *at)
+		one, err := request.ResponseOf(q, strings.Clone(name), *at)
 		found = append(found, one)
 		return err
 	}
@@ -67,73 +67,16 @@ func (l *Ledger) ResponsesPage(
 	return found, next, err
 }
 
-// ObjectState is everything the ledger knows of one object.
-type ObjectState struct {
-	Object    string          `json:"object"`    // its name
-	Cap       privacy.Epsilon `json:"cap"`       // the most that it may spend over all chains
-	Spent     privacy.Epsilon `json:"spent"`     // over all chains
-	Held      privacy.Epsilon `json:"held"`      // by reservations, beyond what is spent
-	Remaining privacy.Epsilon `json:"remaining"` // of the cap, without what is held
-	Earned    int64           `json:"earned"`    // by sales, in minor units of the currency
-	Forgotten uint64          `json:"forgotten"` // the event that last destroyed what was released, or 0
-	Currency  string          `json:"currency"`  // the ledger's
-	Event     uint64          `json:"event"`     // the last one that all this counts
-	Chains    []ChainState    `json:"chains"`    // in the order in which their questions were defined
-}
-
-// ChainState is everything released of one object and question. Before the first response Epsilon
-// is 0 and Response is empty.
-type ChainState struct {
-	Question string `json:"question"` // by its name
-	// Epoch is the number of the current epoch, from 1 since the object was last forgotten: what
-	// follows is of that one but for Earlier. Each is about a value of its own
-	// ([Ledger.BeginEpoch]), and what they cost adds up.
-	Epoch   int            `json:"epoch"`
-	Earlier []EarlierEpoch `json:"earlier,omitempty"` // in order
-	// Withdrawn: nothing more is drawn from it or sold of it, unless the object is enrolled again.
-	Withdrawn bool            `json:"withdrawn"`
-	Policy    *policy.Policy  `json:"policy,omitempty"` // nil if only the cap binds
-	Buyers    uint64          `json:"buyers"`           // how many hold a level
-	Epsilon   privacy.Epsilon `json:"epsilon"`          // of the current level, which is what the responses cost
-	// Answered is what the question cost besides: answers to queries about it, and what was
-	// destroyed when the object was forgotten.
-	Answered privacy.Epsilon `json:"answered"`
-	Response string          `json:"response"` // at the current level
-	Ceiling  privacy.Epsilon `json:"ceiling"`  // by the policy, now; the object's cap may bind before
-	Levels   []LevelState    `json:"levels"`   // by rising ε
-}
-
-// EarlierEpoch is what a chain was before its object began a new epoch. It is sold no more, and
-// counts in no estimate.
-type EarlierEpoch struct {
-	Epoch    int             `json:"epoch"`    // its number, from 1
-	Ended    uint64          `json:"ended"`    // the event that began the next
-	Epsilon  privacy.Epsilon `json:"epsilon"`  // of the highest level
-	Answered privacy.Epsilon `json:"answered"` // as in [ChainState]
-	Levels   []LevelState    `json:"levels"`   // by rising ε
-}
-
-// LevelState is one recorded response.
-type LevelState struct {
-	Epsilon  privacy.Epsilon `json:"epsilon"`          // what the chain had cost up to here
-	Response string          `json:"response"`         // as the question's encoding puts it in words
-	Event    uint64          `json:"event"`            // that recorded it
-	Buyers   []string        `json:"buyers,omitempty"` // who hold it
-	// Paid is what each of Buyers paid when it got this level, in minor units of the currency. What
-	// one has paid at all levels counts towards a higher one.
-	Paid []int64 `json:"paid,omitempty"`
-}
-
-// Object returns the budget and all responses of an object, or [ErrUnknown].
-func (l *Ledger) Object(ctx context.Context, name string) (ObjectState, error) {
+// Object returns the budget and all responses of an object, or [api.ErrUnknown].
+func (l *Ledger) Object(ctx context.Context, name string) (api.ObjectState, error) {
 	if err := event.CheckName("object", name); err != nil {
-		return ObjectState{}, err
+		return api.ObjectState{}, err
 	}
 	r := l.takeObject()
 	defer l.giveBackObject(r)
 	r.ledger, r.name = l, name
 	if err := l.engine.View(ctx, r.read); err != nil {
-		return ObjectState{}, err
+		return api.ObjectState{}, err
 	}
 	return r.out, nil
 }
@@ -143,7 +86,7 @@ func (l *Ledger) Object(ctx context.Context, name string) (ObjectState, error) {
 type objectReader struct {
 	ledger *Ledger
 	name   string
-	out    ObjectState
+	out    api.ObjectState
 
 	state  *state.State
 	key    []byte // of the object
@@ -165,7 +108,7 @@ func (r *objectReader) readFrom(s *state.State) error {
 	case r.fault != nil:
 		return r.fault
 	case !r.known:
-		return fmt.Errorf("object %q: %w", r.name, ErrUnknown)
+		return fmt.Errorf("object %q: %w", r.name, api.ErrUnknown)
 	case uint64(len(r.out.Chains)) != r.object.Chains:
 		return errs.Corrupt(nil, "object %q has %d chains of %d", r.name, len(r.out.Chains), r.object.Chains)
 	}
@@ -198,12 +141,12 @@ func (r *objectReader) begin(key, value []byte) error {
 		return fmt.Errorf("record %x in %s: %w", key, state.BucketObjects, err)
 	}
 	r.object, r.known = o, true
-	r.out = ObjectState{
+	r.out = api.ObjectState{
 		Object: r.name, Cap: o.Cap, Spent: o.Spent, Remaining: state.Minus(o.Cap, o.Spent), Earned: int64(o.Earned),
 		Forgotten: o.Forgotten, Currency: r.ledger.documents.About.Currency, Event: r.state.Counters.Events,
 	}
 	if o.Chains > 0 {
-		r.out.Chains = make([]ChainState, 0, min(o.Chains, scanSize))
+		r.out.Chains = make([]api.ChainState, 0, min(o.Chains, scanSize))
 	}
 	return nil
 }
@@ -219,7 +162,9 @@ func (r *objectReader) addChain(member []byte) error {
 	return err
 }
 
-func (l *Ledger) chainState(s *state.State, number uint32, name string, o state.Object) (out ChainState, err error) {
+func (l *Ledger) chainState(
+	s *state.State, number uint32, name string, o state.Object,
+) (out api.ChainState, err error) {
 	q, err := s.Question(number)
 	if err != nil {
 		return out, err
@@ -233,9 +178,9 @@ func (l *Ledger) chainState(s *state.State, number uint32, name string, o state.
 	d := wire.Decoder{Rest: payload}
 	var c state.Chain
 	_, levels := c.DecodeHead(&d)
-	out = ChainState{
+	out = api.ChainState{
 		Question: q.Name, Epoch: len(c.Closed) + 1, Withdrawn: o.Withdrew(c), Buyers: c.Buyers, Answered: c.Answered,
-		Ceiling: o.Cap, Levels: make([]LevelState, 0, levels),
+		Ceiling: o.Cap, Levels: make([]api.LevelState, 0, levels),
 	}
 	for range levels {
 		var at state.Level
@@ -268,12 +213,12 @@ func (l *Ledger) chainState(s *state.State, number uint32, name string, o state.
 }
 
 // levelState describes a level with its holders.
-func levelState(s *state.State, q *event.Question, name string, at state.Level) (out LevelState, err error) {
-	r, err := describeLevel(q, name, at)
+func levelState(s *state.State, q *event.Question, name string, at state.Level) (out api.LevelState, err error) {
+	r, err := request.ResponseOf(q, name, at)
 	if err != nil {
 		return out, err
 	}
-	out = LevelState{Epsilon: r.Epsilon, Response: r.Value, Event: r.Event}
+	out = api.LevelState{Epsilon: r.Epsilon, Response: r.Value, Event: r.Event}
 	for _, h := range at.Holders {
 		b, err := s.Buyer(h.Buyer)
 		if err != nil {
@@ -287,10 +232,10 @@ func levelState(s *state.State, q *event.Question, name string, at state.Level) 
 // earlierEpochs describes the closed epochs of a chain.
 func earlierEpochs(
 	s *state.State, q *event.Question, name string, closed []state.ClosedEpoch,
-) (all []EarlierEpoch, err error) {
+) (all []api.EarlierEpoch, err error) {
 	for i, one := range closed {
-		levels := make([]LevelState, 0, len(one.Levels))
-		told := EarlierEpoch{Epoch: i + 1, Ended: one.End, Answered: one.Answered, Levels: levels}
+		levels := make([]api.LevelState, 0, len(one.Levels))
+		told := api.EarlierEpoch{Epoch: i + 1, Ended: one.End, Answered: one.Answered, Levels: levels}
 		for _, at := range one.Levels {
 			l, err := levelState(s, q, name, at)
 			if err != nil {
@@ -303,30 +248,17 @@ func earlierEpochs(
 	return all, nil
 }
 
-// Stats counts what is in the ledger.
-type Stats struct {
-	Objects   uint64 `json:"objects"`   // ever enrolled, the forgotten among them
-	Questions uint64 `json:"questions"` // defined
-	Chains    uint64 `json:"chains"`    // of an object and a question
-	Events    uint64 `json:"events"`    // in the log
-	Buyers    uint64 `json:"buyers"`    // who have ordered
-	Sales     uint64 `json:"sales"`     // carried out
-	Revenue   int64  `json:"revenue"`   // of all sales, in minor units of the currency
-	Currency  string `json:"currency"`  // of all prices
-	Bytes     int64  `json:"bytes"`     // of the file; what only its journal has is not counted
-}
-
 // Stats returns the counts, in constant time.
-func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
-	out, err := engine.Read(ctx, &l.engine, func(s *state.State) (Stats, error) {
+func (l *Ledger) Stats(ctx context.Context) (api.Stats, error) {
+	out, err := engine.Read(ctx, &l.engine, func(s *state.State) (api.Stats, error) {
 		c := s.Counters
-		return Stats{
+		return api.Stats{
 			Objects: c.Objects, Questions: uint64(c.Questions), Chains: c.Chains, Events: c.Events,
 			Buyers: uint64(c.Buyers), Sales: c.Sold, Revenue: int64(c.Revenue), Currency: l.documents.About.Currency,
 		}, nil
 	})
 	if err != nil {
-		return Stats{}, err
+		return api.Stats{}, err
 	}
 	out.Bytes, err = l.engine.Size()
 	return out, err
@@ -336,7 +268,7 @@ func (l *Ledger) Stats(ctx context.Context) (Stats, error) {
 // reservations hold, how old the newest checkpoint is, which host has the ledger. It takes some
 // microseconds, and about half a one for each sale and reservation that is new since it was last
 // called, or holds; a journal in a database is asked as well, for a second at most. Of a ledger
-// that has stopped, or stops now since another host has taken over, it returns why ([ErrStopped]),
+// that has stopped, or stops now since another host has taken over, it returns why ([api.ErrStopped]),
 // and Host.
 func (l *Ledger) Health(ctx context.Context) (observe.Health, error) {
 	return readHealth(ctx, &l.documents, &l.reservations)

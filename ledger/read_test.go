@@ -13,10 +13,10 @@ import (
 	"github.com/rs/zerolog"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -71,7 +71,7 @@ func TestReadersMayWriteMeanwhile(t *testing.T) {
 			release(t, l, releaseOf(t, fmt.Sprint("yet more ", ev.Number), d.Object, "2"))
 		}
 	}
-	_, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Include: func(name string) bool {
+	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: func(name string) bool {
 		release(t, l, releaseOf(t, "most "+name, name, "3"))
 		return true
 	}})
@@ -88,7 +88,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	l.engine.Chances.Sampler = steadySampler()
 	two := policy.Fixed(eps(t, "2"))
 	define(t, l, vote())
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: two, Cap: eps(t, "3")})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: two, Cap: eps(t, "3")})
 	must(t, err)
 	release(t, l, releaseOf(t, "r", "ann", "0.5"))
 	r := order(t, "p", "0.25", "ann", "zoe")
@@ -99,7 +99,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	want := []Event{
 		{Number: 1, Time: at, Says: says.Created{ID: l.About().ID, Currency: "EUR"}},
 		{Number: 2, Time: at, Says: says.TruthKeySet{}},
-		{Number: 3, Time: at, Says: says.QuestionDefined{Number: 1, Name: "vote", Values: vote().Values, Encoding: Direct}},
+		{Number: 3, Time: at, Says: says.QuestionDefined{Number: 1, Name: "vote", Values: vote().Values, Encoding: api.Direct}},
 		{Number: 4, Time: at, Says: says.Settled{Key: "define vote"}},
 		{Number: 5, Time: at, Says: says.PolicyDefined{Number: 1, Policy: two}},
 		{Number: 6, Time: at, Says: says.Enrolled{Object: "ann", Question: "vote", Policy: &two, Cap: three}},
@@ -108,8 +108,8 @@ func TestEventsTellWhatHappened(t *testing.T) {
 		{Number: 9, Time: at, Says: says.Released{Object: "ann", Question: "vote", Epsilon: half, Response: "yes", Method: "raise"}},
 		{Number: 10, Time: at, Says: says.Settled{Object: "ann", Key: "r", Counts: [3]uint64{1, 0, 0}}},
 		{Number: 11, Time: at, Says: says.Released{Object: "ann", Question: "vote", Epsilon: quarter, Response: "yes", Method: "degrade"}},
-		{Number: 12, Time: at, Says: says.ObjectRefused{Question: "vote", Refusal: Refusal{
-			Object: "zoe", Reason: NotEnrolled, Asked: quarter, Remedy: vocabulary.RemedyEnrolling,
+		{Number: 12, Time: at, Says: says.ObjectRefused{Question: "vote", Refusal: api.Refusal{
+			Object: "zoe", Reason: api.NotEnrolled, Asked: quarter, Remedy: api.RemedyEnrolling,
 		}}},
 		{Number: 13, Time: at, Says: says.Settled{Key: "p", Counts: [3]uint64{0, 0, 1}, LeftOut: 1}},
 	}
@@ -126,7 +126,7 @@ func TestObjectShowsBudgetAndLevels(t *testing.T) {
 	l.engine.Chances.Sampler = steadySampler()
 	define(t, l, vote())
 	define(t, l, smoker())
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann", "ann b", "an"}, Policy: policy.Fixed(eps(t, "2")), Cap: eps(t, "3")})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann", "ann b", "an"}, Policy: policy.Fixed(eps(t, "2")), Cap: eps(t, "3")})
 	must(t, err)
 	enroll(t, l, "smoker", "3", "ann")
 	release(t, l, releaseOf(t, "1", "ann", "1.5"))
@@ -134,13 +134,13 @@ func TestObjectShowsBudgetAndLevels(t *testing.T) {
 	got := objectOf(t, l, "ann")
 	n := got.Chains[0].Levels[1].Event
 	two := policy.Fixed(eps(t, "2"))
-	want := ObjectState{
+	want := api.ObjectState{
 		Object: "ann", Cap: eps(t, "3"), Spent: eps(t, "1.5"), Remaining: eps(t, "1.5"), Currency: "EUR", Event: stats(t, l).Events,
-		Chains: []ChainState{
-			{Question: "vote", Epoch: 1, Policy: &two, Epsilon: eps(t, "1.5"), Response: "yes", Ceiling: eps(t, "2"), Levels: []LevelState{
+		Chains: []api.ChainState{
+			{Question: "vote", Epoch: 1, Policy: &two, Epsilon: eps(t, "1.5"), Response: "yes", Ceiling: eps(t, "2"), Levels: []api.LevelState{
 				{Epsilon: eps(t, "0.5"), Response: "yes", Event: n + 2}, {Epsilon: eps(t, "1.5"), Response: "yes", Event: n},
 			}},
-			{Question: "smoker", Epoch: 1, Ceiling: eps(t, "3"), Levels: []LevelState{}},
+			{Question: "smoker", Epoch: 1, Ceiling: eps(t, "3"), Levels: []api.LevelState{}},
 		},
 	}
 	if !isSame(got, want) {
@@ -159,7 +159,7 @@ func TestObjectShowsAllItsQuestions(t *testing.T) {
 	l := inMemory(t, Options{})
 	for i := range many {
 		name := fmt.Sprint("question ", i)
-		define(t, l, Question{Name: name, Values: []string{"a", "b"}, Encoding: Direct})
+		define(t, l, api.Question{Name: name, Values: []string{"a", "b"}, Encoding: api.Direct})
 		enroll(t, l, name, "9", "ann", "ann 2")
 	}
 	o := objectOf(t, l, "ann")
@@ -179,7 +179,7 @@ func TestQuestionsAreListedAsDefined(t *testing.T) {
 	l := inMemory(t, Options{})
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) (changes []event.Change, err error) {
 		for i := range uint32(many) {
-			changes = append(changes, &event.QuestionDefined{Number: i + 1, Question: Question{Name: fmt.Sprint("question ", many-i), Values: []string{"a", "b"}, Encoding: Direct}})
+			changes = append(changes, &event.QuestionDefined{Number: i + 1, Question: api.Question{Name: fmt.Sprint("question ", many-i), Values: []string{"a", "b"}, Encoding: api.Direct}})
 		}
 		return withSettled(s.Counters.Events+1, changes), nil
 	})
@@ -224,7 +224,7 @@ func TestStatsCount(t *testing.T) {
 	info, err := os.Stat(path)
 	must(t, err)
 	// created; 2 × (question, settled); 3 × enrolled; 2 × settled
-	if want := (Stats{Objects: 2, Questions: 2, Chains: 3, Events: 10, Currency: "USD", Bytes: info.Size()}); got != want {
+	if want := (api.Stats{Objects: 2, Questions: 2, Chains: 3, Events: 10, Currency: "USD", Bytes: info.Size()}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -255,7 +255,7 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 		unchanged(t, l.engine.Store, func() {
 			for name, call := range everyCall(t, l) {
 				if err := call(); writes(name) {
-					wantErr(t, err, ErrReadOnly)
+					wantErr(t, err, api.ErrReadOnly)
 				} else {
 					must(t, err)
 				}
@@ -266,13 +266,13 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 		}
 	}
 	_, err := Open(path, Options{})
-	wantErr(t, err, ErrInUse)
+	wantErr(t, err, api.ErrInUse)
 	for _, l := range readers {
 		closed(t, l)
 	}
 	l = open(t, path, Options{})
 	_, err = Open(path, Options{ReadOnly: true})
-	wantErr(t, err, ErrInUse)
+	wantErr(t, err, api.ErrInUse)
 	if n := countKind(events(t, l), "truth-key"); n != 0 {
 		t.Error("a reader set the truth key")
 	}
@@ -284,9 +284,9 @@ func TestReadOnlyAsksForNoTruth(t *testing.T) {
 	r := releaseOf(t, "r", "ann", "0.5")
 	r.Truth = never(t)
 	_, err := l.Release(t.Context(), r)
-	wantErr(t, err, ErrReadOnly)
+	wantErr(t, err, api.ErrReadOnly)
 	_, err = l.Answer(t.Context(), inquire(t, "a", "majority:yes", "0.5", never(t), "ann"))
-	wantErr(t, err, ErrReadOnly)
+	wantErr(t, err, api.ErrReadOnly)
 }
 
 func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
@@ -309,7 +309,7 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 	}
 	for _, bad := range []string{"host+1234+key", " ", key + "x", strings.Replace(key, "host", "ghost", 1)} {
 		path := tests.Scratch(t) + "/bad.db"
-		if err := Create(path, CreateOptions{Currency: "EUR", LogKey: bad}); !errors.Is(err, ErrInvalid) {
+		if err := Create(path, CreateOptions{Currency: "EUR", LogKey: bad}); !errors.Is(err, api.ErrInvalid) {
 			t.Errorf("a ledger of the log key %q: %v", bad, err)
 		}
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -364,7 +364,7 @@ func TestTheLogNamesBuyerAndSale(t *testing.T) {
 	}
 	out.Reset()
 	_, err := l.Sell(t.Context(), purchase(t, "order 2", "acme", "20", "ann"))
-	if refused := (*RefusedError)(nil); !errors.As(err, &refused) {
+	if refused := (*api.RefusedError)(nil); !errors.As(err, &refused) {
 		t.Fatal(err)
 	}
 	for _, part := range []string{`"level":"info"`, `"key":"order 2"`, `"buyer":"acme"`} {

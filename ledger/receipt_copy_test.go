@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/fixture"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // TestAReceiptIsACopy changes what a ledger has handed out, which must not reach into the ledger.
@@ -14,7 +15,7 @@ func TestAReceiptIsACopy(t *testing.T) {
 	q := fixture.Party(t)
 	define(t, o.Ledger, q)
 	enrollUnder(t, o.Ledger, q.Name, market(t, "9"), "40", "ann", "bob")
-	for number, question := range []Question{vote(), q} {
+	for number, question := range []api.Question{vote(), q} {
 		bought := purchase(t, question.Name, "acme", q.Mechanism.Family.Epsilons()[0].String(), "ann")
 		bought.Question, bought.Truth = question.Name, sameTruth(question.Values[0])
 		sell(t, o.Ledger, bought)
@@ -26,7 +27,7 @@ func TestAReceiptIsACopy(t *testing.T) {
 		if m := r.Mechanism; m != nil {
 			m.Outputs[0][0], m.Family = "mine", nil
 		}
-		e, err := o.Estimate(t.Context(), EstimateRequest{Question: question.Name})
+		e, err := o.Estimate(t.Context(), api.EstimateRequest{Question: question.Name})
 		must(t, err)
 		if e.Values[0].Value != question.Values[0] {
 			t.Errorf("the first value of %q is %q now", question.Name, e.Values[0].Value)
@@ -39,5 +40,5 @@ func TestAReceiptIsACopy(t *testing.T) {
 			t.Errorf("the receipt is another one: %v", again.Verify(o.keys))
 		}
 	}
-	wantClean(t, o.Ledger, VerifyRequest{})
+	wantClean(t, o.Ledger, api.VerifyRequest{})
 }

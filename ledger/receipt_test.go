@@ -20,6 +20,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
@@ -139,8 +140,8 @@ func TestAPartialSaleCountsWhomItLeftOut(t *testing.T) {
 func TestASaleFromAReservation(t *testing.T) {
 	o := newOffice(t, 1)
 	sellers(t, o.Ledger, "2", "5", "ann", "bob")
-	held := reserve(t, o.Ledger, ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "0.5").Order, For: time.Hour})
-	if _, err := o.Receipt(t.Context(), held.Number); !errors.Is(err, ErrUnknown) {
+	held := reserve(t, o.Ledger, api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "0.5").Order, For: time.Hour})
+	if _, err := o.Receipt(t.Context(), held.Number); !errors.Is(err, api.ErrUnknown) {
 		t.Errorf("the receipt of a reservation: %v", err)
 	}
 	define(t, o.Ledger, smoker())
@@ -157,10 +158,10 @@ func TestReceiptsThatThereAreNot(t *testing.T) {
 	o := shop(t)
 	for _, number := range []uint64{0, 6, math.MaxUint64} {
 		_, err := o.Receipt(t.Context(), number)
-		wantErr(t, err, ErrUnknown)
+		wantErr(t, err, api.ErrUnknown)
 	}
 	_, err := openMemory(t, o.store, Options{}).Receipt(t.Context(), 1)
-	wantErr(t, err, ErrNoSigner)
+	wantErr(t, err, api.ErrNoSigner)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = o.Receipt(ctx, 1)
@@ -187,7 +188,7 @@ func TestReceiptsOfADamagedLogAreRefused(t *testing.T) {
 		}))
 		damage(&n)
 		putRecord(t, o.store, state.BucketEvents, state.EventKey(number), n.Encode())
-		if _, err := o.Receipt(t.Context(), 1); !errors.Is(err, ErrCorrupt) {
+		if _, err := o.Receipt(t.Context(), 1); !errors.Is(err, api.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -297,7 +298,7 @@ func TestAReceiptWithAnotherCheckpoint(t *testing.T) {
 	elsewhere := newOffice(t, 1) // the same name, key and id
 	sellers(t, elsewhere.Ledger, "2", "5", "ann", "bob", "cid")
 	for len(events(t, elsewhere.Ledger)) < len(events(t, o.Ledger)) {
-		define(t, elsewhere.Ledger, Question{Name: fmt.Sprint(stats(t, elsewhere.Ledger).Events), Values: vote().Values, Encoding: Direct})
+		define(t, elsewhere.Ledger, api.Question{Name: fmt.Sprint(stats(t, elsewhere.Ledger).Events), Values: vote().Values, Encoding: api.Direct})
 	}
 	other := copyOf(t, r)
 	other.Evidence.Checkpoint = string(checkpointOf(t, elsewhere.Ledger))
@@ -442,7 +443,7 @@ func TestReceipt_MadeLater_IsTheSame(t *testing.T) {
 		t.Errorf("the receipt of a sale that ends with event %d is of %d events", made.Last, head.Events)
 	}
 	for i := range 9 {
-		define(t, o.Ledger, Question{Name: fmt.Sprint("more ", i), Values: vote().Values, Encoding: Direct})
+		define(t, o.Ledger, api.Question{Name: fmt.Sprint("more ", i), Values: vote().Values, Encoding: api.Direct})
 		if late := receiptOf(t, o.Ledger, 2); !reflect.DeepEqual(late, early) {
 			t.Errorf("%+v\nbecame\n%+v", early, late)
 		}
@@ -496,10 +497,10 @@ func TestReceiptsTellNoTruth(t *testing.T) {
 func TestOddNamesInReceipts(t *testing.T) {
 	o := newOffice(t, 1)
 	odd := []string{`"`, "<b>&amp;", "\\u0041", "é", strings.Repeat("ü", 128), "😀"}
-	q := Question{Name: "a<b", Values: []string{"&\u00a7", "<", "\\"}}
+	q := api.Question{Name: "a<b", Values: []string{"&\u00a7", "<", "\\"}}
 	define(t, o.Ledger, q)
 	enrollUnder(t, o.Ledger, q.Name, market(t, "2"), "5", odd...)
-	s, err := o.Sell(t.Context(), SellRequest{Key: "k", Order: Order{Buyer: "\\<'&\">", Question: q.Name, Epsilon: eps(t, "0.5"), All: true}, Truth: sameTruth("<")})
+	s, err := o.Sell(t.Context(), api.SellRequest{Key: "k", Order: api.Order{Buyer: "\\<'&\">", Question: q.Name, Epsilon: eps(t, "0.5"), All: true}, Truth: sameTruth("<")})
 	must(t, err)
 	r, err := evidence.ReadReceipt(text(t, receiptOf(t, o.Ledger, s.Number)))
 	must(t, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 )
 
@@ -48,7 +49,7 @@ func TestTheFoldOfAJournalIsWhatWasThere(t *testing.T) {
 	before := tree(t, copied)
 	reader := open(t, copied, Options{ReadOnly: true})
 	same(t, "read only", pairs(t, reader.engine.Store), want)
-	wantClean(t, reader, VerifyRequest{})
+	wantClean(t, reader, api.VerifyRequest{})
 	closed(t, reader)
 	if after := tree(t, copied); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("a reader has changed the files: %v, before %v", after, before)
@@ -56,7 +57,7 @@ func TestTheFoldOfAJournalIsWhatWasThere(t *testing.T) {
 	closed(t, l)
 	l = open(t, copied, options)
 	same(t, "recovered", pairs(t, l.engine.Store), want)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 	if files := tree(t, copied); len(files) != 1 {
 		t.Errorf("there is %v", files)
@@ -97,7 +98,7 @@ func TestAJournalStaysShort(t *testing.T) {
 	if sum > 4<<20 {
 		t.Errorf("the journal has %d bytes, and the file has everything", sum)
 	}
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // However much a crash has left in the journal, to fold it takes the memory that a table may have and the pages it changes at once, and no more.
@@ -133,7 +134,7 @@ func TestAReaderMakesNoJournal(t *testing.T) {
 	before := content(t, path)
 	l := open(t, path, Options{})
 	objectOf(t, l, "ann")
-	_, err := l.Quote(t.Context(), Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"ann"}})
+	_, err := l.Quote(t.Context(), api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"ann"}})
 	must(t, err)
 	closed(t, l)
 	if _, err := os.Stat(path + ".journal"); !os.IsNotExist(err) || string(content(t, path)) != string(before) {

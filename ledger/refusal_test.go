@@ -11,11 +11,11 @@ import (
 	"time"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -28,7 +28,7 @@ import (
 // refusedCase is a call that must be refused for exactly one object.
 type refusedCase struct {
 	call func(l *Ledger) error
-	want Refusal
+	want api.Refusal
 }
 
 // refusedCases are to be made on the ledger of refusing.
@@ -43,21 +43,21 @@ func refusedCases(t *testing.T) map[string]refusedCase {
 			return err
 		}
 	}
-	enrol := func(r EnrollRequest) func(*Ledger) error {
+	enrol := func(r api.EnrollRequest) func(*Ledger) error {
 		r.Key, r.Question = "e", "vote"
 		return func(l *Ledger) error { _, err := l.Enroll(t.Context(), r); return err }
 	}
 	return map[string]refusedCase{
-		"chain ceiling": {raise("limited", "2.5", "yes"), Refusal{Object: "limited", Reason: ChainCeiling, Ceiling: e("2"), Spent: e("1.5"), Asked: e("2.5"), Cost: e("1"), Remaining: e("0.5"), Remedy: vocabulary.RemedyLess, Largest: e("2")}},
-		"object cap":    {raise("capped", "2.000000001", "yes"), Refusal{Object: "capped", Reason: ObjectCap, Ceiling: e("3"), Spent: e("2.25"), Asked: e("2.000000001"), Cost: e("1.000000001"), Remaining: e("0.75"), Remedy: vocabulary.RemedyLess, Largest: e("1.75")}},
-		"first level":   {raise("fresh", "1.1", "yes"), Refusal{Object: "fresh", Reason: ObjectCap, Ceiling: e("1"), Spent: none, Asked: e("1.1"), Cost: e("1.1"), Remaining: e("1"), Remedy: vocabulary.RemedyLess, Largest: e("1")}},
-		"not enrolled":  {raise("stranger", "0.5", "yes"), Refusal{Object: "stranger", Reason: NotEnrolled, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: vocabulary.RemedyEnrolling, Largest: none}},
-		"no truth":      {raise("fresh", "0.5", ""), Refusal{Object: "fresh", Reason: NoTruth, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: vocabulary.RemedyTruth, Largest: none}},
-		"cap differs":   {enrol(EnrollRequest{Objects: []string{"capped"}, Cap: e("4")}), Refusal{Object: "capped", Reason: CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("4"), Cost: none, Remaining: none, Remedy: vocabulary.RemedyTerms, Largest: none}},
-		"policy given":  {enrol(EnrollRequest{Objects: []string{"capped"}, Policy: policy.Fixed(e("2"))}), Refusal{Object: "capped", Reason: PolicyDiffers, Ceiling: none, Spent: e("1"), Asked: none, Cost: none, Remaining: none, Remedy: vocabulary.RemedyTerms, Largest: none}},
-		"no policy":     {enrol(EnrollRequest{Objects: []string{"limited"}}), Refusal{Object: "limited", Reason: PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: vocabulary.RemedyTerms, Largest: none}},
-		"other policy":  {enrol(EnrollRequest{Objects: []string{"limited"}, Policy: policy.Fixed(e("3"))}), Refusal{Object: "limited", Reason: PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: vocabulary.RemedyTerms, Largest: none}},
-		"one of many":   {enrol(EnrollRequest{Objects: []string{"new", "capped", "newer"}, Cap: e("5")}), Refusal{Object: "capped", Reason: CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("5"), Cost: none, Remaining: none, Remedy: vocabulary.RemedyTerms, Largest: none}},
+		"chain ceiling": {raise("limited", "2.5", "yes"), api.Refusal{Object: "limited", Reason: api.ChainCeiling, Ceiling: e("2"), Spent: e("1.5"), Asked: e("2.5"), Cost: e("1"), Remaining: e("0.5"), Remedy: api.RemedyLess, Largest: e("2")}},
+		"object cap":    {raise("capped", "2.000000001", "yes"), api.Refusal{Object: "capped", Reason: api.ObjectCap, Ceiling: e("3"), Spent: e("2.25"), Asked: e("2.000000001"), Cost: e("1.000000001"), Remaining: e("0.75"), Remedy: api.RemedyLess, Largest: e("1.75")}},
+		"first level":   {raise("fresh", "1.1", "yes"), api.Refusal{Object: "fresh", Reason: api.ObjectCap, Ceiling: e("1"), Spent: none, Asked: e("1.1"), Cost: e("1.1"), Remaining: e("1"), Remedy: api.RemedyLess, Largest: e("1")}},
+		"not enrolled":  {raise("stranger", "0.5", "yes"), api.Refusal{Object: "stranger", Reason: api.NotEnrolled, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: api.RemedyEnrolling, Largest: none}},
+		"no truth":      {raise("fresh", "0.5", ""), api.Refusal{Object: "fresh", Reason: api.NoTruth, Ceiling: none, Spent: none, Asked: e("0.5"), Cost: none, Remaining: none, Remedy: api.RemedyTruth, Largest: none}},
+		"cap differs":   {enrol(api.EnrollRequest{Objects: []string{"capped"}, Cap: e("4")}), api.Refusal{Object: "capped", Reason: api.CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("4"), Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
+		"policy given":  {enrol(api.EnrollRequest{Objects: []string{"capped"}, Policy: policy.Fixed(e("2"))}), api.Refusal{Object: "capped", Reason: api.PolicyDiffers, Ceiling: none, Spent: e("1"), Asked: none, Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
+		"no policy":     {enrol(api.EnrollRequest{Objects: []string{"limited"}}), api.Refusal{Object: "limited", Reason: api.PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
+		"other policy":  {enrol(api.EnrollRequest{Objects: []string{"limited"}, Policy: policy.Fixed(e("3"))}), api.Refusal{Object: "limited", Reason: api.PolicyDiffers, Ceiling: none, Spent: e("1.5"), Asked: none, Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
+		"one of many":   {enrol(api.EnrollRequest{Objects: []string{"new", "capped", "newer"}, Cap: e("5")}), api.Refusal{Object: "capped", Reason: api.CapDiffers, Ceiling: e("3"), Spent: e("2.25"), Asked: e("5"), Cost: none, Remaining: none, Remedy: api.RemedyTerms, Largest: none}},
 	}
 }
 
@@ -65,8 +65,8 @@ func refusedCases(t *testing.T) map[string]refusedCase {
 func refusing(t *testing.T) *Ledger {
 	l := inMemory(t, Options{Now: epoch})
 	define(t, l, vote())
-	define(t, l, Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: Direct})
-	_, err := l.Enroll(t.Context(), EnrollRequest{Key: "limited", Question: "vote", Objects: []string{"limited"}, Policy: policy.Fixed(eps(t, "2")), Cap: boundless()})
+	define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "limited", Question: "vote", Objects: []string{"limited"}, Policy: policy.Fixed(eps(t, "2")), Cap: boundless()})
 	must(t, err)
 	enroll(t, l, "vote", "3", "capped")
 	enroll(t, l, "smoker", "3", "capped")
@@ -103,7 +103,7 @@ func TestEveryReasonIsExplainedInFull(t *testing.T) {
 // remains is not.
 func TestWhatRemainsCanBeHad(t *testing.T) {
 	for name, c := range refusedCases(t) {
-		if c.want.Reason != ObjectCap && c.want.Reason != ChainCeiling {
+		if c.want.Reason != api.ObjectCap && c.want.Reason != api.ChainCeiling {
 			continue
 		}
 		l := refusing(t)
@@ -147,8 +147,8 @@ func TestTheTextOfARefusalIsBounded(t *testing.T) {
 		strangers[i] = fmt.Sprintf("%05d", i) + strings.Repeat("\U0001F600", 62)
 	}
 	_, err := l.Raise(t.Context(), order(t, "k", "0.5", strangers...))
-	if n := len(refusals(t, err)); n != vocabulary.MaxListed {
-		t.Errorf("%d refusals listed, want %d", n, vocabulary.MaxListed)
+	if n := len(refusals(t, err)); n != api.MaxListed {
+		t.Errorf("%d refusals listed, want %d", n, api.MaxListed)
 	}
 	if n := len(err.Error()); n > 4096 {
 		t.Errorf("the text has %d bytes", n)
@@ -167,28 +167,28 @@ func TestUnknownAndInvalidAreNotRefusals(t *testing.T) {
 		err  func() error
 		want error
 	}{
-		"unknown question": {func() error { _, err := l.Release(t.Context(), unknown); return err }, ErrUnknown},
+		"unknown question": {func() error { _, err := l.Release(t.Context(), unknown); return err }, api.ErrUnknown},
 		"enroll unknown": {func() error {
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "k", Question: "who knows", Objects: []string{"fresh"}, Cap: boundless()})
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "who knows", Objects: []string{"fresh"}, Cap: boundless()})
 			return err
-		}, ErrUnknown},
-		"unknown object":    {func() error { _, err := l.Object(t.Context(), "stranger"); return err }, ErrUnknown},
-		"estimate unknown":  {func() error { _, err := l.Estimate(t.Context(), EstimateRequest{Question: "?"}); return err }, ErrUnknown},
-		"responses unknown": {func() error { return firstError(l.Responses(t.Context(), "?", eps(t, "1"))) }, ErrUnknown},
-		"ε of 0":            {func() error { _, err := l.Release(t.Context(), releaseOf(t, "k", "fresh", "0")); return err }, ErrInvalid},
+		}, api.ErrUnknown},
+		"unknown object":    {func() error { _, err := l.Object(t.Context(), "stranger"); return err }, api.ErrUnknown},
+		"estimate unknown":  {func() error { _, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "?"}); return err }, api.ErrUnknown},
+		"responses unknown": {func() error { return firstError(l.Responses(t.Context(), "?", eps(t, "1"))) }, api.ErrUnknown},
+		"ε of 0":            {func() error { _, err := l.Release(t.Context(), releaseOf(t, "k", "fresh", "0")); return err }, api.ErrInvalid},
 		"no truth source": {func() error {
 			r := releaseOf(t, "k", "fresh", "0.5")
 			r.Truth = nil
 			_, err := l.Release(t.Context(), r)
 			return err
-		}, ErrInvalid},
+		}, api.ErrInvalid},
 		"redefined": {func() error {
-			return l.DefineQuestion(t.Context(), "k", Question{Name: "vote", Values: []string{"no", "yes", "blank"}, Encoding: Direct})
-		}, ErrInvalid},
+			return l.DefineQuestion(t.Context(), "k", api.Question{Name: "vote", Values: []string{"no", "yes", "blank"}, Encoding: api.Direct})
+		}, api.ErrInvalid},
 	} {
 		unchanged(t, l.engine.Store, func() {
 			err := call.err()
-			var refused *RefusedError
+			var refused *api.RefusedError
 			if !errors.Is(err, call.want) || errors.As(err, &refused) {
 				t.Errorf("%s: got the error %v, want %v", name, err, call.want)
 			}
@@ -230,17 +230,17 @@ func refusalIn(t testing.TB, ev Event) says.ObjectRefused {
 func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 	const more = 5
 	l := voters(t, inMemory(t, Options{}), "1", "ann")
-	strangers := make([]string, MaxPanel+more)
+	strangers := make([]string, api.MaxPanel+more)
 	for i := range strangers {
 		strangers[i] = fmt.Sprintf("s%07d", i)
 	}
 	r := order(t, "k", "0.5", append(strangers, "ann")...)
 	_, err := l.Raise(t.Context(), r)
-	var refused *RefusedError
-	if !errors.As(err, &refused) || len(refused.Refused) != vocabulary.MaxListed || refused.Unlisted != len(strangers)-vocabulary.MaxListed {
-		t.Fatalf("%.300v; want %d refusals listed of %d", err, vocabulary.MaxListed, len(strangers))
+	var refused *api.RefusedError
+	if !errors.As(err, &refused) || len(refused.Refused) != api.MaxListed || refused.Unlisted != len(strangers)-api.MaxListed {
+		t.Fatalf("%.300v; want %d refusals listed of %d", err, api.MaxListed, len(strangers))
 	}
-	if want := fmt.Sprintf("refused for %d objects: object", MaxPanel+more); !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("refused for %d objects: object", api.MaxPanel+more); !strings.Contains(err.Error(), want) {
 		t.Errorf("%.300q does not say %q", err, want)
 	}
 	if tests.Hurried() || !tests.Deep() {
@@ -250,7 +250,7 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 	r.Partial = true
 	for range 2 { // carried out, and read from the log
 		got := carryOut(t, l, r)
-		if got.Drawn != 1 || len(got.Refused) != MaxPanel || got.Unlisted != more {
+		if got.Drawn != 1 || len(got.Refused) != api.MaxPanel || got.Unlisted != more {
 			t.Fatalf("drawn %d, refused %d and %d more", got.Drawn, len(got.Refused), got.Unlisted)
 		}
 		for i, one := range got.Refused {
@@ -264,7 +264,7 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 		t.Fatalf("the log has %d refusals, want %d", len(all), len(strangers))
 	}
 	for i, ev := range all {
-		if ev.Object() != strangers[i] || refusalIn(t, ev).Refusal.Reason != NotEnrolled {
+		if ev.Object() != strangers[i] || refusalIn(t, ev).Refusal.Reason != api.NotEnrolled {
 			t.Fatalf("refusal %d in the log is %+v", i, ev)
 		}
 	}
@@ -315,7 +315,7 @@ func TestRefusalsOfOneRequestAlone(t *testing.T) {
 		break // asks for no more
 	}
 	for _, err := range l.Refusals(t.Context(), "unheard of", 0) {
-		wantErr(t, err, ErrUnknown)
+		wantErr(t, err, api.ErrUnknown)
 	}
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -331,7 +331,7 @@ func TestRefusalsOfASale(t *testing.T) {
 	r := purchase(t, "k", "acme", "1", names...)
 	r.Partial = true
 	s := sell(t, l, r)
-	var listed []Refusal
+	var listed []api.Refusal
 	for _, ev := range leftOut(t, l, "k", 0) {
 		listed = append(listed, refusalIn(t, ev).Refusal)
 	}
@@ -345,13 +345,13 @@ func TestWhatIsOnOfferNoMoreIsNotNamed(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "3", "ann")
 	sell(t, l, purchase(t, "before", "acme", "1.5", "ann"))
 	less := market(t, "1.4")
-	_, err := l.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &less})
+	_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &less})
 	must(t, err)
 	_, err = l.Sell(t.Context(), purchase(t, "more", "acme", "2", "ann"))
-	if r := refusals(t, err)[0]; r.Reason != vocabulary.NotOnOffer || r.Remedy != vocabulary.RemedyLess || r.Largest != eps(t, "1.4") {
+	if r := refusals(t, err)[0]; r.Reason != api.NotOnOffer || r.Remedy != api.RemedyLess || r.Largest != eps(t, "1.4") {
 		t.Errorf("it is refused with %+v", r)
 	}
-	b, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", Buyer: "acme", Objects: []string{"ann"}})
+	b, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Buyer: "acme", Objects: []string{"ann"}})
 	must(t, err)
 	if b.Largest != eps(t, "1.4") {
 		t.Errorf("the budget says %v", b.Largest)
@@ -368,12 +368,12 @@ func TestRefusalsOfASweep(t *testing.T) {
 	other.Name = "second vote"
 	past, err := policy.Linear(eps(t, "0"), eps(t, "2"), epoch().Add(-48*time.Hour), epoch().Add(-time.Hour), eps(t, "1"))
 	must(t, err)
-	for _, q := range []Question{vote(), other} {
+	for _, q := range []api.Question{vote(), other} {
 		define(t, l, q)
-		_, err := l.Enroll(t.Context(), EnrollRequest{Key: q.Name, Question: q.Name, Objects: []string{"ann", "bob"}, Policy: past, Cap: eps(t, "3")})
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: q.Name, Question: q.Name, Objects: []string{"ann", "bob"}, Policy: past, Cap: eps(t, "3")})
 		must(t, err)
 	}
-	done, err := l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: sameTruth("yes")})
+	done, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")})
 	must(t, err)
 	var want, got []string
 	for _, q := range done.Questions {
@@ -395,9 +395,9 @@ func TestRefusalsOfASweep(t *testing.T) {
 // The questions of a sweep share the list.
 func TestAListIsCutOffOverAllQuestions(t *testing.T) {
 	var o request.Outcome
-	part := make([]*event.ObjectRefused, MaxPanel/2+1)
+	part := make([]*event.ObjectRefused, api.MaxPanel/2+1)
 	for i := range part {
-		part[i] = &event.ObjectRefused{Question: 1, Refusal: Refusal{Object: "somebody"}}
+		part[i] = &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: "somebody"}}
 	}
 	for question := range uint32(3) {
 		for i := range part {
@@ -406,7 +406,7 @@ func TestAListIsCutOffOverAllQuestions(t *testing.T) {
 		n := uint64(len(part))
 		o.Add(&event.Settled{Refused: n, Swept: []event.SweptCount{{Question: question + 1, Refused: n}}}, part)
 	}
-	for question, want := range map[uint32]int{1: MaxPanel/2 + 1, 2: MaxPanel/2 - 1, 3: 0} {
+	for question, want := range map[uint32]int{1: api.MaxPanel/2 + 1, 2: api.MaxPanel/2 - 1, 3: 0} {
 		if got := o.SweptOf(question); len(got.Refusals) != want || got.Refused != uint64(len(part)) {
 			t.Errorf("question %d: %d listed of %d, want %d of %d", question, len(got.Refusals), got.Refused, want, len(part))
 		}
@@ -429,7 +429,7 @@ func TestRefusalsThatAreNone(t *testing.T) {
 		release(t, l, releaseOf(t, "k", "ann", "0.5"))
 		alterEvent(t, l.engine.Store, stats(t, l).Events, func(n *event.Entry) { n.Change.(*event.Settled).Refused = c.refused })
 		err := firstError(l.Refusals(t.Context(), "k", c.first))
-		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
+		if !errors.Is(err, api.ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -442,10 +442,10 @@ func TestFewSalesAtATimeIfTheyRefusedMany(t *testing.T) {
 		sell(t, l, purchase(t, fmt.Sprint(number), "acme", "1", "ann"))
 	}
 	var got [][]uint64
-	p := vocabulary.Page{Limit: 9}
+	p := api.Page{Limit: 9}
 	for more := true; more; more = p.After != 0 {
 		found, next, err := request.OrdersPage(t.Context(), &l.engine, p, func(_ *state.State, number uint64, _ state.Sale) (uint64, int, error) {
-			return number, int(number%2) * MaxPanel, nil // those with even numbers are not listed
+			return number, int(number%2) * api.MaxPanel, nil // those with even numbers are not listed
 		})
 		must(t, err)
 		got, p.After = append(got, found), next
@@ -461,12 +461,12 @@ func TestWhoIsNewNeedsACap(t *testing.T) {
 	define(t, l, vote())
 	define(t, l, smoker())
 	enroll(t, l, "vote", "2", "bob")
-	r := EnrollRequest{Key: "e", Question: "smoker", Objects: []string{"ann", "bob"}}
+	r := api.EnrollRequest{Key: "e", Question: "smoker", Objects: []string{"ann", "bob"}}
 	_, err := l.Enroll(t.Context(), r)
-	if !errors.Is(err, ErrNoCap) || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), `"ann"`) {
+	if !errors.Is(err, api.ErrNoCap) || !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), `"ann"`) {
 		t.Errorf("ann is new, and the error is %v", err)
 	}
-	if _, err := l.Object(t.Context(), "ann"); !errors.Is(err, ErrUnknown) {
+	if _, err := l.Object(t.Context(), "ann"); !errors.Is(err, api.ErrUnknown) {
 		t.Errorf("ann was enrolled: %v", err)
 	}
 	r.Objects = []string{"bob"} // the key is still free
@@ -484,13 +484,13 @@ func TestARefusalOfTheRestSaysSo(t *testing.T) {
 	t.Run("enrolment", func(t *testing.T) {
 		l, once := newLedger(t), false
 		define(t, l, vote())
-		_, err := l.Enroll(t.Context(), EnrollRequest{Key: "big", Question: "vote", Objects: names, Cap: eps(t, "1"), Progress: func(int, int) {
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "big", Question: "vote", Objects: names, Cap: eps(t, "1"), Progress: func(int, int) {
 			if !once {
 				once = true
 				enroll(t, l, "vote", "2", last)
 			}
 		}})
-		wantErr(t, err, ErrPartlyDone)
+		wantErr(t, err, api.ErrPartlyDone)
 		if got := refusals(t, err); len(got) != 1 || got[0].Object != last {
 			t.Errorf("refused %+v", got)
 		}
@@ -505,7 +505,7 @@ func TestARefusalOfTheRestSaysSo(t *testing.T) {
 		answerTo(t, l, inquire(t, "a", "majority:yes", "0.5", ballots(), last))
 		r.Progress = nil
 		_, err = l.Raise(t.Context(), r)
-		wantErr(t, err, ErrPartlyDone)
+		wantErr(t, err, api.ErrPartlyDone)
 		if got := refusals(t, err); len(got) != 1 || got[0].Object != last {
 			t.Errorf("refused %+v", got)
 		}
@@ -513,7 +513,7 @@ func TestARefusalOfTheRestSaysSo(t *testing.T) {
 	t.Run("not of the whole", func(t *testing.T) {
 		l := voters(t, newLedger(t), "1", "ann")
 		_, err := l.Raise(t.Context(), order(t, "1", "2", "ann"))
-		if refusals(t, err); errors.Is(err, ErrPartlyDone) {
+		if refusals(t, err); errors.Is(err, api.ErrPartlyDone) {
 			t.Errorf("a refusal of the whole says that a part was done: %v", err)
 		}
 	})

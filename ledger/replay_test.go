@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -100,8 +101,8 @@ func unsoundLogs(t *testing.T) map[string]func(log []event.Event) []event.Event 
 		"an ε of 0":               extra(&event.Released{Object: "ann", Question: 1, Response: event.Response{Method: event.MethodDegrade}}),
 		"a stranger's answer":     extra(&event.Released{Object: "zoe", Question: 1, Epsilon: one, Response: event.Response{Method: event.MethodRaise}}),
 		"another question":        extra(&event.Released{Object: "ann", Question: 2, Epsilon: one, Response: event.Response{Method: event.MethodRaise}}),
-		"a question's number":     extra(&event.QuestionDefined{Number: 3, Question: Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}),
-		"a question twice":        extra(&event.QuestionDefined{Number: 1, Question: Question{Name: "q", Values: []string{"a", "b"}, Encoding: Direct}}),
+		"a question's number":     extra(&event.QuestionDefined{Number: 3, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}}),
+		"a question twice":        extra(&event.QuestionDefined{Number: 1, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}}),
 		"a policy's number":       extra(&event.PolicyDefined{Number: 2, JSON: `{"kind":"fixed","ceiling":"1"}`}),
 		"a policy of another age": extra(&event.PolicyDefined{Number: 1, JSON: `{"kind":"martian"}`}),
 		"a part of another": func(log []event.Event) []event.Event {
@@ -116,7 +117,7 @@ func TestApplyRefusesALogThatCannotBe(t *testing.T) {
 	for name, spoil := range unsoundLogs(t) {
 		t.Run(name, func(t *testing.T) {
 			log := spoil(soundLog(t))
-			if err := replay(&kv.Memory{}, log); !errors.Is(err, ErrCorrupt) {
+			if err := replay(&kv.Memory{}, log); !errors.Is(err, api.ErrCorrupt) {
 				t.Errorf("got the error %v, want ErrCorrupt", err)
 			}
 		})
@@ -130,7 +131,7 @@ func TestApplyIsASecondGuardOfTheBudget(t *testing.T) {
 		_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) {
 			return []event.Change{&event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "1.1"), Response: event.Response{Method: event.MethodRaise}}}, nil
 		})
-		wantErr(t, err, ErrCorrupt)
+		wantErr(t, err, api.ErrCorrupt)
 	})
 	release(t, l, releaseOf(t, "k", "ann", "1"))
 }

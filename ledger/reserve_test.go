@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // A reservation until a time is the same request whenever it is repeated, in whatever zone the time is written. From that time on
@@ -13,7 +15,7 @@ func TestReservedUntilATime(t *testing.T) {
 	clock := newClock(epoch().Add(time.Hour))
 	l := sellers(t, inMemory(t, Options{Now: clock.read}), "2", "5", "ann")
 	until := clock.read().Add(time.Hour)
-	r := ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", "ann").Order, Until: until}
+	r := api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", "ann").Order, Until: until}
 	made := reserve(t, l, r)
 	if !made.Expires.Equal(until) || made.Expires.Location() != time.UTC {
 		t.Errorf("it expires at %v, not %v", made.Expires, until)
@@ -32,15 +34,15 @@ func TestReservedUntilATime(t *testing.T) {
 	}
 	for _, at := range []time.Time{until, until.Add(time.Hour)} {
 		clock.set(at)
-		var closed *ReservationError
-		if got, err := l.Reserve(t.Context(), again); !errors.As(err, &closed) || closed.State != ReservationExpired || !closed.Expires.Equal(until) {
+		var closed *api.ReservationError
+		if got, err := l.Reserve(t.Context(), again); !errors.As(err, &closed) || closed.State != api.ReservationExpired || !closed.Expires.Equal(until) {
 			t.Errorf("again at %v: %+v, %v", at, got, err)
 		}
 	}
-	if all, err := collect(l.Reservations(t.Context(), "", ReservationOpen)); err != nil || len(all) != 0 {
+	if all, err := collect(l.Reservations(t.Context(), "", api.ReservationOpen)); err != nil || len(all) != 0 {
 		t.Errorf("after it has expired: %v, %v", all, err)
 	}
-	var conflict *KeyConflictError
+	var conflict *api.KeyConflictError
 	other := r
 	other.Until = until.Add(time.Nanosecond)
 	if _, err := l.Reserve(t.Context(), other); !errors.As(err, &conflict) || conflict.Field != "Until" {
@@ -48,7 +50,7 @@ func TestReservedUntilATime(t *testing.T) {
 	}
 	other = r
 	other.Until, other.For = time.Time{}, time.Hour
-	if _, err := l.Reserve(t.Context(), other); !errors.Is(err, ErrKeyConflict) {
+	if _, err := l.Reserve(t.Context(), other); !errors.Is(err, api.ErrKeyConflict) {
 		t.Errorf("for as long as that: %v", err)
 	}
 }
@@ -57,18 +59,18 @@ func TestReservedUntilNoTime(t *testing.T) {
 	clock := newClock(epoch().Add(time.Hour))
 	l := sellers(t, inMemory(t, Options{Now: clock.read}), "2", "5", "ann")
 	before := events(t, l)
-	for name, change := range map[string]func(*ReserveRequest){
-		"none":         func(*ReserveRequest) {},
-		"both":         func(r *ReserveRequest) { r.Until, r.For = clock.read().Add(time.Hour), time.Hour },
-		"less than 0":  func(r *ReserveRequest) { r.Until, r.For = clock.read().Add(time.Hour), -time.Hour },
-		"now":          func(r *ReserveRequest) { r.Until = clock.read() },
-		"past":         func(r *ReserveRequest) { r.Until = clock.read().Add(-time.Hour) },
-		"before 1970":  func(r *ReserveRequest) { r.Until = time.Unix(-1, 0) },
-		"beyond years": func(r *ReserveRequest) { r.Until = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC) },
+	for name, change := range map[string]func(*api.ReserveRequest){
+		"none":         func(*api.ReserveRequest) {},
+		"both":         func(r *api.ReserveRequest) { r.Until, r.For = clock.read().Add(time.Hour), time.Hour },
+		"less than 0":  func(r *api.ReserveRequest) { r.Until, r.For = clock.read().Add(time.Hour), -time.Hour },
+		"now":          func(r *api.ReserveRequest) { r.Until = clock.read() },
+		"past":         func(r *api.ReserveRequest) { r.Until = clock.read().Add(-time.Hour) },
+		"before 1970":  func(r *api.ReserveRequest) { r.Until = time.Unix(-1, 0) },
+		"beyond years": func(r *api.ReserveRequest) { r.Until = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC) },
 	} {
-		r := ReserveRequest{Key: name, Order: purchase(t, "", "acme", "1", "ann").Order}
+		r := api.ReserveRequest{Key: name, Order: purchase(t, "", "acme", "1", "ann").Order}
 		change(&r)
-		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, ErrInvalid) {
+		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, api.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

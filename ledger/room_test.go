@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -39,5 +40,5 @@ func TestARaiseLeavesRoomForOthers(t *testing.T) {
 	held.open()
 	must(t, <-raised)
 	must(t, <-written)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
@@ -65,7 +66,7 @@ func TestWhatIsStoredFollowsFromTheResponsesAlone(t *testing.T) {
 func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{TruthKey: []byte("0123456789abcdef")})
-	q := Question{Name: "vote", Values: []string{"label-of-the-truth", "label-of-others-1", "label-of-others-2"}, Encoding: Direct}
+	q := api.Question{Name: "vote", Values: []string{"label-of-the-truth", "label-of-others-1", "label-of-others-2"}, Encoding: api.Direct}
 	define(t, l, q)
 	enroll(t, l, "vote", "9", crowd(100)...)
 	for i, epsilon := range []string{"0.5", "2", "1", "0.25", "8"} {
@@ -90,8 +91,8 @@ func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 }
 
 // secret is a question whose labels are told apart from everything else in a text.
-func secret() Question {
-	return Question{Name: "secret", Values: []string{"zwölf-Zitronen", "vier-Feigen"}, Encoding: Direct}
+func secret() api.Question {
+	return api.Question{Name: "secret", Values: []string{"zwölf-Zitronen", "vier-Feigen"}, Encoding: api.Direct}
 }
 
 func mentionsSecret(text string) bool {
@@ -111,8 +112,8 @@ func TestNoLogLineOrErrorNamesATruth(t *testing.T) {
 	l, s := openShim(t, path, options)
 	define(t, l, secret())
 	enroll(t, l, "secret", "1", "ann", "bob")
-	raise := func(key, epsilon string, truth TruthFunc) error {
-		_, err := l.Raise(t.Context(), RaiseRequest{Key: key, Question: "secret", Epsilon: eps(t, epsilon), All: true, Truth: truth})
+	raise := func(key, epsilon string, truth api.TruthFunc) error {
+		_, err := l.Raise(t.Context(), api.RaiseRequest{Key: key, Question: "secret", Epsilon: eps(t, epsilon), All: true, Truth: truth})
 		return err
 	}
 	yes := sameTruth(secret().Values[0])
@@ -150,7 +151,7 @@ func TestNoLogLineOrErrorNamesATruth(t *testing.T) {
 	}
 }
 
-func listOf(values ...string) TruthFunc {
+func listOf(values ...string) api.TruthFunc {
 	return func(context.Context, string, []string) ([]string, error) { return values, nil }
 }
 
@@ -163,8 +164,8 @@ func TestABrokenChainDoesNotTellTheTruth(t *testing.T) {
 	enroll(t, l, "secret", "9", "ann")
 	broken := state.Chain{Enrolled: 4, Levels: []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: 7}, 5)}} // of 2 values
 	putRecord(t, s, state.BucketChains, state.ChainKey(1, "ann"), broken.Encode())
-	_, err := l.Release(t.Context(), ReleaseRequest{Key: "k", Question: "secret", Object: "ann", Epsilon: eps(t, "2"), Truth: sameTruth(secret().Values[0])})
-	wantErr(t, err, ErrCorrupt)
+	_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "k", Question: "secret", Object: "ann", Epsilon: eps(t, "2"), Truth: sameTruth(secret().Values[0])})
+	wantErr(t, err, api.ErrCorrupt)
 	if err != nil && mentionsSecret(err.Error()) {
 		t.Error(err)
 	}
@@ -176,7 +177,7 @@ func TestRefusalsDoNotDependOnTheTruth(t *testing.T) {
 		l := voters(t, inMemory(t, Options{Now: epoch}), "1", "ann", "bob")
 		l.engine.Chances.Sampler = uniformSampler(5)
 		carryOut(t, l, withTruth(order(t, "0", "0.5"), truth))
-		for i, r := range []RaiseRequest{
+		for i, r := range []api.RaiseRequest{
 			order(t, "1", "1.5"), order(t, "2", "0.75", "ann", "zoe"), order(t, "3", "1000", "bob"), order(t, "0", "0.75"),
 		} {
 			_, err := l.Raise(t.Context(), withTruth(r, truth))
@@ -195,7 +196,7 @@ func TestRefusalsDoNotDependOnTheTruth(t *testing.T) {
 	}
 }
 
-func withTruth(r RaiseRequest, truth string) RaiseRequest {
+func withTruth(r api.RaiseRequest, truth string) api.RaiseRequest {
 	r.Truth = sameTruth(truth)
 	return r
 }
@@ -208,7 +209,7 @@ func TestTheErrorOfTheTruthSourceIsPassedOn(t *testing.T) {
 		r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, errDisk }
 		_, err := l.Release(t.Context(), r)
 		wantErr(t, err, errDisk)
-		if errors.Is(err, ErrInvalid) {
+		if errors.Is(err, api.ErrInvalid) {
 			t.Error("the host's failure is called an invalid request")
 		}
 	})
@@ -249,7 +250,7 @@ func TestAMarketTellsNothingButResponses(t *testing.T) {
 		sellers(t, l, "2", "2", "ann", "bob", "cid")
 		timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.25")})
 		must(t, err)
-		define(t, l, Question{Name: "diary", Values: vote().Values, Encoding: Direct})
+		define(t, l, api.Question{Name: "diary", Values: vote().Values, Encoding: api.Direct})
 		enrollUnder(t, l, "diary", timed, "2", "ann", "bob")
 		ask := func(_ context.Context, _ string, objects []string) (values []string, err error) {
 			for _, name := range objects {
@@ -265,11 +266,11 @@ func TestAMarketTellsNothingButResponses(t *testing.T) {
 			note(l.Sell(t.Context(), r))
 			note(l.Quote(t.Context(), r.Order))
 		}
-		held, err := l.Reserve(t.Context(), ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: time.Hour})
+		held, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: time.Hour})
 		note(held, err)
-		note(l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: held.Number, Truth: ask}))
-		note(l.Capture(t.Context(), CaptureRequest{Key: "d", Reservation: held.Number, Truth: ask}))
-		note(l.Advance(t.Context(), AdvanceRequest{Key: "day", Truth: ask}))
+		note(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: held.Number, Truth: ask}))
+		note(l.Capture(t.Context(), api.CaptureRequest{Key: "d", Reservation: held.Number, Truth: ask}))
+		note(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: ask}))
 		note(nil, l.Withdraw(t.Context(), "w", "bob"))
 		late := purchase(t, "late", "acme", "2")
 		late.Truth = ask
@@ -301,33 +302,33 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 	must(t, err)
 	enrollUnder(t, l, "secret", both, "1", "ann", "bob")
 	enrollUnder(t, l, "secret", timed, "1", "cid", "dan") // not for sale, so that a sweep draws
-	o := func(epsilon string) Order {
-		return Order{Buyer: "acme", Question: "secret", Epsilon: eps(t, epsilon), Objects: []string{"ann", "bob"}}
+	o := func(epsilon string) api.Order {
+		return api.Order{Buyer: "acme", Question: "secret", Epsilon: eps(t, epsilon), Objects: []string{"ann", "bob"}}
 	}
 	right, other := sameTruth(secret().Values[0]), sameTruth(secret().Values[1])
 	for _, name := range []string{"cid", "dan"} {
-		release(t, l, ReleaseRequest{Key: name, Question: "secret", Object: name, Epsilon: eps(t, "0.25"), Truth: right})
+		release(t, l, api.ReleaseRequest{Key: name, Question: "secret", Object: name, Epsilon: eps(t, "0.25"), Truth: right})
 	}
-	_, err = l.Sell(t.Context(), SellRequest{Key: "first", Order: o("0.25"), Truth: right})
+	_, err = l.Sell(t.Context(), api.SellRequest{Key: "first", Order: o("0.25"), Truth: right})
 	must(t, err)
-	held := reserve(t, l, ReserveRequest{Key: "held", Order: o("0.5"), For: time.Hour})
+	held := reserve(t, l, api.ReserveRequest{Key: "held", Order: o("0.5"), For: time.Hour})
 	sweeps := 0
-	calls := map[string]func(TruthFunc) error{
-		"Sell": func(truth TruthFunc) error {
-			_, err := l.Sell(t.Context(), SellRequest{Key: "s", Order: o("0.4"), Truth: truth})
+	calls := map[string]func(api.TruthFunc) error{
+		"Sell": func(truth api.TruthFunc) error {
+			_, err := l.Sell(t.Context(), api.SellRequest{Key: "s", Order: o("0.4"), Truth: truth})
 			return err
 		},
-		"Commit": func(truth TruthFunc) error {
-			_, err := l.Capture(t.Context(), CaptureRequest{Key: "c", Reservation: held.Number, Truth: truth})
+		"Commit": func(truth api.TruthFunc) error {
+			_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: held.Number, Truth: truth})
 			return err
 		},
-		"Advance": func(truth TruthFunc) error {
+		"Advance": func(truth api.TruthFunc) error {
 			sweeps++
-			_, err := l.Advance(t.Context(), AdvanceRequest{Key: fmt.Sprint("day ", sweeps), Truth: truth})
+			_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint("day ", sweeps), Truth: truth})
 			return err
 		},
 	}
-	sources := map[string]TruthFunc{
+	sources := map[string]api.TruthFunc{
 		"unknown": sameTruth("acht-Birnen"), "too few": listOf(secret().Values[0]), "too many": listOf(secret().Values[0], secret().Values[1], secret().Values[0]),
 		"another": other, "failing": func(context.Context, string, []string) ([]string, error) { return secret().Values, errDisk }, "failing disk": right,
 	}
@@ -347,14 +348,14 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 		if err := calls[name](listOf(secret().Values[0], "")); err != nil && mentionsSecret(err.Error()) {
 			t.Errorf("%s without a truth: the error names a value: %v", name, err)
 		}
-		if err := calls[name](right); err != nil && !errors.Is(err, ErrKeyConflict) {
+		if err := calls[name](right); err != nil && !errors.Is(err, api.ErrKeyConflict) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err = l.Sell(t.Context(), SellRequest{Key: "over", Order: o("2"), Truth: right})
+	_, err = l.Sell(t.Context(), api.SellRequest{Key: "over", Order: o("2"), Truth: right})
 	q, quoteErr := l.Quote(t.Context(), o("0.1"))
 	price := int64(0)
-	_, dear := l.Sell(t.Context(), SellRequest{Key: "dear", Order: Order{Buyer: "zeta", Question: "secret", Epsilon: eps(t, "0.3"), All: true}, MaxPrice: &price, Truth: right})
+	_, dear := l.Sell(t.Context(), api.SellRequest{Key: "dear", Order: api.Order{Buyer: "zeta", Question: "secret", Epsilon: eps(t, "0.3"), All: true}, MaxPrice: &price, Truth: right})
 	for _, text := range []string{fmt.Sprint(err), fmt.Sprintf("%+v", q), fmt.Sprint(quoteErr), fmt.Sprint(dear), log.String()} {
 		if text == "" || mentionsSecret(text) {
 			t.Errorf("somebody says %q", text)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -66,7 +67,7 @@ func (s *shim) Update(fn func(kv.Writer) error) error {
 			return err
 		}
 		if wrote = noting.wrote; wrote && before != nil {
-			if err := before(); err != nil && errors.Is(err, journal.ErrUncertain) {
+			if err := before(); err != nil && errors.Is(err, errUncertain) {
 				return fmt.Errorf("%w: %w", kv.ErrUncertain, err)
 			} else if err != nil {
 				return err
@@ -123,7 +124,7 @@ type shimmed struct {
 func (j shimmed) Append(ctx context.Context, g journal.Group) error {
 	before, after, _ := j.shim.hooks()
 	if before != nil {
-		if err := before(); err != nil && !errors.Is(err, journal.ErrUncertain) {
+		if err := before(); err != nil && !errors.Is(err, errUncertain) {
 			return fmt.Errorf("%w: %w", journal.ErrRejected, err)
 		} else if err != nil {
 			return err
@@ -183,11 +184,14 @@ func (s *shim) holdCommit(t testing.TB) *gate {
 	return g
 }
 
-var errDisk = errors.New("the disk is on fire")
+var (
+	errDisk      = errors.New("the disk is on fire")
+	errUncertain = errors.New("it is there, or not") // what a hook returns for a commit that may be durable
+)
 
 func failing() error { return errDisk }
 func uncertain() error {
-	return fmt.Errorf("%w: %w", journal.ErrUncertain, errDisk)
+	return fmt.Errorf("%w: %w", errUncertain, errDisk)
 }
 
 // waitQueued waits until n proposals stand in the queue.
@@ -244,7 +248,7 @@ func pending[T any](t testing.TB, done chan answer[T]) {
 // waitClosing waits until Close refuses further calls.
 func waitClosing(t testing.TB, l *Ledger) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !errors.Is(l.engine.Queue.Check(), ErrClosed); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); !errors.Is(l.engine.Queue.Check(), api.ErrClosed); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the ledger is not closing")
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 	"github.com/sluicedp/sluice/privacy"
@@ -102,13 +103,13 @@ func TestAStandbyFollows(t *testing.T) {
 			t.Errorf("the standby says %+v, the other host %+v", here, there)
 		}
 	}
-	wantClean(t, b, VerifyRequest{})
+	wantClean(t, b, api.VerifyRequest{})
 	for what, err := range map[string]error{
 		"Withdraw": b.Withdraw(t.Context(), "no", "bea"), "Forget": b.Forget(t.Context(), "no", "bea"),
 		"Release": failed(b.Release(t.Context(), releaseOf(t, "no", "bea", "3"))), "DefineQuestion": b.DefineQuestion(t.Context(), "no", vote()),
 		"Raise": failed(b.Raise(t.Context(), order(t, "no", "3", "bea"))), "Cancel": b.Cancel(t.Context(), "no", 1),
 	} {
-		if !errors.Is(err, ErrReadOnly) {
+		if !errors.Is(err, api.ErrReadOnly) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -140,7 +141,7 @@ func TestAStandbyFollows(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	closed(t, b)
-	if err := <-watched; !errors.Is(err, ErrClosed) {
+	if err := <-watched; !errors.Is(err, api.ErrClosed) {
 		t.Errorf("who watches is told %v", err)
 	}
 	// It goes on where its file ends.
@@ -178,7 +179,7 @@ func TestAStandbyTakesOverUnderLoad(t *testing.T) {
 					r := releaseOf(t, fmt.Sprint("load ", n), names[n%len(names)], fmt.Sprint(2+n/len(names)))
 					out, err := c.a.Release(t.Context(), r)
 					if err != nil {
-						if !errors.Is(err, ErrStopped) || !errors.Is(err, journal.ErrFenced) {
+						if !errors.Is(err, api.ErrStopped) || !errors.Is(err, journal.ErrFenced) {
 							t.Error(err)
 						}
 						stopped.Add(1)
@@ -206,13 +207,13 @@ func TestAStandbyTakesOverUnderLoad(t *testing.T) {
 			}
 			return true
 		})
-		if _, err := b.Stats(t.Context()); !errors.Is(err, ErrClosed) {
+		if _, err := b.Stats(t.Context()); !errors.Is(err, api.ErrClosed) {
 			t.Errorf("the standby says %v", err)
 		}
-		if _, err := b.TakeOver(t.Context()); !errors.Is(err, ErrClosed) {
+		if _, err := b.TakeOver(t.Context()); !errors.Is(err, api.ErrClosed) {
 			t.Errorf("it takes over again: %v", err)
 		}
-		wantClean(t, next, VerifyRequest{})
+		wantClean(t, next, api.VerifyRequest{})
 		closed(t, next)
 		must(t, c.a.Close())
 	}
@@ -280,7 +281,7 @@ func TestATakeoverThatFails(t *testing.T) {
 		t.Errorf("a context that is done: %v", err)
 	}
 	release(t, c.a, releaseOf(t, "goes on", "ann", "2"))
-	if _, err := c.a.TakeOver(t.Context()); !errors.Is(err, ErrInvalid) {
+	if _, err := c.a.TakeOver(t.Context()); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("who is no standby: %v", err)
 	}
 	closed(t, b)
@@ -338,7 +339,7 @@ func TestAFileThatIsTooOldFencesNobody(t *testing.T) {
 	c.a.engine.Claim = nil
 	o := c.options("c")
 	o.Journal = func(journal.Wanted) (journal.Journal, error) { return c.journal.OpenOn("c"), nil }
-	if _, err := Open(old, o); !errors.Is(err, ErrJournal) || !errors.Is(err, journal.ErrLost) {
+	if _, err := Open(old, o); !errors.Is(err, api.ErrJournal) || !errors.Is(err, journal.ErrLost) {
 		t.Fatal(err)
 	}
 	release(t, c.a, releaseOf(t, "goes on", "ann", "2"))
@@ -425,7 +426,7 @@ func TestTwoStandbysTakeOver(t *testing.T) {
 	if err := <-outcome; !errors.Is(err, journal.ErrFenced) {
 		t.Errorf("who claimed before is told %v", err)
 	}
-	wantClean(t, last, VerifyRequest{})
+	wantClean(t, last, api.VerifyRequest{})
 	closed(t, last)
 	must(t, c.a.Close())
 }
@@ -443,7 +444,7 @@ func TestATakeoverSetsKeys(t *testing.T) {
 	c.file = b2
 	other := c.options("b")
 	other.TruthKey = bytes.Repeat([]byte{8}, 32)
-	if _, err := Open(c.file, other); !errors.Is(err, ErrTruthKey) {
+	if _, err := Open(c.file, other); !errors.Is(err, api.ErrTruthKey) {
 		t.Errorf("with another key: %v", err)
 	}
 	right := c.options("b")
@@ -469,7 +470,7 @@ func TestATakeoverKeepsNoBudget(t *testing.T) {
 	must(t, err)
 	b := c.follows()
 	can := func(l *Ledger) uint64 {
-		got, err := l.Budget(t.Context(), BudgetRequest{Question: "vote", Objects: []string{"bea"}, Epsilons: []privacy.Epsilon{eps(t, "1")}})
+		got, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Objects: []string{"bea"}, Epsilons: []privacy.Epsilon{eps(t, "1")}})
 		must(t, err)
 		return got.Levels[0].Can
 	}
@@ -539,10 +540,10 @@ func TestAStandbyWhoseJournalFails(t *testing.T) {
 	defer cancel()
 	for range b.Watch(ctx, stats(t, c.a).Events+1) { // until it stops
 	}
-	if _, err := b.Stats(t.Context()); !errors.Is(err, ErrStopped) || !errors.Is(err, journal.ErrForked) {
+	if _, err := b.Stats(t.Context()); !errors.Is(err, api.ErrStopped) || !errors.Is(err, journal.ErrForked) {
 		t.Errorf("behind another history: %v", err)
 	}
-	if _, err := b.TakeOver(t.Context()); !errors.Is(err, ErrStopped) {
+	if _, err := b.TakeOver(t.Context()); !errors.Is(err, api.ErrStopped) {
 		t.Errorf("it takes over: %v", err)
 	}
 	must(t, b.Close())
@@ -554,19 +555,19 @@ func TestAStandbyWhoseJournalFails(t *testing.T) {
 // What a standby cannot be.
 func TestWhatIsNoStandby(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
-	if _, err := Open(c.file, Options{Standby: true}); !errors.Is(err, ErrInvalid) {
+	if _, err := Open(c.file, Options{Standby: true}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("without a journal: %v", err)
 	}
 	alone := c.options("b")
 	alone.Journal = func(w journal.Wanted) (journal.Journal, error) {
 		return struct{ journal.Journal }{c.journal.Open()}, nil
 	}
-	if _, err := Open(c.file, alone); !errors.Is(err, ErrInvalid) {
+	if _, err := Open(c.file, alone); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("with a journal that nobody follows: %v", err)
 	}
 	older := asItIs(t, c.file)
 	forget(t, c.a, "bea")
-	if _, err := Open(older, c.options("b")); !errors.Is(err, ErrJournal) || !errors.Is(err, journal.ErrLost) {
+	if _, err := Open(older, c.options("b")); !errors.Is(err, api.ErrJournal) || !errors.Is(err, journal.ErrLost) {
 		t.Errorf("from before what the journal has: %v", err)
 	}
 	if _, err := os.Stat(older + ".journal"); !os.IsNotExist(err) {

@@ -17,13 +17,13 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -66,30 +66,30 @@ func life(t testing.TB) *office {
 		},
 		func() {
 			r := purchase(t, "", "zeta", "2", "ann", "bob").Order
-			held := reserve(t, o.Ledger, ReserveRequest{Key: "held", Order: r, For: time.Hour})
+			held := reserve(t, o.Ledger, api.ReserveRequest{Key: "held", Order: r, For: time.Hour})
 			must(t, o.Cancel(t.Context(), "given up", held.Number))
 			r.Objects = []string{"ann"}
-			held = reserve(t, o.Ledger, ReserveRequest{Key: "held again", Order: r, For: time.Hour})
+			held = reserve(t, o.Ledger, api.ReserveRequest{Key: "held again", Order: r, For: time.Hour})
 			commit(t, o.Ledger, "paid", held.Number)
-			reserve(t, o.Ledger, ReserveRequest{Key: "held still", Order: purchase(t, "", "third", "1", "ann").Order, For: time.Hour})
+			reserve(t, o.Ledger, api.ReserveRequest{Key: "held still", Order: purchase(t, "", "third", "1", "ann").Order, For: time.Hour})
 		},
 		func() { must(t, o.Withdraw(t.Context(), "out", "ann")) },
 		func() {
-			_, err := o.Enroll(t.Context(), EnrollRequest{Key: "in", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "4"), Cap: eps(t, "8")})
+			_, err := o.Enroll(t.Context(), api.EnrollRequest{Key: "in", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "4"), Cap: eps(t, "8")})
 			must(t, err)
 		},
 		func() {
 			less := market(t, "4", func(m *policy.Market) { m.Floor = 200 })
-			_, err := o.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "changed to less", Question: "vote", Objects: []string{"ann"}, Policy: &less, Cap: eps(t, "7")})
+			_, err := o.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "changed to less", Question: "vote", Objects: []string{"ann"}, Policy: &less, Cap: eps(t, "7")})
 			must(t, err)
 		},
 		func() {
 			more := market(t, "4")
-			_, err := o.ChangeTerms(t.Context(), ChangeTermsRequest{Key: "changed to more", Question: "vote", Objects: []string{"ann", "bob"}, Policy: &more, Cap: eps(t, "8"), Consent: "form 17"})
+			_, err := o.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "changed to more", Question: "vote", Objects: []string{"ann", "bob"}, Policy: &more, Cap: eps(t, "8"), Consent: "form 17"})
 			must(t, err)
 		},
 		func() {
-			_, err := o.Advance(t.Context(), AdvanceRequest{Key: "sweep", Question: "smoker", Truth: truthsOf(map[string]string{"bob": "no"})})
+			_, err := o.Advance(t.Context(), api.AdvanceRequest{Key: "sweep", Question: "smoker", Truth: truthsOf(map[string]string{"bob": "no"})})
 			must(t, err)
 		},
 	}
@@ -190,9 +190,9 @@ func TestAStatementIsRepeated(t *testing.T) {
 		t.Errorf("%+v\nbecame\n%+v", st, again)
 	}
 	_, err := o.Statement(t.Context(), "state", "bob")
-	wantErr(t, err, ErrKeyConflict)
+	wantErr(t, err, api.ErrKeyConflict)
 	_, err = o.Statement(t.Context(), "raised", "ann")
-	wantErr(t, err, ErrKeyConflict)
+	wantErr(t, err, api.ErrKeyConflict)
 }
 
 func TestALaterStatementHasTheEarlierOne(t *testing.T) {
@@ -217,7 +217,7 @@ func TestAStatementAfterForgetting(t *testing.T) {
 	must(t, o.Forget(t.Context(), "forget", "ann"))
 	wantSound(t, "the statement from before", before, o.keys)
 	_, err := o.Statement(t.Context(), "before", "ann")
-	wantErr(t, err, ErrForgotten)
+	wantErr(t, err, api.ErrForgotten)
 
 	empty := statementOf(t, o.Ledger, "empty", "ann")
 	wantSound(t, "forgotten", empty, o.keys)
@@ -226,9 +226,9 @@ func TestAStatementAfterForgetting(t *testing.T) {
 		t.Errorf("%+v", empty)
 	}
 	o.later()
-	_, err = o.Enroll(t.Context(), EnrollRequest{Key: "again", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(eps(t, "5")), Cap: eps(t, "8")})
+	_, err = o.Enroll(t.Context(), api.EnrollRequest{Key: "again", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(eps(t, "5")), Cap: eps(t, "8")})
 	refusals(t, err) // its policy is another
-	_, err = o.Enroll(t.Context(), EnrollRequest{Key: "again", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "4"), Cap: eps(t, "8")})
+	_, err = o.Enroll(t.Context(), api.EnrollRequest{Key: "again", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "4"), Cap: eps(t, "8")})
 	must(t, err)
 	_, err = o.Release(t.Context(), releaseOf(t, "over", "ann", "2"))
 	if len(refusals(t, err)) != 1 {
@@ -263,17 +263,17 @@ func TestStatementsThatThereAreNot(t *testing.T) {
 	carryOut(t, o.Ledger, r)
 	for _, name := range []string{"nobody", "dot"} {
 		_, err := o.Statement(t.Context(), "k "+name, name)
-		wantErr(t, err, ErrUnknown)
+		wantErr(t, err, api.ErrUnknown)
 	}
 	for _, test := range [][2]string{{"", "ann"}, {"k", ""}, {"k", "a\x00"}, {strings.Repeat("k", 257), "ann"}} {
 		_, err := o.Statement(t.Context(), test[0], test[1])
-		wantErr(t, err, ErrInvalid)
+		wantErr(t, err, api.ErrInvalid)
 	}
 	unchanged(t, o.store, func() {
 		_, err := openMemory(t, o.store, Options{}).Statement(t.Context(), "k", "ann")
-		wantErr(t, err, ErrNoSigner)
+		wantErr(t, err, api.ErrNoSigner)
 		_, err = openMemory(t, o.store, Options{ReadOnly: true, Signer: o.documents.Signer}).Statement(t.Context(), "k", "ann")
-		wantErr(t, err, ErrReadOnly)
+		wantErr(t, err, api.ErrReadOnly)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err = o.Statement(ctx, "k", "ann")
@@ -286,7 +286,7 @@ func full(t *testing.T) (*office, evidence.Statement) {
 	t.Helper()
 	o := life(t)
 	must(t, o.Forget(t.Context(), "forget bob", "bob"))
-	_, err := o.Enroll(t.Context(), EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
+	_, err := o.Enroll(t.Context(), api.EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
 	must(t, err)
 	return o, statementOf(t, o.Ledger, "ann's", "ann")
 }
@@ -599,7 +599,7 @@ func last[C event.Change](object string, alter func(C)) func([]event.Event) []ev
 }
 
 func refusalOf(object string) event.Change {
-	return &event.ObjectRefused{Refusal: Refusal{Object: object, Reason: NoTruth, Remedy: vocabulary.RemedyTruth}}
+	return &event.ObjectRefused{Refusal: api.Refusal{Object: object, Reason: api.NoTruth, Remedy: api.RemedyTruth}}
 }
 
 // statementOfLog makes a statement of a changed log, up to the event of another, by nobody's rules.
@@ -648,11 +648,15 @@ func TestStatementsBesideOthers(t *testing.T) {
 	l, s := openShim(t, path, Options{Signer: signer})
 	voters(t, l, "5", crowd(200)...)
 	commit := s.holdCommit(t)
-	first := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "first", "person-00000", "0.5")) })
+	first := async(func() (api.Response, error) {
+		return l.Release(t.Context(), releaseOf(t, "first", "person-00000", "0.5"))
+	})
 	commit.wait(t)
 	one := async(func() (evidence.Statement, error) { return l.Statement(t.Context(), "one", "person-00001") })
 	waitQueued(t, l, 1)
-	behind := async(func() (Response, error) { return l.Release(t.Context(), releaseOf(t, "behind", "person-00001", "0.5")) })
+	behind := async(func() (api.Response, error) {
+		return l.Release(t.Context(), releaseOf(t, "behind", "person-00001", "0.5"))
+	})
 	waitQueued(t, l, 2)
 	commit.open()
 	await(t, first)
@@ -710,7 +714,7 @@ func TestForgettingWhileAStatementIsMade(t *testing.T) {
 		if err == nil {
 			wantSound(t, fmt.Sprint("forgotten at read ", read), st, note.VerifierList(verifier))
 		} else {
-			wantErr(t, err, ErrForgotten)
+			wantErr(t, err, api.ErrForgotten)
 		}
 		if done := err == nil; done != (read == 2) || reads < read+1 {
 			t.Errorf("forgotten at read %d of %d: %v", read, reads, err)
@@ -747,7 +751,7 @@ func TestGoldenStatement(t *testing.T) {
 	must(t, o.Forget(t.Context(), "forget bob", "bob"))
 	o.later()
 	st := statementOf(t, o.Ledger, "ann's", "ann")
-	_, err := o.Enroll(t.Context(), EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
+	_, err := o.Enroll(t.Context(), api.EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
 	must(t, err)
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
 	for name, one := range map[string]evidence.Statement{"statement-v4.json": st, "statement-forgotten-v4.json": bob} {

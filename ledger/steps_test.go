@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -112,7 +113,7 @@ func openStepped(t testing.TB, path string, options Options) (*Ledger, *stepped)
 }
 
 // wantTold fails unless everybody sees the responses that were told.
-func wantTold(t *testing.T, l *Ledger, told map[string]Response, when string) {
+func wantTold(t *testing.T, l *Ledger, told map[string]api.Response, when string) {
 	t.Helper()
 	found := 0
 	for one, err := range l.Responses(t.Context(), "vote", eps(t, "1")) {
@@ -136,7 +137,7 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 	names := crowd(120)
 	path := votersFile(t, "9", names...)
 	l, s := openStepped(t, path, Options{})
-	told, next := map[string]Response{}, 0
+	told, next := map[string]api.Response{}, 0
 	tell := func() {
 		name := names[next]
 		next++
@@ -165,7 +166,7 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 		hold.open()
 		must(t, await(t, done).err)
 		wantTold(t, l, told, step+", when it is over")
-		wantClean(t, l, VerifyRequest{})
+		wantClean(t, l, api.VerifyRequest{})
 		again := open(t, crashed, Options{ReadOnly: true})
 		if n := len(responses(t, again, "vote", eps(t, "1"))); n != before {
 			t.Errorf("%s: a crash leaves %d responses of %d", step, n, before)
@@ -192,7 +193,7 @@ func failAtStep(t *testing.T, step string, fault error) {
 	path := votersFile(t, "9", names...)
 	var log journalLog
 	l, s := openStepped(t, path, Options{Logger: zerolog.New(&log)})
-	told := map[string]Response{}
+	told := map[string]api.Response{}
 	for _, name := range names[:5] {
 		told[name] = release(t, l, releaseOf(t, name, name, "1"))
 	}
@@ -218,7 +219,7 @@ func failAtStep(t *testing.T, step string, fault error) {
 		told[names[6]] = release(t, l, releaseOf(t, names[6], names[6], "1"))
 	} else {
 		for what, call := range everyCall(t, l) {
-			if err := call(); !errors.Is(err, ErrStopped) || !errors.Is(err, fault) {
+			if err := call(); !errors.Is(err, api.ErrStopped) || !errors.Is(err, fault) {
 				t.Errorf("%s returns %v", what, err)
 			}
 		}
@@ -227,7 +228,7 @@ func failAtStep(t *testing.T, step string, fault error) {
 	must(t, l.Close())
 	again := open(t, path, Options{})
 	wantTold(t, again, told, "opened again")
-	wantClean(t, again, VerifyRequest{})
+	wantClean(t, again, api.VerifyRequest{})
 	closed(t, again)
 	if files := tree(t, path); len(files) != 1 {
 		t.Errorf("there is %v", files)
@@ -256,7 +257,7 @@ func TestAReadThatMeetsAnUncertainCheckpointIsToldSo(t *testing.T) {
 			}
 			return nil
 		}
-		if err := meet(l, path); !errors.Is(err, ErrStopped) || !errors.Is(err, syscall.EIO) {
+		if err := meet(l, path); !errors.Is(err, api.ErrStopped) || !errors.Is(err, syscall.EIO) {
 			t.Errorf("%s: %v", what, err)
 		}
 		must(t, l.Close())

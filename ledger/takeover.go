@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -13,9 +14,9 @@ import (
 // so that whoever had it before appends nothing more, folds what is left of it, and returns the
 // ledger, open for writing with the same options. Nothing that anybody was told is lost, and
 // nothing is drawn twice. Call it when the host that had the ledger is gone, or is to do no more:
-// nothing but this call decides that. That host gets [ErrStopped] then.
+// nothing but this call decides that. That host gets [api.ErrStopped] then.
 //
-// The standby is closed when TakeOver returns the ledger: its calls return [ErrClosed], and who
+// The standby is closed when TakeOver returns the ledger: its calls return [api.ErrClosed], and who
 // watches goes on with the ledger behind the last event handled. If TakeOver fails because the
 // journal cannot be claimed (this host has not all keys, something is lost, the database does not
 // answer), nothing has happened, and the standby goes on. If ctx ends, or the journal cannot be
@@ -26,7 +27,7 @@ func (l *Ledger) TakeOver(ctx context.Context) (next *Ledger, err error) {
 		return nil, errs.Invalid("only a standby takes over")
 	}
 	if !l.takingOver.TryLock() {
-		return nil, fmt.Errorf("take over: another call does: %w", ErrInUse)
+		return nil, fmt.Errorf("take over: another call does: %w", api.ErrInUse)
 	}
 	defer l.takingOver.Unlock()
 	if err := errors.Join(errs.Context(ctx), l.engine.Queue.Check()); err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -30,7 +31,7 @@ func everybody(string) bool { return true }
 func wantRecount(t testing.TB, l *Ledger, question string, levels ...privacy.Epsilon) {
 	t.Helper()
 	for _, epsilon := range append(levels, privacy.Epsilon{}) {
-		r := EstimateRequest{Question: question, Epsilon: epsilon}
+		r := api.EstimateRequest{Question: question, Epsilon: epsilon}
 		got, err := l.Estimate(t.Context(), r)
 		r.Include = everybody
 		want, wantErr := l.Estimate(t.Context(), r)
@@ -119,14 +120,14 @@ type poll struct {
 	memory map[string]map[string]map[privacy.Epsilon]string // question, object, ε: value
 }
 
-func pollQuestions() []Question {
-	many := Question{Name: "many", Values: make([]string, 300)}
+func pollQuestions() []api.Question {
+	many := api.Question{Name: "many", Values: make([]string, 300)}
 	for i := range many.Values {
 		many.Values[i] = fmt.Sprint("value ", i)
 	}
-	home := Question{Name: "home", Values: many.Values[:11], Encoding: Unary}
-	many.Encoding = Direct
-	return []Question{vote(), smoker(), many, home}
+	home := api.Question{Name: "home", Values: many.Values[:11], Encoding: api.Unary}
+	many.Encoding = api.Direct
+	return []api.Question{vote(), smoker(), many, home}
 }
 
 func newPoll(t *testing.T, seed uint64) *poll {
@@ -162,14 +163,14 @@ func (p *poll) move() {
 	case n == 0:
 		p.ledger = openMemory(p, p.store, Options{Now: epoch})
 	case n < 3:
-		r := RaiseRequest{Key: fmt.Sprint(p.keys), Question: q.Name, Epsilon: epsilon, All: true, Partial: true, Truth: sameTruth(q.Values[1])}
+		r := api.RaiseRequest{Key: fmt.Sprint(p.keys), Question: q.Name, Epsilon: epsilon, All: true, Partial: true, Truth: sameTruth(q.Values[1])}
 		_, err := p.ledger.Raise(p.Context(), r)
 		must(p, err)
 		for _, one := range responses(p, p.ledger, q.Name, epsilon) {
 			p.memory[q.Name][one.Object][epsilon] = one.Value
 		}
 	default:
-		r := ReleaseRequest{Key: fmt.Sprint(p.keys), Question: q.Name, Object: crowd(12)[p.random.IntN(12)], Epsilon: epsilon, Truth: sameTruth(q.Values[0])}
+		r := api.ReleaseRequest{Key: fmt.Sprint(p.keys), Question: q.Name, Object: crowd(12)[p.random.IntN(12)], Epsilon: epsilon, Truth: sameTruth(q.Values[0])}
 		one, err := p.ledger.Release(p.Context(), r)
 		if isRefused(err) {
 			return
@@ -194,7 +195,7 @@ func (p *poll) want() map[state.TallyKey]state.Tally {
 				key := state.TallyKey{Question: uint32(i + 1), Epsilon: epsilon, Value: uint32(max(slices.Index(q.Values, value), 0))}
 				n := want[key]
 				n.Tallied = talliedPlus(n.Tallied, epsilon == highest)
-				if q.Encoding == Unary && n.Bits == nil {
+				if q.Encoding == api.Unary && n.Bits == nil {
 					n.Bits = make([]state.Tallied, len(q.Values))
 				}
 				for v := range n.Bits {
@@ -273,7 +274,7 @@ func TestWhatIsRefusedOrFailsIsNotCounted(t *testing.T) {
 	wantRecount(t, l, "vote", eps(t, "0.5"), eps(t, "0.75"))
 	s.set(nil, uncertain)
 	_, err := l.Release(t.Context(), releaseOf(t, "4", "bob", "0.75"))
-	wantErr(t, err, ErrStopped)
+	wantErr(t, err, api.ErrStopped)
 	closed(t, l)
 	l = open(t, path, Options{})
 	wantRecount(t, l, "vote", eps(t, "0.5"), eps(t, "0.75"))
@@ -296,7 +297,7 @@ func TestAnEstimateSeesARaiseWholeOrNotAtAll(t *testing.T) {
 	})
 	for raising := true; raising; {
 		raising = len(done) == 0
-		e, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote"})
+		e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})
 		must(t, err)
 		if e.N != n || len(e.Levels) != 1 {
 			t.Fatalf("%d of %d objects are counted, at %v", e.N, n, e.Levels)
@@ -338,7 +339,7 @@ func countingLedger(t *testing.T, n, m int) (*Ledger, *putCounter) {
 	s := &putCounter{Store: &kv.Memory{}}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch})
-	q := Question{Name: "vote", Values: []string{"yes"}}
+	q := api.Question{Name: "vote", Values: []string{"yes"}}
 	for i := range m - 1 {
 		q.Values = append(q.Values, fmt.Sprint("no ", i))
 	}
@@ -412,7 +413,7 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 		return []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: v}, 0)}
 	}
 	large := func(number uint32) *event.Question {
-		return &event.Question{Number: number, Values: make([]string, wire.MaxValues), Encoding: Direct}
+		return &event.Question{Number: number, Values: make([]string, (1 << 20)), Encoding: api.Direct}
 	}
 	one, two := large(1), large(2)
 	var before, after runtime.MemStats
@@ -471,13 +472,13 @@ func TestASpoiledTallyIsNoticed(t *testing.T) {
 			l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 			setResponse(t, l, "ann", "1", 0)
 			putRecord(t, l.engine.Store, state.BucketTallies, spoiled.key, spoiled.payload)
-			e, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote"})
-			if !errors.Is(err, ErrCorrupt) {
+			e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})
+			if !errors.Is(err, api.ErrCorrupt) {
 				t.Errorf("got %+v, %v, want ErrCorrupt", e, err)
 			}
 			if name != "a value the question does not have" && name != "the largest value" && name != "more in all than there are chains" {
 				_, err = l.Levels(t.Context(), "vote") // which counts each level by itself, and looks at no value
-				wantErr(t, err, ErrCorrupt)
+				wantErr(t, err, api.ErrCorrupt)
 			}
 		})
 	}
@@ -502,7 +503,7 @@ func TestNothingIsDrawnOnASpoiledTally(t *testing.T) {
 			} else {
 				putRecord(t, l.engine.Store, state.BucketTallies, key, payload)
 			}
-			unchanged(t, l.engine.Store, func() { wantErr(t, tryResponse(t, l, "ann", "1.5", 0), ErrCorrupt) })
+			unchanged(t, l.engine.Store, func() { wantErr(t, tryResponse(t, l, "ann", "1.5", 0), api.ErrCorrupt) })
 			must(t, tryResponse(t, l, "bob", "0.75", 0))
 		})
 	}

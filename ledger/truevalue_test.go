@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -17,59 +18,59 @@ import (
 )
 
 // asks are releases that a ledger has seen something before.
-func asks(t *testing.T) map[string]func(l *Ledger) (ReleaseRequest, string) {
+func asks(t *testing.T) map[string]func(l *Ledger) (api.ReleaseRequest, string) {
 	t.Helper()
 	has := func(l *Ledger, epsilon string) { release(t, l, releaseOf(t, "at "+epsilon, "ann", epsilon)) }
-	mine := func(epsilon string) ReleaseRequest { return releaseOf(t, "mine", "ann", epsilon) }
-	return map[string]func(l *Ledger) (ReleaseRequest, string){
-		"the first":             func(*Ledger) (ReleaseRequest, string) { return mine("1"), "" },
-		"a higher one":          func(l *Ledger) (ReleaseRequest, string) { has(l, "1"); return mine("2"), "" },
-		"the same level":        func(l *Ledger) (ReleaseRequest, string) { has(l, "1"); return mine("1"), "" },
-		"a level between":       func(l *Ledger) (ReleaseRequest, string) { has(l, "1"); has(l, "3"); return mine("2"), "" },
-		"a lower one":           func(l *Ledger) (ReleaseRequest, string) { has(l, "2"); return mine("1"), "" },
-		"once more":             func(l *Ledger) (ReleaseRequest, string) { release(t, l, mine("1")); return mine("1"), "" },
-		"the key of another":    func(l *Ledger) (ReleaseRequest, string) { release(t, l, mine("1")); return mine("2"), "Epsilon" },
-		"over the cap":          func(*Ledger) (ReleaseRequest, string) { return mine("6"), "cap" },
-		"of somebody unknown":   func(*Ledger) (ReleaseRequest, string) { return releaseOf(t, "mine", "zoe", "1"), "not-enrolled" },
-		"of a question unknown": func(*Ledger) (ReleaseRequest, string) { r := mine("1"); r.Question = "?"; return r, "unknown" },
-		"of who has left": func(l *Ledger) (ReleaseRequest, string) {
+	mine := func(epsilon string) api.ReleaseRequest { return releaseOf(t, "mine", "ann", epsilon) }
+	return map[string]func(l *Ledger) (api.ReleaseRequest, string){
+		"the first":             func(*Ledger) (api.ReleaseRequest, string) { return mine("1"), "" },
+		"a higher one":          func(l *Ledger) (api.ReleaseRequest, string) { has(l, "1"); return mine("2"), "" },
+		"the same level":        func(l *Ledger) (api.ReleaseRequest, string) { has(l, "1"); return mine("1"), "" },
+		"a level between":       func(l *Ledger) (api.ReleaseRequest, string) { has(l, "1"); has(l, "3"); return mine("2"), "" },
+		"a lower one":           func(l *Ledger) (api.ReleaseRequest, string) { has(l, "2"); return mine("1"), "" },
+		"once more":             func(l *Ledger) (api.ReleaseRequest, string) { release(t, l, mine("1")); return mine("1"), "" },
+		"the key of another":    func(l *Ledger) (api.ReleaseRequest, string) { release(t, l, mine("1")); return mine("2"), "Epsilon" },
+		"over the cap":          func(*Ledger) (api.ReleaseRequest, string) { return mine("6"), "cap" },
+		"of somebody unknown":   func(*Ledger) (api.ReleaseRequest, string) { return releaseOf(t, "mine", "zoe", "1"), "not-enrolled" },
+		"of a question unknown": func(*Ledger) (api.ReleaseRequest, string) { r := mine("1"); r.Question = "?"; return r, "unknown" },
+		"of who has left": func(l *Ledger) (api.ReleaseRequest, string) {
 			must(t, l.Withdraw(t.Context(), "w", "ann"))
 			return mine("1"), "withdrawn"
 		},
-		"of who is forgotten": func(l *Ledger) (ReleaseRequest, string) {
+		"of who is forgotten": func(l *Ledger) (api.ReleaseRequest, string) {
 			has(l, "1")
 			forget(t, l, "ann")
 			return mine("1"), "withdrawn"
 		},
-		"once more, forgotten": func(l *Ledger) (ReleaseRequest, string) {
+		"once more, forgotten": func(l *Ledger) (api.ReleaseRequest, string) {
 			release(t, l, mine("1"))
 			forget(t, l, "ann")
 			return mine("1"), "forgotten"
 		},
-		"in a new epoch": func(l *Ledger) (ReleaseRequest, string) {
+		"in a new epoch": func(l *Ledger) (api.ReleaseRequest, string) {
 			has(l, "1")
 			must(t, l.BeginEpoch(t.Context(), "e", "vote", "ann"))
 			return mine("1"), ""
 		},
-		"no key": func(*Ledger) (ReleaseRequest, string) { r := mine("1"); r.Key = ""; return r, "idempotency key" },
-		"a value that is none": func(*Ledger) (ReleaseRequest, string) {
+		"no key": func(*Ledger) (api.ReleaseRequest, string) { r := mine("1"); r.Key = ""; return r, "idempotency key" },
+		"a value that is none": func(*Ledger) (api.ReleaseRequest, string) {
 			r := mine("1")
 			r.TrueValue = "maybe"
 			return r, "no-truth"
 		},
-		"… and is not needed": func(l *Ledger) (ReleaseRequest, string) {
+		"… and is not needed": func(l *Ledger) (api.ReleaseRequest, string) {
 			has(l, "2")
 			r := mine("1")
 			r.TrueValue = "maybe"
 			return r, ""
 		},
-		"another value": func(l *Ledger) (ReleaseRequest, string) {
+		"another value": func(l *Ledger) (api.ReleaseRequest, string) {
 			has(l, "1")
 			r := mine("2")
 			r.TrueValue = "no"
 			return r, "no-truth"
 		},
-		"another, in a new life": func(l *Ledger) (ReleaseRequest, string) {
+		"another, in a new life": func(l *Ledger) (api.ReleaseRequest, string) {
 			has(l, "1")
 			must(t, l.BeginEpoch(t.Context(), "e", "vote", "ann"))
 			r := mine("2")
@@ -80,10 +81,10 @@ func asks(t *testing.T) map[string]func(l *Ledger) (ReleaseRequest, string) {
 }
 
 // cameOf returns what came of a release but for chance: the response without its value, the error, and the log.
-func cameOf(t *testing.T, l *Ledger, r ReleaseRequest) (told string, err error) {
+func cameOf(t *testing.T, l *Ledger, r api.ReleaseRequest) (told string, err error) {
 	t.Helper()
 	response, err := l.Release(t.Context(), r)
-	var refused *RefusedError
+	var refused *api.RefusedError
 	changed := []string(nil)
 	if errors.As(err, &refused) {
 		changed = refused.TruthChanged
@@ -104,7 +105,7 @@ func TestATrueValueIsAsGoodAsASource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			told, errs := [2]string{}, [2]error{}
 			for i := range told {
-				r, fault := ReleaseRequest{}, ""
+				r, fault := api.ReleaseRequest{}, ""
 				options := Options{}
 				if strings.HasPrefix(name, "another") {
 					options.TruthKey = truthKey() // else nobody can tell
@@ -141,7 +142,7 @@ func TestATrueValueAndASourceAreTooMany(t *testing.T) {
 	r := releaseOf(t, "mine", "ann", "1")
 	r.TrueValue = "yes"
 	_, err := l.Release(t.Context(), r)
-	wantErr(t, err, ErrInvalid)
+	wantErr(t, err, api.ErrInvalid)
 	if strings.Contains(err.Error(), "yes") {
 		t.Errorf("the error tells the value: %v", err)
 	}
@@ -158,7 +159,7 @@ func TestNobodyLooksWhereTheTrueValueIsAtHand(t *testing.T) {
 	enrollUnder(t, l, "vote", p, "5", "cid")
 	release(t, l, releaseOf(t, "before", "eve", "1"))
 	must(t, l.BeginEpoch(t.Context(), "e", "vote", "eve"))
-	looks := func(r ReleaseRequest) (n int) {
+	looks := func(r api.ReleaseRequest) (n int) {
 		s.onRead(func() { n++ })
 		defer s.onRead(nil)
 		release(t, l, r)
@@ -176,7 +177,7 @@ func TestNobodyLooksWhereTheTrueValueIsAtHand(t *testing.T) {
 
 // Whoever could tell by the time that a refusal takes that a value has changed, and is not missing, would learn about it.
 func TestAnotherValueTakesTheSameStepsAsNone(t *testing.T) {
-	stepsOf := func(r ReleaseRequest) []string {
+	stepsOf := func(r api.ReleaseRequest) []string {
 		memory := &kv.Memory{}
 		begin(t, memory)
 		s := &followed{Store: memory}
@@ -184,8 +185,8 @@ func TestAnotherValueTakesTheSameStepsAsNone(t *testing.T) {
 		release(t, l, releaseOf(t, "before", "ann", "1"))
 		s.steps = nil
 		_, err := l.Release(t.Context(), r)
-		var refused *RefusedError
-		if !errors.As(err, &refused) || refused.Refused[0].Reason != NoTruth {
+		var refused *api.RefusedError
+		if !errors.As(err, &refused) || refused.Refused[0].Reason != api.NoTruth {
 			t.Fatalf("got the error %v", err)
 		}
 		return s.steps
@@ -297,7 +298,7 @@ func TestWhoIsRefusedIsToldOutsideOfTheCommit(t *testing.T) {
 	l := voters(t, inMemory(t, Options{Observer: o}), "1", "ann", "bob")
 	o.ledger = l
 	_, err := l.Release(t.Context(), atHand(releaseOf(t, "mine", "ann", "2")))
-	var refused *RefusedError
+	var refused *api.RefusedError
 	if !errors.As(err, &refused) {
 		t.Fatalf("got the error %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -120,22 +121,22 @@ func TestALogIsSoundThoughSomebodyIsForgottenInTheMidstOfIt(t *testing.T) {
 			}
 			names := []string{"ann", "bob", "cid", "dan"}
 			for i, p := range []policy.Policy{market(t, "1"), market(t, "1"), market(t, "1"), market(t, "1"), days} {
-				define(t, l, Question{Name: fmt.Sprint("question ", i), Values: []string{"yes", "no"}})
+				define(t, l, api.Question{Name: fmt.Sprint("question ", i), Values: []string{"yes", "no"}})
 				enrollUnder(t, l, fmt.Sprint("question ", i), p, "5", names...)
 			}
-			_, err = l.Raise(t.Context(), RaiseRequest{Key: "raises", Question: "question 0", Epsilon: eps(t, "0.5"), Objects: names, Truth: yes})
+			_, err = l.Raise(t.Context(), api.RaiseRequest{Key: "raises", Question: "question 0", Epsilon: eps(t, "0.5"), Objects: names, Truth: yes})
 			must(t, err)
 			o := purchase(t, "", "acme", "0.5", names...).Order
 			o.Question = "question 1"
-			_, err = l.Sell(t.Context(), SellRequest{Key: "sells", Order: o, Truth: yes})
+			_, err = l.Sell(t.Context(), api.SellRequest{Key: "sells", Order: o, Truth: yes})
 			must(t, err)
 			o.Question = "question 2"
-			r := reserve(t, l, ReserveRequest{Key: "reserves", Order: o, For: time.Hour})
-			_, err = l.Capture(t.Context(), CaptureRequest{Key: "captures", Reservation: r.Number, Truth: yes})
+			r := reserve(t, l, api.ReserveRequest{Key: "reserves", Order: o, For: time.Hour})
+			_, err = l.Capture(t.Context(), api.CaptureRequest{Key: "captures", Reservation: r.Number, Truth: yes})
 			must(t, err)
-			_, err = l.Answer(t.Context(), AnswerRequest{Key: "answers", Question: "question 3", Query: "majority:yes", Epsilon: eps(t, "0.5"), Objects: names, AcceptLoss: true, Truth: yes})
+			_, err = l.Answer(t.Context(), api.AnswerRequest{Key: "answers", Question: "question 3", Query: "majority:yes", Epsilon: eps(t, "0.5"), Objects: names, AcceptLoss: true, Truth: yes})
 			must(t, err)
-			_, err = l.Advance(t.Context(), AdvanceRequest{Key: "sweeps", Truth: yes})
+			_, err = l.Advance(t.Context(), api.AdvanceRequest{Key: "sweeps", Truth: yes})
 			must(t, err)
 			before := logOf(t, pairs(t, s))
 			forget(t, l, name)

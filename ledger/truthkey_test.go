@@ -14,11 +14,11 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // The second half of invariant 6: a chain belongs to the truth it began with. With a truth key the
@@ -67,14 +67,14 @@ func TestAChangedTruthStopsTheWholeOrder(t *testing.T) {
 // only: text and reasons are those of a host without a truth.
 func wantChanged(t *testing.T, err error, names ...string) {
 	t.Helper()
-	var refused *RefusedError
+	var refused *api.RefusedError
 	if !errors.As(err, &refused) || !slices.Equal(refused.TruthChanged, names) {
 		t.Fatalf("%v, want one for the changed truths of %q", err, names)
 	}
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
-		if r != (Refusal{Object: r.Object, Reason: NoTruth, Asked: r.Asked, Remedy: vocabulary.RemedyTruth, Largest: r.Largest}) {
+		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: api.RemedyTruth, Largest: r.Largest}) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}
@@ -96,7 +96,7 @@ func TestOpenRefusesAnotherTruthKey(t *testing.T) {
 		if _, err := Open(path, options); err == nil {
 			t.Errorf("%s: opened", name)
 		} else {
-			wantErr(t, err, ErrTruthKey)
+			wantErr(t, err, api.ErrTruthKey)
 		}
 	}
 	bound(t, path) // and the refused ones left no lock behind
@@ -106,7 +106,7 @@ func TestAShortTruthKeyIsRefused(t *testing.T) {
 	path := votersFile(t, "3", "ann")
 	for _, length := range []int{0, 1, 15} {
 		_, err := Open(path, Options{TruthKey: truthKey()[:length]})
-		wantErr(t, err, ErrInvalid)
+		wantErr(t, err, api.ErrInvalid)
 	}
 	l := open(t, path, Options{TruthKey: truthKey()[:16]})
 	if n := countKind(events(t, l), "truth-key"); n != 1 {
@@ -165,7 +165,7 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 			return err
 		},
 		"a reservation": func() error {
-			_, err := l.Reserve(ctx, ReserveRequest{Key: "4", Order: purchase(t, "", "acme", "1", "cid").Order, For: time.Hour})
+			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "4", Order: purchase(t, "", "acme", "1", "cid").Order, For: time.Hour})
 			return err
 		},
 		"an answer": func() error {
@@ -184,12 +184,12 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 		},
 	} {
 		unchanged(t, l.engine.Store, func() {
-			var refused *RefusedError
+			var refused *api.RefusedError
 			if err := request(); !errors.As(err, &refused) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for _, r := range refused.Refused {
-				if r.Reason != NoTruthKey || r.Remedy != vocabulary.RemedyKey {
+				if r.Reason != api.NoTruthKey || r.Remedy != api.RemedyKey {
 					t.Errorf("%s is refused for %s, %s helps", name, r.Reason, r.Remedy)
 				}
 			}
@@ -205,9 +205,9 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 	sell(t, l, purchase(t, "9", "zeta", "0.3", "cid"))
 	answerTo(t, l, inquire(t, "10", "majority:yes", "0.5", never(t), "ann", "bob"))
 	answerTo(t, l, inquire(t, "11", "majority:yes", "0.25", never(t), "ann", "bob"))
-	swept, err := l.Advance(ctx, AdvanceRequest{Key: "12", Truth: never(t)})
+	swept, err := l.Advance(ctx, api.AdvanceRequest{Key: "12", Truth: never(t)})
 	must(t, err)
-	if one := swept.Questions[0]; len(one.Refused) != 1 || one.Refused[0].Object != "dan" || one.Refused[0].Reason != NoTruthKey {
+	if one := swept.Questions[0]; len(one.Refused) != 1 || one.Refused[0].Object != "dan" || one.Refused[0].Reason != api.NoTruthKey {
 		t.Errorf("a sweep came to %+v", one)
 	}
 	partial := order(t, "13", "1", "ann", "bob", "cid")
@@ -329,7 +329,7 @@ func TestOnlyTheFirstBoundRaiseRecordsATag(t *testing.T) {
 }
 
 // turncoat is a host that has changed its mind about ann, or has no value of her.
-func turncoat(anns string) TruthFunc {
+func turncoat(anns string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		values := make([]string, len(objects))
 		for i, name := range objects {
@@ -358,12 +358,12 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	enrollUnder(t, l, "smoker", straight(t, "0.1"), "9", "ann", "bob")
 	carryOut(t, l, order(t, "1", "0.5", "ann", "bob"))
 	clock.set(on(1))
-	_, err := l.Advance(t.Context(), AdvanceRequest{Key: "2", Truth: sameTruth("yes")})
+	_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "2", Truth: sameTruth("yes")})
 	must(t, err)
-	held := reserve(t, l, ReserveRequest{Key: "3", Order: purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: 100 * 24 * time.Hour})
+	held := reserve(t, l, api.ReserveRequest{Key: "3", Order: purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: 100 * 24 * time.Hour})
 
 	show := func(what string, result any, err error, changed []string) {
-		var refused *RefusedError
+		var refused *api.RefusedError
 		if errors.As(err, &refused) {
 			changed = refused.TruthChanged
 		}
@@ -389,11 +389,11 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 			asked.Partial = partial
 			answer, err := l.Answer(ctx, asked)
 			show("Answer", answer, err, answer.TruthChanged)
-			sale, err = l.Capture(ctx, CaptureRequest{Key: fmt.Sprint("8", partial), Reservation: held.Number, Partial: partial, Truth: truth})
+			sale, err = l.Capture(ctx, api.CaptureRequest{Key: fmt.Sprint("8", partial), Reservation: held.Number, Partial: partial, Truth: truth})
 			show("Commit", sale, err, sale.TruthChanged)
 		}
 		clock.set(on(2))
-		swept, err := l.Advance(ctx, AdvanceRequest{Key: "9", Truth: truth})
+		swept, err := l.Advance(ctx, api.AdvanceRequest{Key: "9", Truth: truth})
 		var changed []string
 		for _, q := range swept.Questions {
 			changed = append(changed, q.TruthChanged...)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -25,7 +25,7 @@ func (s *later) ask(_ context.Context, question string, objects []string) (value
 		value, told := s.told[question+" "+object]
 		if !told {
 			s.asked = append(s.asked, question+" "+object)
-			err = fmt.Errorf("asked for: %w", vocabulary.ErrTruthLater)
+			err = fmt.Errorf("asked for: %w", api.ErrTruthLater)
 		}
 		values = append(values, value)
 	}
@@ -48,26 +48,26 @@ func (s *later) tell() {
 func TestASourceThatTellsLaterHearsOfEverybody(t *testing.T) {
 	people := crowd(4100) // more than a batch
 	key := "r"
-	for name, request := range map[string]func(*Ledger, TruthFunc) error{
-		"raise": func(l *Ledger, truth TruthFunc) error {
+	for name, request := range map[string]func(*Ledger, api.TruthFunc) error{
+		"raise": func(l *Ledger, truth api.TruthFunc) error {
 			r := order(t, key, "1")
 			r.Truth = truth
 			_, err := l.Raise(t.Context(), r)
 			return err
 		},
-		"partial raise": func(l *Ledger, truth TruthFunc) error {
+		"partial raise": func(l *Ledger, truth api.TruthFunc) error {
 			r := order(t, key, "1")
 			r.Truth, r.Partial = truth, true
 			_, err := l.Raise(t.Context(), r)
 			return err
 		},
-		"sell": func(l *Ledger, truth TruthFunc) error {
+		"sell": func(l *Ledger, truth api.TruthFunc) error {
 			r := purchase(t, key, "acme", "1", people...)
 			r.Truth = truth
 			_, err := l.Sell(t.Context(), r)
 			return err
 		},
-		"answer": func(l *Ledger, truth TruthFunc) error {
+		"answer": func(l *Ledger, truth api.TruthFunc) error {
 			_, err := l.Answer(t.Context(), inquire(t, key, "majority:yes", "1", truth, people...))
 			return err
 		},
@@ -78,7 +78,7 @@ func TestASourceThatTellsLaterHearsOfEverybody(t *testing.T) {
 			enrollUnder(t, l, "vote", market(t, "2"), "9", people...)
 			before := stats(t, l)
 			s := &later{told: map[string]string{}}
-			wantErr(t, request(l, s.ask), vocabulary.ErrTruthLater)
+			wantErr(t, request(l, s.ask), api.ErrTruthLater)
 			if after := stats(t, l); after != before {
 				t.Errorf("something was carried out: %+v, before it was %+v", after, before)
 			}
@@ -106,9 +106,9 @@ func TestASweepAsksOnWhereASourceTellsLater(t *testing.T) {
 		enrollUnder(t, l, name, under, "9", "ann", "bob")
 	}
 	s := &later{told: map[string]string{}}
-	r := AdvanceRequest{Key: "a", Truth: s.ask}
+	r := api.AdvanceRequest{Key: "a", Truth: s.ask}
 	_, err = l.Advance(t.Context(), r)
-	wantErr(t, err, vocabulary.ErrTruthLater)
+	wantErr(t, err, api.ErrTruthLater)
 	slices.Sort(s.asked)
 	if got := strings.Join(s.asked, ", "); got != "other ann, other bob, vote ann, vote bob" {
 		t.Fatalf("asked about %s", got)

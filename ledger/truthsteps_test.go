@@ -3,6 +3,8 @@ package ledger
 import (
 	"fmt"
 	"testing"
+
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // A refused call takes the same steps whether the true value is missing, changed or invalid: its time must not show which. Steps are counted
@@ -10,12 +12,12 @@ import (
 func TestRefusal_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "9", "ann", "bob")
 	release(t, l, releaseOf(t, "first", "ann", "1"))
-	calls := map[string]func(truth TruthFunc) error{
-		"Release": func(truth TruthFunc) error {
-			_, err := l.Release(t.Context(), ReleaseRequest{Key: "k", Question: "vote", Object: "ann", Epsilon: eps(t, "2"), Truth: truth})
+	calls := map[string]func(truth api.TruthFunc) error{
+		"Release": func(truth api.TruthFunc) error {
+			_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "k", Question: "vote", Object: "ann", Epsilon: eps(t, "2"), Truth: truth})
 			return err
 		},
-		"Raise": func(truth TruthFunc) error {
+		"Raise": func(truth api.TruthFunc) error {
 			r := order(t, "k", "2", "ann")
 			r.Truth = truth
 			_, err := l.Raise(t.Context(), r)
@@ -26,7 +28,7 @@ func TestRefusal_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
 		steps := map[string]float64{}
 		for why, value := range map[string]string{"missing": "", "changed": "no", "invalid": "MAYBE"} {
 			truth := truthsOf(map[string]string{"ann": value})
-			if r := refusals(t, call(truth)); len(r) != 1 || r[0].Reason != NoTruth {
+			if r := refusals(t, call(truth)); len(r) != 1 || r[0].Reason != api.NoTruth {
 				t.Fatalf("%s: %+v", why, r)
 			}
 			for range 500 {

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -31,7 +31,7 @@ func village(t testing.TB) *kv.Memory {
 	begin(t, s)
 	l := dwellers(t, openMemory(t, s, Options{Now: epoch}), villagers, "ann", "bob")
 	l.engine.Chances.Sampler, _ = sampler(12)
-	carryOut := func(r RaiseRequest) { _, err := l.Raise(t.Context(), r); must(t, err) }
+	carryOut := func(r api.RaiseRequest) { _, err := l.Raise(t.Context(), r); must(t, err) }
 	carryOut(homesOf(t, "1", "1"))
 	sell(t, l, homesFor(t, "2", "acme", "2", "ann", "bob"))
 	carryOut(homesOf(t, "3", "1.5", "ann"))
@@ -56,13 +56,13 @@ func flippedBit(t testing.TB, bits rrchain.Bits, at int) rrchain.Bits {
 // Every bit of every response of a chain, and every count of a tally, is compared with the events.
 func TestEveryAlteredBitIsNamed(t *testing.T) {
 	original := pairs(t, village(t))
-	wantOne := func(change func(s *kv.Memory), want Problem) {
+	wantOne := func(change func(s *kv.Memory), want api.Finding) {
 		t.Helper()
 		s := fill(t, original)
 		l := openMemory(t, s, Options{})
 		change(s)
-		wantProblems(t, findings(t, l, VerifyRequest{}), []Problem{want})
-		if again, _ := verified(t, l, VerifyRequest{}, slow()); len(again) != 1 || again[0].Text != want.Text {
+		wantProblems(t, findings(t, l, api.VerifyRequest{}), []api.Finding{want})
+		if again, _ := verified(t, l, api.VerifyRequest{}, slow()); len(again) != 1 || again[0].Text != want.Text {
 			t.Errorf("step by step there is %+v, want %+v", again, want)
 		}
 	}
@@ -72,7 +72,7 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 			is := flippedBit(t, at.Response.Bits, bit)
 			wantOne(func(s *kv.Memory) {
 				alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[i].Response.Bits = is }))
-			}, Problem{Kind: "chain", Object: "ann", Question: "home",
+			}, api.Finding{Kind: "chain", Object: "ann", Question: "home",
 				Text: fmt.Sprintf(`chain of "ann" in "home": the response at ε=%s is %q, the events say %q`, at.Epsilon, is, at.Response.Bits)})
 		}
 	}
@@ -89,7 +89,7 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
 			alter(t, s, state.BucketTallies, key, edited(t, state.DecodeTally, func(n *state.Tally) { n.Bits[bit] = now }))
-			found := fmt.Sprint(findings(t, l, VerifyRequest{}))
+			found := fmt.Sprint(findings(t, l, api.VerifyRequest{}))
 			for what, differs := range map[string]bool{
 				"tally at ε=2": true,
 				fmt.Sprintf("the number of chains with it in bit %d", bit):                     was.Recorded != now.Recorded,
@@ -130,10 +130,10 @@ func TestVerifyNamesWhatIsNotUnary(t *testing.T) {
 		words  string
 	}{
 		"a question is direct": {func(s *kv.Memory) {
-			alter(t, s, state.BucketQuestions, state.NumberKey(1), func([]byte) []byte { return defined(1, home(villagers), Direct) })
+			alter(t, s, state.BucketQuestions, state.NumberKey(1), func([]byte) []byte { return defined(1, home(villagers), api.Direct) })
 		}, "question 1: the encoding is direct, the events say unary"},
 		"a question is unary": {func(s *kv.Memory) {
-			alter(t, s, state.BucketQuestions, state.NumberKey(2), func([]byte) []byte { return defined(2, vote(), Unary) })
+			alter(t, s, state.BucketQuestions, state.NumberKey(2), func([]byte) []byte { return defined(2, vote(), api.Unary) })
 		}, "question 2: the encoding is unary, the events say direct"},
 		"a response of a value": {func(s *kv.Memory) {
 			alter(t, s, state.BucketChains, state.ChainKey(1, "ann"), edited(t, state.DecodeChain, func(c *state.Chain) { c.Levels[0].Response = event.Value{Index: 2} }))
@@ -167,11 +167,11 @@ func TestVerifyNamesWhatIsNotUnary(t *testing.T) {
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
 			test.change(s)
-			found := findings(t, l, VerifyRequest{})
-			if len(found) == 0 || !slices.ContainsFunc(found, func(p Problem) bool { return strings.Contains(p.Text, test.words) }) {
+			found := findings(t, l, api.VerifyRequest{})
+			if len(found) == 0 || !slices.ContainsFunc(found, func(p api.Finding) bool { return strings.Contains(p.Text, test.words) }) {
 				t.Errorf("found %+v, want %q", found, test.words)
 			}
-			if again, _ := verified(t, l, VerifyRequest{}, slow()); !slices.Equal(again, found) {
+			if again, _ := verified(t, l, api.VerifyRequest{}, slow()); !slices.Equal(again, found) {
 				t.Errorf("step by step there is %+v", again)
 			}
 		})
@@ -179,7 +179,7 @@ func TestVerifyNamesWhatIsNotUnary(t *testing.T) {
 }
 
 // defined is the record of a question.
-func defined(number uint32, q Question, encoding Encoding) []byte {
+func defined(number uint32, q api.Question, encoding api.Encoding) []byte {
 	q.Encoding = encoding
 	e := &wire.Encoder{}
 	(&event.QuestionDefined{Number: number, Question: q}).Fields(wire.Writing(e))
@@ -209,7 +209,7 @@ func TestEveryAlteredBitOfTheLogIsNamed(t *testing.T) {
 				l := openMemory(t, s, Options{})
 				putEvents(t, s, plant(t, altered))
 				what := fmt.Sprintf("event %d (%s), bit %d, %s", n.Number, n.Change.Kind(), bit, tree)
-				found := findings(t, l, VerifyRequest{})
+				found := findings(t, l, api.VerifyRequest{})
 				if len(found) == 0 || tree == newTree && n.Change.Kind() == event.KindReleased && !strings.Contains(fmt.Sprint(found), "the response at ε=") {
 					t.Errorf("%s: found %+v", what, found)
 				}
@@ -272,7 +272,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 		}
 		return []event.Change{&event.SaleMade{Deal: d, Tally: tally}, &event.Sold{Object: "ann", Sale: 3, Price: d.Price, Response: event.Response{Value: v, Method: how}}}
 	}
-	more := func(q Question, encoding Encoding) []event.Change {
+	more := func(q api.Question, encoding api.Encoding) []event.Change {
 		q.Name, q.Encoding = "more", encoding
 		return []event.Change{&event.QuestionDefined{Number: 3, Question: q}}
 	}
@@ -283,7 +283,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 	for name, one := range map[string]pairOfLogs{
 		"a bit too few":                {sound: sound, forged: draw(1, "3", row(villagers-1), event.MethodRaise), why: "a response of 10 bits"},
 		"a bit too many":               {sound: sound, forged: draw(1, "3", row(villagers+1), event.MethodRaise), why: "a response of 12 bits"},
-		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(vocabulary.MaxUnaryValues), event.MethodRaise), why: "a response of 4096 bits"},
+		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(api.MaxUnaryValues), event.MethodRaise), why: "a response of 4096 bits"},
 		"a single bit":                 {sound: sound, forged: draw(1, "3", row(1), event.MethodRaise), why: "a response of 1 bits"},
 		"a value for bits":             {sound: sound, forged: draw(1, "3", event.Value{Index: 2}, event.MethodRaise), why: "a response of value 2"},
 		"the first value for bits":     {sound: sound, forged: draw(1, "3", event.Value{}, event.MethodRaise), why: "a response of value 0"},
@@ -300,10 +300,10 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 		"resold with a bit more":       {sound: again, forged: sale(1, event.Value{Bits: bitsOf(t, isHere(1, "2").Bits.String()+"0")}, event.MethodResale), why: "not the recorded one"},
 		"resold as a value":            {sound: again, forged: sale(1, event.Value{}, event.MethodResale), why: "not the recorded one"},
 		"resold bits for a value":      {sound: sale(2, isHere(2, "1"), event.MethodResale), forged: sale(2, row(3), event.MethodResale), why: "not the recorded one"},
-		"too many values to be unary":  {sound: more(Question{Values: valuesOf(vocabulary.MaxUnaryValues + 1)}, Direct), forged: more(Question{Values: valuesOf(vocabulary.MaxUnaryValues + 1)}, Unary), why: "up to 4096"},
-		"a unary question of a value":  {sound: more(home(2), Unary), forged: more(home(1), Unary), why: "has one value"},
-		"a unary value twice":          {sound: more(home(2), Unary), forged: more(Question{Values: []string{"a", "a"}}, Unary), why: "twice"},
-		"a question of its name twice": {sound: more(home(2), Unary), forged: []event.Change{&event.QuestionDefined{Number: 3, Question: home(12)}}, why: "defined twice"},
+		"too many values to be unary":  {sound: more(api.Question{Values: valuesOf(api.MaxUnaryValues + 1)}, api.Direct), forged: more(api.Question{Values: valuesOf(api.MaxUnaryValues + 1)}, api.Unary), why: "up to 4096"},
+		"a unary question of a value":  {sound: more(home(2), api.Unary), forged: more(home(1), api.Unary), why: "has one value"},
+		"a unary value twice":          {sound: more(home(2), api.Unary), forged: more(api.Question{Values: []string{"a", "a"}}, api.Unary), why: "twice"},
+		"a question of its name twice": {sound: more(home(2), api.Unary), forged: []event.Change{&event.QuestionDefined{Number: 3, Question: home(12)}}, why: "defined twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			follow := func(changes []event.Change) error {
@@ -314,7 +314,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 		})
 	}
 	// The encoding of the question itself, which the responses then do not fit.
-	for number, encoding := range map[uint32]Encoding{1: Direct, 2: Unary} {
+	for number, encoding := range map[uint32]api.Encoding{1: api.Direct, 2: api.Unary} {
 		other := slices.Clone(log)
 		i := indexOf(t, other, func(c event.Change) bool { q, ok := c.(*event.QuestionDefined); return ok && q.Number == number })
 		q := other[i].Change.(*event.QuestionDefined).Question
@@ -352,12 +352,12 @@ func TestASpoiledUnaryTallyIsNoticed(t *testing.T) {
 			l := openMemory(t, s, Options{})
 			putRecord(t, s, state.BucketTallies, spoiled.key.Bytes(), spoiled.payload)
 			for _, epsilon := range []privacy.Epsilon{{}, spoiled.key.Epsilon} {
-				e, err := l.Estimate(t.Context(), EstimateRequest{Question: "home", Epsilon: epsilon})
-				if !errors.Is(err, ErrCorrupt) {
+				e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "home", Epsilon: epsilon})
+				if !errors.Is(err, api.ErrCorrupt) {
 					t.Errorf("at ε=%s got %+v, %v, want ErrCorrupt", epsilon, e, err)
 				}
 			}
-			if len(findings(t, l, VerifyRequest{})) == 0 {
+			if len(findings(t, l, api.VerifyRequest{})) == 0 {
 				t.Error("the audit finds nothing")
 			}
 		})
@@ -374,7 +374,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 		"a bit too few":         {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", villagers-1))}},
 		"a bit too many":        {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", villagers+1))}},
 		"the bits and one more": {"home", event.Value{Bits: bitsOf(t, chainOfMemory(t, village(t), 1, "ann").Levels[2].Response.Bits.String()+"1")}},
-		"many bits":             {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", vocabulary.MaxUnaryValues))}},
+		"many bits":             {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", api.MaxUnaryValues))}},
 		"a value":               {"home", event.Value{Index: 2}},
 		"bits for a value":      {"vote", event.Value{Bits: bitsOf(t, "111")}},
 		"a value too high":      {"vote", event.Value{Index: 3}},
@@ -393,7 +393,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 				putRecord(t, original, state.BucketTallies, state.TallyKey{Question: 2, Epsilon: eps(t, "1"), Value: uint32(broken.response.Index)}.Bytes(), []byte{1, 1})
 			}
 			damaged := pairs(t, original)
-			ask := func(key, epsilon string) ReleaseRequest {
+			ask := func(key, epsilon string) api.ReleaseRequest {
 				r := homeOf(t, key, "ann", epsilon)
 				if r.Question = broken.question; broken.question == "vote" {
 					r.Truth = sameTruth("yes")
@@ -407,7 +407,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 				"object":    func(l *Ledger) error { _, err := l.Object(t.Context(), "ann"); return err },
 				"responses": func(l *Ledger) error { return firstError(l.Responses(t.Context(), broken.question, eps(t, epsilon))) },
 				"recount": func(l *Ledger) error {
-					_, err := l.Estimate(t.Context(), EstimateRequest{Question: broken.question, Include: everybody})
+					_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: broken.question, Include: everybody})
 					return err
 				},
 				"resale": func(l *Ledger) error {
@@ -426,7 +426,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 					s := fill(t, damaged)
 					l := openMemory(t, s, Options{})
 					err := recovered(func() error { return make(l) })
-					if !errors.Is(err, ErrCorrupt) {
+					if !errors.Is(err, api.ErrCorrupt) {
 						t.Errorf("got the error %v, want ErrCorrupt", err)
 					}
 				})
@@ -466,7 +466,7 @@ func hamlet(t testing.TB) (*office, evidence.Receipt) {
 func TestEveryAlterationOfAReceiptOfBitsIsNamed(t *testing.T) {
 	o, r := hamlet(t)
 	wantSound(t, "the receipt", r, o.keys)
-	if r.Encoding != Unary || !r.Responses[3].Erased || len(r.Responses[0].Response) != villagers {
+	if r.Encoding != api.Unary || !r.Responses[3].Erased || len(r.Responses[0].Response) != villagers {
 		t.Fatalf("%+v", r)
 	}
 	n := 0
@@ -479,13 +479,13 @@ func TestEveryAlterationOfAReceiptOfBitsIsNamed(t *testing.T) {
 	if n < 60 {
 		t.Errorf("only %d fields", n)
 	}
-	for _, encoding := range []Encoding{Direct, "", "unary ", "Unary", "2"} {
+	for _, encoding := range []api.Encoding{api.Direct, "", "unary ", "Unary", "2"} {
 		other := copyOf(t, r)
 		other.Encoding = encoding
 		wantFault(t, fmt.Sprintf("the encoding %q", encoding), other, o.keys, "question")
 		wantFault(t, fmt.Sprintf("the encoding %q", encoding), other, nil, "question")
 		for i := range 3 {
-			if encoding == Direct {
+			if encoding == api.Direct {
 				wantFault(t, "a row of bits as a value", other, o.keys, fmt.Sprintf("no. %d", i+1))
 			}
 		}
@@ -552,7 +552,7 @@ func TestEveryAlterationOfAStatementOfBitsIsNamed(t *testing.T) {
 		if f.Kind() != "question" {
 			continue
 		}
-		for _, encoding := range []Encoding{Direct, "", "Unary"} {
+		for _, encoding := range []api.Encoding{api.Direct, "", "Unary"} {
 			other := copyOf(t, st)
 			other.Events[i].Says.(*says.QuestionDefined).Encoding = encoding
 			if c := other.Verify(o.keys); c.OK() || !slices.ContainsFunc(c.Faults, func(f evidence.Fault) bool { return f.Item == i+1 }) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -84,17 +85,17 @@ func babyNames(t *testing.T, births, commonest int) attribute {
 }
 
 // survey asks everybody at rising ε, by a ledger, and returns the estimates at each.
-func survey(t *testing.T, a attribute, encoding Encoding, levels []privacy.Epsilon) []Estimate {
+func survey(t *testing.T, a attribute, encoding api.Encoding, levels []privacy.Epsilon) []api.Estimate {
 	t.Helper()
 	l := inMemory(t, Options{Now: epoch})
 	l.engine.Chances.Sampler, _ = sampler(2017)
-	define(t, l, Question{Name: "home", Values: a.values, Encoding: encoding})
+	define(t, l, api.Question{Name: "home", Values: a.values, Encoding: encoding})
 	names, truths := crowd(len(a.truths)), map[string]string{}
 	for i, name := range names {
 		truths[name] = a.values[a.truths[i]]
 	}
 	enroll(t, l, "home", "9", names...)
-	var all []Estimate
+	var all []api.Estimate
 	for _, epsilon := range levels {
 		r := homesOf(t, epsilon.String(), epsilon.String())
 		r.Truth = func(_ context.Context, _ string, objects []string) (values []string, err error) {
@@ -106,7 +107,7 @@ func survey(t *testing.T, a attribute, encoding Encoding, levels []privacy.Epsil
 		carryOut(t, l, r)
 	}
 	for _, epsilon := range levels {
-		e, err := l.Estimate(t.Context(), EstimateRequest{Question: "home", Epsilon: epsilon})
+		e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "home", Epsilon: epsilon})
 		must(t, err)
 		if e.N != int64(len(names)) || len(e.Values) != len(a.values) {
 			t.Errorf("at ε=%s %d are counted, by %d values", epsilon, e.N, len(e.Values))
@@ -114,7 +115,7 @@ func survey(t *testing.T, a attribute, encoding Encoding, levels []privacy.Epsil
 		all = append(all, e)
 	}
 	last := levels[len(levels)-1]
-	current, err := l.Estimate(t.Context(), EstimateRequest{Question: "home"})
+	current, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "home"})
 	must(t, err)
 	if fmt.Sprint(current) != fmt.Sprint(all[len(all)-1]) {
 		t.Errorf("the estimate is not that of the highest level")
@@ -127,10 +128,10 @@ func survey(t *testing.T, a attribute, encoding Encoding, levels []privacy.Epsil
 
 // covariance returns the covariance of the estimates of two values from a fixed population: in unary encoding bits are
 // independent of each other; a randomized response is one value, and so not another.
-func (a attribute) covariance(encoding Encoding, epsilon privacy.Epsilon) func(v, w int) float64 {
+func (a attribute) covariance(encoding api.Encoding, epsilon privacy.Epsilon) func(v, w int) float64 {
 	n, counts, e := float64(len(a.truths)), a.counts(), math.Exp(epsilon.Float64())
 	p, q := 0.5, 1/(e+1)
-	if encoding == Direct {
+	if encoding == api.Direct {
 		q = 1 / (e + float64(len(a.values)) - 1)
 		p = e * q
 	}
@@ -139,7 +140,7 @@ func (a attribute) covariance(encoding Encoding, epsilon privacy.Epsilon) func(v
 		switch {
 		case v == w:
 			return (float64(counts[v])*p*(1-p) + (n-float64(counts[v]))*q*(1-q)) / scale
-		case encoding == Unary:
+		case encoding == api.Unary:
 			return 0
 		}
 		return -(n*q*q + q*(p-q)*float64(counts[v]+counts[w])) / scale
@@ -147,10 +148,10 @@ func (a attribute) covariance(encoding Encoding, epsilon privacy.Epsilon) func(v
 }
 
 // wantAsPlanned compares the estimates of a survey with the truth.
-func wantAsPlanned(t *testing.T, a attribute, encoding Encoding, e Estimate) (total float64) {
+func wantAsPlanned(t *testing.T, a attribute, encoding api.Encoding, e api.Estimate) (total float64) {
 	t.Helper()
 	epsilon, n := e.Levels[0].Epsilon, float64(len(a.truths))
-	truth := estimate.Counts{Epsilon: epsilon, ByValue: a.counts(), Unary: encoding == Unary}
+	truth := estimate.Counts{Epsilon: epsilon, ByValue: a.counts(), Unary: encoding == api.Unary}
 	planned, err := estimate.Variance(truth)
 	must(t, err)
 	what := fmt.Sprintf("%s at ε=%s", encoding, epsilon)
@@ -177,9 +178,9 @@ func wantAsPlanned(t *testing.T, a attribute, encoding Encoding, e Estimate) (to
 // It returns the total squared errors at each ε, direct and unary.
 func wantBothEncodings(t *testing.T, a attribute, levels ...privacy.Epsilon) (totals [][2]float64) {
 	t.Helper()
-	direct, unary := survey(t, a, Direct, levels), survey(t, a, Unary, levels)
+	direct, unary := survey(t, a, api.Direct, levels), survey(t, a, api.Unary, levels)
 	for i, epsilon := range levels {
-		was := [2]float64{wantAsPlanned(t, a, Direct, direct[i]), wantAsPlanned(t, a, Unary, unary[i])}
+		was := [2]float64{wantAsPlanned(t, a, api.Direct, direct[i]), wantAsPlanned(t, a, api.Unary, unary[i])}
 		truth := estimate.Counts{Epsilon: epsilon, ByValue: a.counts()}
 		ofDirect, err := estimate.Variance(truth)
 		must(t, err)

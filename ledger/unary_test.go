@@ -18,15 +18,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -47,8 +46,8 @@ func valuesOf(n int) []string {
 }
 
 // home is a question in unary encoding.
-func home(values int) Question {
-	return Question{Name: "home", Values: valuesOf(values), Encoding: Unary}
+func home(values int) api.Question {
+	return api.Question{Name: "home", Values: valuesOf(values), Encoding: api.Unary}
 }
 
 // dwellers defines home and puts objects in it on the market, for 100 minor units of ε=1.
@@ -60,13 +59,13 @@ func dwellers(t testing.TB, l *Ledger, values int, objects ...string) *Ledger {
 }
 
 // homeOf asks for an object's home, which is value 2.
-func homeOf(t testing.TB, key, object, epsilon string) ReleaseRequest {
+func homeOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 	t.Helper()
-	return ReleaseRequest{Key: key, Question: "home", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth(valueName(2))}
+	return api.ReleaseRequest{Key: key, Question: "home", Object: object, Epsilon: eps(t, epsilon), Truth: sameTruth(valueName(2))}
 }
 
 // homesOf asks for the homes of many objects, or of all.
-func homesOf(t testing.TB, key, epsilon string, objects ...string) RaiseRequest {
+func homesOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
 	r := order(t, key, epsilon, objects...)
 	r.Question, r.Truth = "home", sameTruth(valueName(2))
@@ -74,14 +73,14 @@ func homesOf(t testing.TB, key, epsilon string, objects ...string) RaiseRequest 
 }
 
 // homesFor is an order for homes.
-func homesFor(t testing.TB, key, buyer, epsilon string, objects ...string) SellRequest {
+func homesFor(t testing.TB, key, buyer, epsilon string, objects ...string) api.SellRequest {
 	t.Helper()
 	r := purchase(t, key, buyer, epsilon, objects...)
 	r.Question, r.Truth = "home", sameTruth(valueName(2))
 	return r
 }
 
-func questionsOf(t testing.TB, l *Ledger) []Question {
+func questionsOf(t testing.TB, l *Ledger) []api.Question {
 	t.Helper()
 	all, err := l.Questions(t.Context())
 	must(t, err)
@@ -91,11 +90,11 @@ func questionsOf(t testing.TB, l *Ledger) []Question {
 // Definitions.
 
 func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
-	all := valuesOf(vocabulary.MaxUnaryValues + 1)
+	all := valuesOf(api.MaxUnaryValues + 1)
 	l := inMemory(t, Options{})
-	var want []Question
-	for n, encoding := range map[int]Encoding{2: Direct, 3: Direct, 20: Direct, 21: Unary, 22: Unary, 500: Unary, vocabulary.MaxUnaryValues: Unary, vocabulary.MaxUnaryValues + 1: Direct} {
-		q := Question{Name: fmt.Sprint(n), Values: all[:n]}
+	var want []api.Question
+	for n, encoding := range map[int]api.Encoding{2: api.Direct, 3: api.Direct, 20: api.Direct, 21: api.Unary, 22: api.Unary, 500: api.Unary, api.MaxUnaryValues: api.Unary, api.MaxUnaryValues + 1: api.Direct} {
+		q := api.Question{Name: fmt.Sprint(n), Values: all[:n]}
 		define(t, l, q)
 		q.Encoding = encoding
 		want = append(want, q)
@@ -105,7 +104,7 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 			t.Errorf("%s values are encoded %s, want %s", want[i].Name, got.Encoding, want[i].Encoding)
 		}
 	}
-	told := map[string]Encoding{}
+	told := map[string]api.Encoding{}
 	for _, ev := range events(t, l) {
 		if d, is := ev.Says.(says.QuestionDefined); is {
 			told[d.Name] = d.Encoding
@@ -121,48 +120,48 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 
 func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 	l := inMemory(t, Options{})
-	for name, q := range map[string]Question{
+	for name, q := range map[string]api.Question{
 		"another name":    {Name: "q", Values: valuesOf(30), Encoding: "oue"},
 		"upper case":      {Name: "q", Values: valuesOf(30), Encoding: "Unary"},
 		"a space":         {Name: "q", Values: valuesOf(30), Encoding: "unary "},
 		"a zero byte":     {Name: "q", Values: valuesOf(30), Encoding: "\x00"},
-		"a long name":     {Name: "q", Values: valuesOf(30), Encoding: Encoding(strings.Repeat("x", 300))},
-		"too many values": {Name: "q", Values: valuesOf(vocabulary.MaxUnaryValues + 1), Encoding: Unary},
-		"one value":       {Name: "q", Values: valuesOf(1), Encoding: Unary},
-		"no value":        {Name: "q", Values: nil, Encoding: Unary},
+		"a long name":     {Name: "q", Values: valuesOf(30), Encoding: api.Encoding(strings.Repeat("x", 300))},
+		"too many values": {Name: "q", Values: valuesOf(api.MaxUnaryValues + 1), Encoding: api.Unary},
+		"one value":       {Name: "q", Values: valuesOf(1), Encoding: api.Unary},
+		"no value":        {Name: "q", Values: nil, Encoding: api.Unary},
 		"no value at all": {Name: "q"},
 	} {
 		unchanged(t, l.engine.Store, func() {
-			if err := l.DefineQuestion(t.Context(), "k", q); !errors.Is(err, ErrInvalid) {
+			if err := l.DefineQuestion(t.Context(), "k", q); !errors.Is(err, api.ErrInvalid) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
 		})
 	}
-	must(t, l.DefineQuestion(t.Context(), "k", Question{Name: "q", Values: valuesOf(2), Encoding: Unary}))
+	must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: valuesOf(2), Encoding: api.Unary}))
 }
 
 // The same question is the same with its encoding told or not. Another encoding is another question.
 func TestAQuestionKeepsItsEncoding(t *testing.T) {
 	for _, test := range []struct {
 		values        int
-		first, second Encoding
+		first, second api.Encoding
 		want          error // under another key
 	}{
-		{30, "", "", nil}, {30, "", Unary, nil}, {30, "", Direct, ErrInvalid},
-		{30, Unary, "", nil}, {30, Unary, Unary, nil}, {30, Unary, Direct, ErrInvalid},
-		{30, Direct, "", nil}, {30, Direct, Direct, nil}, {30, Direct, Unary, ErrInvalid},
-		{3, "", "", nil}, {3, "", Direct, nil}, {3, "", Unary, ErrInvalid},
-		{3, Unary, "", nil}, {3, Direct, "", nil}, {3, Unary, Direct, ErrInvalid},
+		{30, "", "", nil}, {30, "", api.Unary, nil}, {30, "", api.Direct, api.ErrInvalid},
+		{30, api.Unary, "", nil}, {30, api.Unary, api.Unary, nil}, {30, api.Unary, api.Direct, api.ErrInvalid},
+		{30, api.Direct, "", nil}, {30, api.Direct, api.Direct, nil}, {30, api.Direct, api.Unary, api.ErrInvalid},
+		{3, "", "", nil}, {3, "", api.Direct, nil}, {3, "", api.Unary, api.ErrInvalid},
+		{3, api.Unary, "", nil}, {3, api.Direct, "", nil}, {3, api.Unary, api.Direct, api.ErrInvalid},
 	} {
 		name := fmt.Sprintf("%d values, %q and then %q", test.values, test.first, test.second)
 		l := inMemory(t, Options{})
-		first, second := Question{Name: "q", Values: valuesOf(test.values), Encoding: test.first}, Question{Name: "q", Values: valuesOf(test.values), Encoding: test.second}
+		first, second := api.Question{Name: "q", Values: valuesOf(test.values), Encoding: test.first}, api.Question{Name: "q", Values: valuesOf(test.values), Encoding: test.second}
 		must(t, l.DefineQuestion(t.Context(), "k", first))
 		before := questionsOf(t, l)
 		unchanged(t, l.engine.Store, func() {
 			must(t, l.DefineQuestion(t.Context(), "k", first))
 			if test.first != test.second {
-				wantErr(t, l.DefineQuestion(t.Context(), "k", second), ErrKeyConflict)
+				wantErr(t, l.DefineQuestion(t.Context(), "k", second), api.ErrKeyConflict)
 			}
 		})
 		if err := l.DefineQuestion(t.Context(), "other", second); !errors.Is(err, test.want) {
@@ -170,7 +169,7 @@ func TestAQuestionKeepsItsEncoding(t *testing.T) {
 		}
 		more := first
 		more.Values = valuesOf(test.values + 1)
-		wantErr(t, l.DefineQuestion(t.Context(), "more", more), ErrInvalid)
+		wantErr(t, l.DefineQuestion(t.Context(), "more", more), api.ErrInvalid)
 		if after := questionsOf(t, l); !reflect.DeepEqual(after, before) || countKind(events(t, l), "question") != 1 {
 			t.Errorf("%s: the question has changed from %v to %v", name, before, after)
 		}
@@ -180,7 +179,7 @@ func TestAQuestionKeepsItsEncoding(t *testing.T) {
 
 // A definition whose commit fails, or may have failed, is repeated with its key.
 func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
-	q := Question{Name: "home", Values: valuesOf(21)}
+	q := api.Question{Name: "home", Values: valuesOf(21)}
 	for name, after := range map[string]func() error{"lost": nil, "held": uncertain} {
 		t.Run(name, func(t *testing.T) {
 			path := create(t)
@@ -197,10 +196,10 @@ func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
 				must(t, l.DefineQuestion(t.Context(), "k", q))
 			}
 			told := q
-			told.Encoding = Unary
-			wantErr(t, l.DefineQuestion(t.Context(), "k", told), ErrKeyConflict)
+			told.Encoding = api.Unary
+			wantErr(t, l.DefineQuestion(t.Context(), "k", told), api.ErrKeyConflict)
 			must(t, l.DefineQuestion(t.Context(), "k2", told))
-			if all := questionsOf(t, l); !reflect.DeepEqual(all, []Question{told}) || countKind(events(t, l), "question") != 1 {
+			if all := questionsOf(t, l); !reflect.DeepEqual(all, []api.Question{told}) || countKind(events(t, l), "question") != 1 {
 				t.Errorf("the questions are %.300v", all)
 			}
 			auditStore(t, l.engine.Store)
@@ -211,28 +210,28 @@ func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
 // The largest question there may be, on disk and back.
 func TestTheLargestUnaryQuestion(t *testing.T) {
 	path := create(t)
-	l := dwellers(t, open(t, path, Options{}), vocabulary.MaxUnaryValues, "ann", "bob")
+	l := dwellers(t, open(t, path, Options{}), api.MaxUnaryValues, "ann", "bob")
 	first := release(t, l, homeOf(t, "1", "ann", "1"))
 	closed(t, l)
 	l = open(t, path, Options{})
-	if again := release(t, l, ReleaseRequest{Key: "1", Question: "home", Object: "ann", Epsilon: eps(t, "1"), Truth: never(t)}); again != first {
+	if again := release(t, l, api.ReleaseRequest{Key: "1", Question: "home", Object: "ann", Epsilon: eps(t, "1"), Truth: never(t)}); again != first {
 		t.Error("the response has changed")
 	}
 	release(t, l, homeOf(t, "2", "ann", "2"))
 	release(t, l, homeOf(t, "3", "bob", "2"))
-	if n := len(first.Value); n != vocabulary.MaxUnaryValues || strings.Trim(first.Value, "01") != "" {
+	if n := len(first.Value); n != api.MaxUnaryValues || strings.Trim(first.Value, "01") != "" {
 		t.Errorf("a response of %d bits", n)
 	}
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
 	often := 1 / (math.E + 1) // but for the bit of the truth, which is set half the time
-	stattest.Share(strings.Count(first.Value, "1"), vocabulary.MaxUnaryValues, often, often).Holds(t, "bits that are set")
-	e, err := l.Estimate(t.Context(), EstimateRequest{Question: "home"})
+	stattest.Share(strings.Count(first.Value, "1"), api.MaxUnaryValues, often, often).Holds(t, "bits that are set")
+	e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "home"})
 	must(t, err)
-	if e.N != 2 || len(e.Values) != vocabulary.MaxUnaryValues {
+	if e.N != 2 || len(e.Values) != api.MaxUnaryValues {
 		t.Errorf("an estimate of %d values from %d objects", len(e.Values), e.N)
 	}
 	auditStore(t, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	must(t, l.Forget(t.Context(), "f", "ann"))
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
 }
@@ -244,14 +243,14 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 func TestBitsAreTheSameForEverybody(t *testing.T) {
 	path := create(t)
 	l := dwellers(t, open(t, path, Options{}), 100, "ann", "bob")
-	truth := func() TruthFunc { return sameTruth(valueName(2)) }
-	calls := []func(TruthFunc) (any, error){
-		func(truth TruthFunc) (any, error) {
+	truth := func() api.TruthFunc { return sameTruth(valueName(2)) }
+	calls := []func(api.TruthFunc) (any, error){
+		func(truth api.TruthFunc) (any, error) {
 			r := homeOf(t, "first", "ann", "1")
 			r.Truth = truth
 			return l.Release(t.Context(), r)
 		},
-		func(truth TruthFunc) (any, error) {
+		func(truth api.TruthFunc) (any, error) {
 			r := homesFor(t, "raise", "acme", "2", "ann", "bob")
 			r.Truth = truth
 			s, err := l.Sell(t.Context(), r)
@@ -260,12 +259,12 @@ func TestBitsAreTheSameForEverybody(t *testing.T) {
 			}
 			return delivered(t, l, s.Number), nil
 		},
-		func(truth TruthFunc) (any, error) {
+		func(truth api.TruthFunc) (any, error) {
 			r := homeOf(t, "insert", "ann", "1.5")
 			r.Truth = truth
 			return l.Release(t.Context(), r)
 		},
-		func(truth TruthFunc) (any, error) {
+		func(truth api.TruthFunc) (any, error) {
 			r := homesOf(t, "degrade", "0.5")
 			r.Truth = truth
 			result, err := l.Raise(t.Context(), r)
@@ -311,7 +310,7 @@ func TestBitsAreTheSameForEverybody(t *testing.T) {
 		t.Errorf("ann came to %+v", o)
 	}
 	auditAll(t, l, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // Whoever watches is told the bits that were released.
@@ -342,15 +341,15 @@ func TestBitsAreWatched(t *testing.T) {
 func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 	names := []string{"ann", "bob", "cid"}
 	var came [][]any
-	for _, encoding := range []Encoding{Direct, Unary} {
+	for _, encoding := range []api.Encoding{api.Direct, api.Unary} {
 		l := inMemory(t, Options{Now: epoch, TruthKey: truthKey()})
 		_, random := sampler(7)
-		l.requests.Sampler = replaybits.Sampler[mechanism.Sampler](random)
+		l.requests.Sampler = &mechanism.Sampler{Random: random}
 		q := vote()
 		q.Encoding = encoding
 		define(t, l, q)
 		enroll(t, l, "vote", "3", names...)
-		carryOut(t, l, func() RaiseRequest {
+		carryOut(t, l, func() api.RaiseRequest {
 			r := order(t, "0", "1", names...)
 			r.Truth = ballots("ann", "cid")
 			return r
@@ -375,7 +374,7 @@ func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 		}
 		came = append(came, all)
 		auditStore(t, l.engine.Store)
-		wantClean(t, l, VerifyRequest{})
+		wantClean(t, l, api.VerifyRequest{})
 	}
 	if !reflect.DeepEqual(came[0], came[1]) {
 		t.Errorf("in direct encoding it came to\n%+v\nin unary encoding to\n%+v", came[0], came[1])
@@ -386,7 +385,7 @@ func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 
 // countsOfTexts counts anew from what anybody is told: of each object in some set, the response at one ε or, if that
 // is "", at its highest.
-func countsOfTexts(t testing.TB, l *Ledger, q Question, epsilon string, among []string) []estimate.Counts {
+func countsOfTexts(t testing.TB, l *Ledger, q api.Question, epsilon string, among []string) []estimate.Counts {
 	t.Helper()
 	byLevel := map[int64]*estimate.Counts{}
 	for _, name := range among {
@@ -415,34 +414,34 @@ func countsOfTexts(t testing.TB, l *Ledger, q Question, epsilon string, among []
 }
 
 // wantTexts compares estimates with those of the texts.
-func wantTexts(t testing.TB, l *Ledger, q Question, names []string, levels ...string) {
+func wantTexts(t testing.TB, l *Ledger, q api.Question, names []string, levels ...string) {
 	t.Helper()
 	some := func(name string) bool { return strings.HasSuffix(name, "3") || strings.HasSuffix(name, "7") }
 	for _, epsilon := range append(levels, "") {
 		for what, include := range map[string]func(string) bool{"tallies": nil, "recount": everybody, "some": some} {
 			among := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return what == "some" && !some(name) })
-			r := EstimateRequest{Question: q.Name, Include: include}
+			r := api.EstimateRequest{Question: q.Name, Include: include}
 			if epsilon != "" {
 				r.Epsilon = eps(t, epsilon)
 			}
 			counts := countsOfTexts(t, l, q, epsilon, among)
 			got, err := l.Estimate(t.Context(), r)
 			if len(counts) == 0 {
-				wantErr(t, err, ErrNoResponses)
+				wantErr(t, err, api.ErrNoResponses)
 				continue
 			}
-			want := Estimate{Question: q.Name, Event: stats(t, l).Events}
+			want := api.Estimate{Question: q.Name, Event: stats(t, l).Events}
 			shares, failure := estimate.Frequencies(estimate.Options{Confidence: 0.95}, counts...)
 			must(t, failure)
 			p, failure := estimate.Disagreement(counts...)
 			must(t, failure)
 			combinedAs(&want, len(counts), r, p)
 			for v, s := range shares {
-				want.Values = append(want.Values, ValueEstimate{q.Values[v], s.Estimate, s.StdErr, s.Low, s.High})
+				want.Values = append(want.Values, api.ValueEstimate{Value: q.Values[v], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})
 			}
 			for _, c := range counts {
 				want.N += c.Objects
-				want.Levels = append(want.Levels, LevelCount{c.Epsilon, c.Objects})
+				want.Levels = append(want.Levels, api.LevelCount{Epsilon: c.Epsilon, N: c.Objects})
 			}
 			if err != nil || !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s at ε=%q: the estimate is\n%+v, %v\nof the texts\n%+v", what, epsilon, got, err, want)
@@ -468,7 +467,7 @@ func TestUnaryEstimatesAreThoseOfTheTexts(t *testing.T) {
 		func() { l = openMemory(t, s, Options{}) },
 		func() { forget(t, l, names[3]); forget(t, l, names[27]) },
 		func() { // back, with a new chain
-			_, err := l.Enroll(t.Context(), EnrollRequest{Key: "back", Question: "home", Objects: []string{names[3]}, Policy: market(t, "9")})
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "home", Objects: []string{names[3]}, Policy: market(t, "9")})
 			must(t, err)
 			release(t, l, homeOf(t, "8", names[3], "0.5"))
 		},
@@ -540,9 +539,9 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 		}
 	}
 	_, err = l.Release(t.Context(), homeOf(t, "1", name, "3"))
-	wantErr(t, err, ErrForgotten)
+	wantErr(t, err, api.ErrForgotten)
 	auditStore(t, l.engine.Store)
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // Secrecy.
@@ -567,7 +566,7 @@ func wordsFor(m int, methods ...event.Method) *rrchain.Sampler {
 			words = append(words, drawWord(2, ^uint64(0), next()))
 		}
 	}
-	return replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func(p []byte) {
+	return &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			word := ^uint64(0)
 			if len(words) > 0 {
@@ -577,7 +576,7 @@ func wordsFor(m int, methods ...event.Method) *rrchain.Sampler {
 				p[i+j] = byte(word >> (56 - 8*j))
 			}
 		}
-	}))
+	})}
 }
 
 // Invariant 6: if the responses come out equal, everything stored is equal, whatever the truths were; and so is every
@@ -615,7 +614,7 @@ func TestWhatIsStoredOfBitsFollowsFromTheResponsesAlone(t *testing.T) {
 			r.Truth = ask
 			note(l.Sell(t.Context(), r))
 		}
-		for i, r := range []RaiseRequest{homesOf(t, "over", "3.5"), homesOf(t, "strange", "2.75", "ann", "zoe"), homesOf(t, "0", "2.75")} {
+		for i, r := range []api.RaiseRequest{homesOf(t, "over", "3.5"), homesOf(t, "strange", "2.75", "ann", "zoe"), homesOf(t, "0", "2.75")} {
 			r.Truth = ask
 			if _, err := l.Raise(t.Context(), r); err == nil {
 				t.Errorf("request %d was not refused", i)
@@ -626,7 +625,7 @@ func TestWhatIsStoredOfBitsFollowsFromTheResponsesAlone(t *testing.T) {
 		partial := homesOf(t, "partial", "3.5")
 		partial.Partial, partial.Truth = true, ask
 		note(l.Raise(t.Context(), partial))
-		note(l.Estimate(t.Context(), EstimateRequest{Question: "home"}))
+		note(l.Estimate(t.Context(), api.EstimateRequest{Question: "home"}))
 		out.stored, out.bits = pairs(t, s), map[string]bool{}
 		for _, name := range []string{"ann", "bob", "cid"} {
 			for _, at := range objectOf(t, l, name).Chains[0].Levels {
@@ -657,11 +656,11 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 	path := create(t)
 	l, s := openShim(t, path, Options{Logger: zerolog.New(&log).Level(zerolog.TraceLevel), TruthKey: truthKey()})
 	q := secret()
-	q.Values, q.Encoding = append(q.Values, valuesOf(30)...), Unary
+	q.Values, q.Encoding = append(q.Values, valuesOf(30)...), api.Unary
 	define(t, l, q)
 	enroll(t, l, q.Name, "2", "ann", "bob")
-	raise := func(key, epsilon string, truth TruthFunc) error {
-		_, err := l.Raise(t.Context(), RaiseRequest{Key: key, Question: q.Name, Epsilon: eps(t, epsilon), All: true, Truth: truth})
+	raise := func(key, epsilon string, truth api.TruthFunc) error {
+		_, err := l.Raise(t.Context(), api.RaiseRequest{Key: key, Question: q.Name, Epsilon: eps(t, epsilon), All: true, Truth: truth})
 		return err
 	}
 	right := sameTruth(q.Values[0])
@@ -676,7 +675,7 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 		"another request":  func() error { return raise("1", "1", right) },
 		"a failing disk":   func() error { s.set(failing, nil); return raise("g", "1", right) },
 		"another encoding": func() error {
-			return l.DefineQuestion(t.Context(), "h", Question{Name: q.Name, Values: q.Values, Encoding: Direct})
+			return l.DefineQuestion(t.Context(), "h", api.Question{Name: q.Name, Values: q.Values, Encoding: api.Direct})
 		},
 		"a damaged chain": func() error {
 			copied := path + ".copy"
@@ -686,12 +685,12 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 			return raiseOnDamage(t, copied, q)
 		},
 		"a question twice": func() error {
-			return l.DefineQuestion(t.Context(), "i", Question{Name: q.Name, Values: q.Values[1:], Encoding: Unary})
+			return l.DefineQuestion(t.Context(), "i", api.Question{Name: q.Name, Values: q.Values[1:], Encoding: api.Unary})
 		},
 		"a failing host":   func() error { return raise("j", "1", failingHost(q)) },
 		"bits for a truth": func() error { return raise("k", "1", sameTruth(strings.Repeat("0", 31)+"1")) },
 		"estimate of no ε": func() error {
-			_, err := l.Estimate(t.Context(), EstimateRequest{Question: q.Name, Epsilon: eps(t, "9")})
+			_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: q.Name, Epsilon: eps(t, "9")})
 			return err
 		},
 		"an unknown object": func() error { _, err := l.Object(t.Context(), "zoe"); return err },
@@ -720,12 +719,12 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 	}
 }
 
-func failingHost(q Question) TruthFunc {
+func failingHost(q api.Question) api.TruthFunc {
 	return func(context.Context, string, []string) ([]string, error) { return q.Values, errDisk }
 }
 
 // raiseOnDamage raises a chain whose response has a bit too few, in a copy of the file.
-func raiseOnDamage(t *testing.T, path string, q Question) error {
+func raiseOnDamage(t *testing.T, path string, q api.Question) error {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	must(t, err)
@@ -737,20 +736,20 @@ func raiseOnDamage(t *testing.T, path string, q Question) error {
 	putRecord(t, file, state.BucketChains, state.ChainKey(1, "ann"), broken.Encode())
 	must(t, file.Close())
 	l := open(t, copied, Options{TruthKey: truthKey()})
-	_, err = l.Release(t.Context(), ReleaseRequest{Key: "k", Question: q.Name, Object: "ann", Epsilon: eps(t, "1.25"), Truth: sameTruth(q.Values[0])})
-	wantErr(t, err, ErrCorrupt)
+	_, err = l.Release(t.Context(), api.ReleaseRequest{Key: "k", Question: q.Name, Object: "ann", Epsilon: eps(t, "1.25"), Truth: sameTruth(q.Values[0])})
+	wantErr(t, err, api.ErrCorrupt)
 	return err
 }
 
 // Costs.
 
 // countingHomes is a ledger in which n objects have answered a question of m values in some encoding.
-func countingHomes(t *testing.T, n, m int, encoding Encoding) (*Ledger, *putCounter) {
+func countingHomes(t *testing.T, n, m int, encoding api.Encoding) (*Ledger, *putCounter) {
 	t.Helper()
 	s := &putCounter{Store: &kv.Memory{}}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch})
-	define(t, l, Question{Name: "home", Values: valuesOf(m), Encoding: encoding})
+	define(t, l, api.Question{Name: "home", Values: valuesOf(m), Encoding: encoding})
 	enroll(t, l, "home", "9", crowd(n)...)
 	carryOut(t, l, homesOf(t, "all", "0.1"))
 	return l, s
@@ -760,7 +759,7 @@ func countingHomes(t *testing.T, n, m int, encoding Encoding) (*Ledger, *putCoun
 // derived response its own, however many objects and values there are.
 func TestAUnaryDrawWritesTwoTallies(t *testing.T) {
 	for _, c := range []struct{ objects, values int }{{2, 4}, {2, 1000}, {500, 4}, {500, 1000}} {
-		for _, encoding := range []Encoding{Direct, Unary} {
+		for _, encoding := range []api.Encoding{api.Direct, api.Unary} {
 			l, s := countingHomes(t, c.objects, c.values, encoding)
 			for i, want := range []struct {
 				epsilon string
@@ -782,7 +781,7 @@ func TestAUnaryDrawWritesTwoTallies(t *testing.T) {
 
 // A raise of many writes each tally once, and there are only as many as levels.
 func TestARaiseWritesAUnaryTallyOnce(t *testing.T) {
-	l, s := countingHomes(t, 500, 40, Unary)
+	l, s := countingHomes(t, 500, 40, api.Unary)
 	carryOut(t, l, homesOf(t, "2", "2"))
 	if n := s.puts[state.BucketTallies]; n != 2 {
 		t.Errorf("500 draws write %d tallies, want those of two levels", n)
@@ -814,7 +813,7 @@ func TestARaiseOfManyBitsTakesLittleMemory(t *testing.T) {
 	if grown > 16<<20 {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
 	}
-	e, err := l.Estimate(t.Context(), EstimateRequest{Question: "home"})
+	e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "home"})
 	must(t, err)
 	if e.N != objects {
 		t.Errorf("%d objects are counted", e.N)
@@ -851,13 +850,13 @@ func (m *measured) Update(fn func(kv.Writer) error) error {
 // What one transaction draws is bounded, because others wait for it.
 func TestAnOrderOfTooManyBitsIsInvalid(t *testing.T) {
 	l := inMemory(t, Options{})
-	define(t, l, Question{Name: "home", Values: valuesOf(vocabulary.MaxUnaryValues), Encoding: Unary})
+	define(t, l, api.Question{Name: "home", Values: valuesOf(api.MaxUnaryValues), Encoding: api.Unary})
 	enroll(t, l, "home", "9", "ann")
-	const most = 1 << 28 / vocabulary.MaxUnaryValues
+	const most = 1 << 28 / api.MaxUnaryValues
 	o := purchase(t, "", "acme", "1", crowd(most+1)...).Order
 	o.Question = "home"
 	_, err := l.Quote(t.Context(), o)
-	wantErr(t, err, ErrInvalid)
+	wantErr(t, err, api.ErrInvalid)
 	o.Objects = crowd(most)
 	if q, err := l.Quote(t.Context(), o); err != nil || len(q.Refused)+q.Unlisted != most {
 		t.Errorf("%d objects, none of whom is enrolled: %d refused, %v", most, len(q.Refused)+q.Unlisted, err)
@@ -870,10 +869,10 @@ func TestASaleIsGivenUpBetweenDraws(t *testing.T) {
 	define(t, l, vote())
 	enrollUnder(t, l, "vote", market(t, "3"), "3", crowd(5)...)
 	ctx, cancel := context.WithCancel(t.Context())
-	l.engine.Chances.Sampler = replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func(p []byte) {
+	l.engine.Chances.Sampler = &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		cancel()
 		_, _ = rand.Read(p)
-	}))
+	})}
 	unchanged(t, l.engine.Store, func() {
 		_, err := l.Sell(ctx, purchase(t, "k", "acme", "1"))
 		wantErr(t, err, context.Canceled)

@@ -6,55 +6,12 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/audit"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
-
-// Problem is one difference that [Ledger.Verify] found.
-type Problem struct {
-	// Kind says what it is about:
-	//   file        how the file keeps its records: what cannot be read, or is not as it was written
-	//   checkpoint  the log is not a continuation of the checkpoint
-	//   event       an event is missing, damaged, or cannot follow on those before it
-	//   tree        a hash of the tree is not that of the event, or of the hashes below it
-	//   ledger      what the ledger was created with, its format, its truth key
-	//   journal     the file was opened without its journal ([Options.WithoutJournal]): what comes
-	//               after the event is missing
-	//   clock       events lie in the future: a clock was wrong when they were written, or is now
-	//   counters    the sums over the log, the revenue among them
-	//   question, policy, object, chain, answers, buyer, sale, request, tally, stranger
-	//               the stored record of one of them
-	Kind string `json:"kind"`
-	// Event is the event concerned. Of a record it is the last one known to have changed it; 0 is
-	// none.
-	Event    uint64 `json:"event,omitempty"`
-	Object   string `json:"object,omitempty"`   // whom it is about, if anybody
-	Question string `json:"question,omitempty"` // by its name, if it is about one
-	Text     string `json:"text"`               // value by value: "spent is 0.5, the events say 0.7"
-}
-
-// VerifyRequest says how to verify. The zero value verifies, and counts the problems.
-type VerifyRequest struct {
-	// Checkpoints are signed by one of the keys in Verifiers. The log must extend each of them.
-	Checkpoints [][]byte
-	Verifiers   note.Verifiers // the keys for Checkpoints
-	// Report is called for each problem, in the order found. It may use the ledger.
-	Report func(Problem)
-	// Progress is called now and then with the number of events read and of those known to be
-	// there.
-	Progress func(done, total uint64)
-}
-
-// Verification tells what was verified.
-type Verification struct {
-	evidence.Head        // the log
-	Objects       uint64 `json:"objects"`  // how many the log has
-	Problems      uint64 `json:"problems"` // 0 if all is as it should be
-}
 
 // Verify makes the whole state anew from the events alone, and compares it with what is stored: the
 // tree hash by hash, and then every chain, level, balance, price, sum, tally, answer and
@@ -81,19 +38,19 @@ type Verification struct {
 // It reads in short snapshots, writes nothing, and can run beside anything else, on a ledger opened
 // for reading, too; whoever waits for a processor goes first. Its memory does not grow with the
 // log: what does not fit goes to temporary files. Damaged parts of the file are reported and left
-// out. An error says that the audit could not be carried out: [ErrCheckpoint] for a checkpoint that
-// cannot be trusted, [ErrClosed], [ErrStopped], the error of ctx, those of disks.
-func (l *Ledger) Verify(ctx context.Context, r VerifyRequest) (Verification, error) {
+// out. An error says that the audit could not be carried out: [api.ErrCheckpoint] for a checkpoint that
+// cannot be trusted, [api.ErrClosed], [api.ErrStopped], the error of ctx, those of disks.
+func (l *Ledger) Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error) {
 	return l.verify(ctx, r, audit.Usual())
 }
 
-func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at audit.Pace) (Verification, error) {
+func (l *Ledger) verify(ctx context.Context, r api.VerifyRequest, at audit.Pace) (api.Verification, error) {
 	asked := audit.Request{
 		Checkpoints: r.Checkpoints, Verifiers: r.Verifiers, Progress: r.Progress, Missing: l.engine.Missing,
 		Exhausted: l.engine.Observer != nil,
 	}
 	if r.Report != nil {
-		asked.Report = func(p audit.Finding) { r.Report(Problem(p)) }
+		asked.Report = func(p audit.Finding) { r.Report(api.Finding(p)) }
 	}
 	began := time.Now()
 	done, err := audit.Run(ctx, auditing{l}, asked, at)
@@ -103,14 +60,14 @@ func (l *Ledger) verify(ctx context.Context, r VerifyRequest, at audit.Pace) (Ve
 			Err: err,
 		})
 	})
-	return Verification{Head: done.Head, Objects: done.Objects, Problems: done.Problems}, err
+	return api.Verification{Head: done.Head, Objects: done.Objects, Problems: done.Problems}, err
 }
 
 // sound verifies a ledger, and returns the first problem as an error. What was written by a clock
 // that was wrong is to be kept all the same.
-func (l *Ledger) sound(ctx context.Context, progress func(done, total uint64)) (Verification, error) {
+func (l *Ledger) sound(ctx context.Context, progress func(done, total uint64)) (api.Verification, error) {
 	problems, first := 0, ""
-	found, err := l.Verify(ctx, VerifyRequest{Progress: progress, Report: func(p Problem) {
+	found, err := l.Verify(ctx, api.VerifyRequest{Progress: progress, Report: func(p api.Finding) {
 		if p.Kind != audit.ProblemClock {
 			if problems++; problems == 1 {
 				first = p.Text
@@ -118,7 +75,7 @@ func (l *Ledger) sound(ctx context.Context, progress func(done, total uint64)) (
 		}
 	}})
 	if err == nil && problems > 0 {
-		err = fmt.Errorf("%w: %d problems, the first: %s", ErrCorrupt, problems, first)
+		err = fmt.Errorf("%w: %d problems, the first: %s", api.ErrCorrupt, problems, first)
 	}
 	return found, err
 }

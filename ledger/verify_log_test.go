@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -56,7 +57,7 @@ func TestVerifyNamesAnAlteredEvent(t *testing.T) {
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
 			alterEvent(t, s, ev.Number, change)
-			found := findings(t, l, VerifyRequest{})
+			found := findings(t, l, api.VerifyRequest{})
 			if len(found) == 0 || found[0].Kind != "tree" || found[0].Event != ev.Number || !strings.HasPrefix(found[0].Text, "the leaf is ") || found[0].Object != event.ObjectOf(ev) {
 				t.Errorf("%s of event %d: found %+v", what, ev.Number, found)
 			}
@@ -78,7 +79,7 @@ func TestVerifyNamesAWrongHash(t *testing.T) {
 			width = 1 << top
 			n.Hashes[top][0]++
 		})
-		found := findings(t, l, VerifyRequest{})
+		found := findings(t, l, api.VerifyRequest{})
 		if len(found) == 0 || found[0].Kind != "tree" || found[0].Event != number || !strings.HasPrefix(found[0].Text, fmt.Sprintf("the hash of the %d events up to here is ", width)) {
 			t.Errorf("hash %d of event %d: found %+v", top, number, found)
 		}
@@ -94,9 +95,9 @@ func TestVerifyNamesAWrongLink(t *testing.T) {
 		s := fill(t, original)
 		l := openMemory(t, s, Options{})
 		alterEvent(t, s, n.Number, func(n *event.Entry) { n.Previous++ })
-		found := findings(t, l, VerifyRequest{})
+		found := findings(t, l, api.VerifyRequest{})
 		want := fmt.Sprintf("%s: the event before it about the same object is %d, by the events it is %d", n.Change.Kind(), n.Previous+1, n.Previous)
-		if !slices.ContainsFunc(found, func(p Problem) bool { return p.Kind == "event" && p.Event == n.Number && p.Text == want }) {
+		if !slices.ContainsFunc(found, func(p api.Finding) bool { return p.Kind == "event" && p.Event == n.Number && p.Text == want }) {
 			t.Errorf("event %d: found %+v", n.Number, found)
 		}
 		if len(found) > 3 { // a statement may follow the link too
@@ -120,8 +121,8 @@ func TestVerifyFindsEveryForgedBudget(t *testing.T) {
 		s := fill(t, original)
 		l := openMemory(t, s, Options{})
 		putRecord(t, s, p.bucket, p.key, payload)
-		found := findings(t, l, VerifyRequest{})
-		if len(found) == 0 || slices.ContainsFunc(found, func(p Problem) bool { return p.Object != name }) {
+		found := findings(t, l, api.VerifyRequest{})
+		if len(found) == 0 || slices.ContainsFunc(found, func(p api.Finding) bool { return p.Object != name }) {
 			t.Errorf("%s of %q: found %+v", what, name, found)
 		}
 	}
@@ -181,7 +182,7 @@ func TestADamagedBudgetIsNotDrawnFrom(t *testing.T) {
 				putRaw(t, s, p.bucket, p.key, value)
 				l := openMemory(t, s, Options{})
 				for key, epsilon := range map[string]string{"less": "0.75", "more": "1.25"} {
-					if _, err := l.Release(t.Context(), releaseOf(t, key, "ann", epsilon)); !errors.Is(err, ErrCorrupt) {
+					if _, err := l.Release(t.Context(), releaseOf(t, key, "ann", epsilon)); !errors.Is(err, api.ErrCorrupt) {
 						t.Errorf("byte %d of %s %q: ε=%s: %v", i, p.bucket, p.key, epsilon, err)
 					}
 				}
@@ -203,7 +204,7 @@ func TestARewrittenLogIsFoundByACheckpoint(t *testing.T) {
 			log := logOf(t, pairs(t, l.engine.Store))
 			must(t, replay(forged, change(log)))
 			l = openMemory(t, forged, Options{})
-			wantClean(t, l, VerifyRequest{})
+			wantClean(t, l, api.VerifyRequest{})
 			found := findings(t, l, trusted)
 			if len(found) != 1 || found[0].Kind != "checkpoint" || found[0].Event != uint64(len(log)) || !strings.HasPrefix(found[0].Text, "rolled back: ") {
 				t.Errorf("found %+v", found)
@@ -264,11 +265,11 @@ func TestVerifyFindsAnOlderCopy(t *testing.T) {
 	other := signedLedger(t, key, Options{Signer: foreign})
 	_, ours, _ := logKey(t, "sluice-test", 1)
 	_, theirs, _ := logKey(t, "elsewhere", 3)
-	r := VerifyRequest{Verifiers: note.VerifierList(ours, theirs), Checkpoints: [][]byte{checkpointOf(t, other), after, before}}
+	r := api.VerifyRequest{Verifiers: note.VerifierList(ours, theirs), Checkpoints: [][]byte{checkpointOf(t, other), after, before}}
 	found := findings(t, open(t, older, Options{ReadOnly: true}), r)
 	head, err := evidence.OpenCheckpoint(after, r.Verifiers)
 	must(t, err)
-	wantProblems(t, found, []Problem{
+	wantProblems(t, found, []api.Finding{
 		{Kind: "checkpoint", Event: 1, Text: `rolled back: the checkpoint is of the log "elsewhere", the ledger's is "sluice-test"`},
 		{Kind: "checkpoint", Event: head.Events, Text: fmt.Sprintf("rolled back: the checkpoint is of %d events, the ledger has %d", head.Events, stats(t, open(t, older, Options{ReadOnly: true})).Events)},
 	})
@@ -282,13 +283,13 @@ func TestVerifyFindsWhatWasErasedWithoutReason(t *testing.T) {
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	number := release(t, l, releaseOf(t, "2", "ann", "1")).Event
 	alterEvent(t, l.engine.Store, number, func(n *event.Entry) { *n = n.Erase() })
-	found := findings(t, l, VerifyRequest{})
-	for _, want := range []Problem{
+	found := findings(t, l, api.VerifyRequest{})
+	for _, want := range []api.Finding{
 		{Kind: "object", Object: "ann", Text: `object "ann": spent is 1, the events say 0.5`},
 		{Kind: "counters", Text: "the sums over the log: the number of erased events that belong to no forgotten object is 0, the events say 1"},
 		{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": there is something at ε=1, by the events there is nothing`},
 	} {
-		if !slices.ContainsFunc(found, func(p Problem) bool { p.Event = 0; return p == want }) {
+		if !slices.ContainsFunc(found, func(p api.Finding) bool { p.Event = 0; return p == want }) {
 			t.Errorf("found %+v, want %+v among it", found, want)
 		}
 	}
@@ -300,10 +301,10 @@ func TestVerifyFindsWhatWasNotErased(t *testing.T) {
 	var whole event.Entry
 	must(t, l.engine.View(t.Context(), func(s *state.State) (err error) { whole, err = s.Entry(number); return err }))
 	must(t, l.Forget(t.Context(), "2", "ann"))
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	alterEvent(t, l.engine.Store, number, func(n *event.Entry) { *n = whole })
-	found := findings(t, l, VerifyRequest{})
-	if !slices.ContainsFunc(found, func(p Problem) bool { return p.Event == number && p.Object == "ann" }) {
+	found := findings(t, l, api.VerifyRequest{})
+	if !slices.ContainsFunc(found, func(p api.Finding) bool { return p.Event == number && p.Object == "ann" }) {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -317,14 +318,14 @@ func TestVerifyFindsThatNothingWasErased(t *testing.T) {
 	for _, n := range before {
 		putRecord(t, l.engine.Store, state.BucketEvents, state.EventKey(n.Number), n.Encode())
 	}
-	var want []Problem
+	var want []api.Finding
 	for _, number := range []uint64{uint64(len(before)) - 1, uint64(len(before))} { // the response, and the request for it
-		want = append(want, Problem{
+		want = append(want, api.Finding{
 			Kind: "event", Event: number, Object: "ann", Text: fmt.Sprintf("forgotten: the object is forgotten, but not all events about it are erased: the last of them is event %d", number),
 		})
 	}
-	found := findings(t, l, VerifyRequest{})
-	wantProblems(t, slices.DeleteFunc(found, func(p Problem) bool { return p.Kind == "request" }), want)
+	found := findings(t, l, api.VerifyRequest{})
+	wantProblems(t, slices.DeleteFunc(found, func(p api.Finding) bool { return p.Kind == "request" }), want)
 }
 
 // What many events rest on is reported once if it is damaged, and they are audited all the same.
@@ -353,12 +354,12 @@ func TestVerifyGoesOnBehindADamagedDefinition(t *testing.T) {
 			l := openMemory(t, s, Options{})
 			damage(s)
 			alter(t, s, state.BucketObjects, state.ObjectKey(names[99]), edited(t, state.DecodeObject, func(o *state.Object) { o.Spent = eps(t, "0.1") }))
-			found := findings(t, l, VerifyRequest{})
-			want := Problem{Kind: "object", Object: names[99], Text: fmt.Sprintf("object %q: spent is 0.1, the events say 1", names[99])}
-			if len(found) < 2 || len(found) > 10 || !slices.ContainsFunc(found, func(p Problem) bool { p.Event = 0; return p == want }) {
+			found := findings(t, l, api.VerifyRequest{})
+			want := api.Finding{Kind: "object", Object: names[99], Text: fmt.Sprintf("object %q: spent is 0.1, the events say 1", names[99])}
+			if len(found) < 2 || len(found) > 10 || !slices.ContainsFunc(found, func(p api.Finding) bool { p.Event = 0; return p == want }) {
 				t.Errorf("event %d (%s) is %s: found %d problems: %.3000v", ev.Number, ev.Change.Kind(), how, len(found), found)
 			}
-			if !slices.ContainsFunc(found, func(p Problem) bool { return p.Event == ev.Number }) {
+			if !slices.ContainsFunc(found, func(p api.Finding) bool { return p.Event == ev.Number }) {
 				t.Errorf("event %d (%s) is %s: it is not reported: %.3000v", ev.Number, ev.Change.Kind(), how, found)
 			}
 		}
@@ -371,8 +372,8 @@ func TestMissingEventsAreReportedOnce(t *testing.T) {
 	for number := uint64(93); number <= 105; number++ {
 		remove(t, s, state.BucketEvents, state.EventKey(number))
 	}
-	found := findings(t, l, VerifyRequest{})
-	if want := (Problem{Kind: "event", Event: 93, Text: "the events 93 to 105 are missing"}); len(found) == 0 || found[0] != want {
+	found := findings(t, l, api.VerifyRequest{})
+	if want := (api.Finding{Kind: "event", Event: 93, Text: "the events 93 to 105 are missing"}); len(found) == 0 || found[0] != want {
 		t.Errorf("found %+v", found)
 	}
 	putRaw(t, s, state.BucketEvents, []byte("now"), []byte("and then"))
@@ -383,7 +384,7 @@ func TestMissingEventsAreReportedOnce(t *testing.T) {
 		fmt.Sprintf("the events %d to %d are missing", stats(t, l).Events+1, uint64(1)<<63-1), fmt.Sprintf("event %d: record ends early", uint64(1)<<63),
 	}
 	texts := map[string]bool{}
-	for _, p := range findings(t, l, VerifyRequest{}) {
+	for _, p := range findings(t, l, api.VerifyRequest{}) {
 		texts[p.Text] = true
 	}
 	for _, text := range want {
@@ -412,7 +413,7 @@ func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
 	l := open(t, path, Options{})
 	alter(t, l.engine.Store, state.BucketObjects, state.ObjectKey("person-0000490"), edited(t, state.DecodeObject, func(o *state.Object) { o.Spent = eps(t, "0.1") }))
 	files, missing, forged, others := 0, 0, 0, 0
-	for _, p := range findings(t, l, VerifyRequest{}) {
+	for _, p := range findings(t, l, api.VerifyRequest{}) {
 		switch {
 		case p.Kind == "file" && strings.Contains(p.Text, fmt.Sprintf("page %d ", marked/page)):
 			files++
@@ -470,7 +471,7 @@ func (r brokenReader) Scan(bucket string, from []byte, visit func(key, value []b
 		return !broken && visit(key, value)
 	})
 	if broken {
-		err = fmt.Errorf("%w: page 7", ErrCorrupt)
+		err = fmt.Errorf("%w: page 7", api.ErrCorrupt)
 	}
 	return err
 }
@@ -478,18 +479,18 @@ func (r brokenReader) Scan(bucket string, from []byte, visit func(key, value []b
 // A store that cannot be read to the end is a problem too, and not the end of the audit.
 func TestVerifyReportsWhatCannotBeRead(t *testing.T) {
 	memory := rich(t)
-	for bucket, want := range map[string]Problem{
+	for bucket, want := range map[string]api.Finding{
 		state.BucketEvents:  {Kind: "file", Event: 101, Text: `the events from 101 on cannot be read: page 7, in the bucket "events"`},
 		state.BucketObjects: {Kind: "file", Text: `not all records can be read: page 7, in the bucket "objects"`},
 	} {
 		at := map[string][]byte{state.BucketEvents: state.EventKey(101), state.BucketObjects: state.ObjectKey("bob")}[bucket]
 		l := openMemory(t, &brokenStore{memory, bucket, at}, Options{})
-		found := findings(t, l, VerifyRequest{})
+		found := findings(t, l, api.VerifyRequest{})
 		if !slices.Contains(found, want) || len(found) < 5 {
 			t.Errorf("found %+v", found)
 		}
-		again, _ := verified(t, l, VerifyRequest{}, slow())
-		again = slices.DeleteFunc(again, func(p Problem) bool { return p != want })
+		again, _ := verified(t, l, api.VerifyRequest{}, slow())
+		again = slices.DeleteFunc(again, func(p api.Finding) bool { return p != want })
 		if len(again) != 1 {
 			t.Errorf("step by step it is found %d times", len(again))
 		}

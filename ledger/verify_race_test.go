@@ -12,6 +12,7 @@ import (
 	"time"
 
 	tests "github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Verify sees a ledger that others write to, and forget objects of, at every instant, and it never finds
@@ -42,7 +43,7 @@ func TestVerifyBesideWriters(t *testing.T) {
 			}
 		})
 	}
-	pause := VerifyRequest{Progress: func(uint64, uint64) { time.Sleep(time.Millisecond) }} // so that much comes between two snapshots
+	pause := api.VerifyRequest{Progress: func(uint64, uint64) { time.Sleep(time.Millisecond) }} // so that much comes between two snapshots
 	times := 0
 	for i := 0; stats(t, l).Events < wanted; i++ {
 		times++
@@ -59,7 +60,7 @@ func TestVerifyBesideWriters(t *testing.T) {
 	}
 	cancel()
 	writers.Wait()
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	auditStore(t, l.engine.Store)
 	t.Logf("verified %d times; in the end there are %d events, %d of them erased", times, stats(t, l).Events, countErased(t, l))
 }
@@ -92,38 +93,38 @@ func (w *disturber) act(ctx context.Context) {
 	var err error
 	switch w.random.IntN(12) {
 	case 0, 1:
-		_, err = w.l.Release(ctx, ReleaseRequest{Key: key, Question: "vote", Object: name, Epsilon: epsilon, Truth: sameTruth("yes")})
+		_, err = w.l.Release(ctx, api.ReleaseRequest{Key: key, Question: "vote", Object: name, Epsilon: epsilon, Truth: sameTruth("yes")})
 	case 2, 3:
-		_, err = w.l.Raise(ctx, RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, Objects: some, Partial: true, Truth: sameTruth("yes")})
+		_, err = w.l.Raise(ctx, api.RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, Objects: some, Partial: true, Truth: sameTruth("yes")})
 	case 4, 5:
-		r := SellRequest{Key: key, Order: Order{Buyer: fmt.Sprint("buyer ", w.n%3), Question: "vote", Epsilon: epsilon, Objects: some}, Partial: true, Truth: sameTruth("yes")}
+		r := api.SellRequest{Key: key, Order: api.Order{Buyer: fmt.Sprint("buyer ", w.n%3), Question: "vote", Epsilon: epsilon, Objects: some}, Partial: true, Truth: sameTruth("yes")}
 		_, err = w.l.Sell(ctx, r)
 	case 6:
-		var r Reservation
-		r, err = w.l.Reserve(ctx, ReserveRequest{Key: key, Order: Order{Buyer: "acme", Question: "vote", Epsilon: epsilon, Objects: some}, For: time.Hour, Partial: true})
+		var r api.Reservation
+		r, err = w.l.Reserve(ctx, api.ReserveRequest{Key: key, Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: epsilon, Objects: some}, For: time.Hour, Partial: true})
 		if err == nil && w.random.IntN(3) > 0 {
-			_, err = w.l.Capture(ctx, CaptureRequest{Key: key + "c", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
+			_, err = w.l.Capture(ctx, api.CaptureRequest{Key: key + "c", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
 		}
 	case 7:
-		_, err = w.l.Answer(ctx, AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: some, Partial: true, AcceptLoss: true, Truth: sameTruth("yes")})
+		_, err = w.l.Answer(ctx, api.AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: some, Partial: true, AcceptLoss: true, Truth: sameTruth("yes")})
 	case 8:
 		err = w.l.Withdraw(ctx, key, name)
 	case 9, 10:
 		err = w.l.Forget(ctx, key, name)
 	case 11:
-		if _, err = w.l.Statement(ctx, key, name); errors.Is(err, ErrUnknown) {
-			_, err = w.l.Enroll(ctx, EnrollRequest{Key: key + "e", Question: "vote", Objects: some, Cap: nano(w.t, 900e9), Policy: market(w.t, "900")})
+		if _, err = w.l.Statement(ctx, key, name); errors.Is(err, api.ErrUnknown) {
+			_, err = w.l.Enroll(ctx, api.EnrollRequest{Key: key + "e", Question: "vote", Objects: some, Cap: nano(w.t, 900e9), Policy: market(w.t, "900")})
 		}
 	}
 	if w.random.IntN(3) == 0 { // come back
-		_, _ = w.l.Enroll(ctx, EnrollRequest{Key: key + "e", Question: "vote", Objects: []string{name}, Cap: nano(w.t, 900e9), Policy: market(w.t, "900")})
+		_, _ = w.l.Enroll(ctx, api.EnrollRequest{Key: key + "e", Question: "vote", Objects: []string{name}, Cap: nano(w.t, 900e9), Policy: market(w.t, "900")})
 	}
-	for _, fine := range []error{context.Canceled, ErrUnknown, ErrForgotten, ErrNotReserved, ErrPartlyDone, nil} {
+	for _, fine := range []error{context.Canceled, api.ErrUnknown, api.ErrForgotten, api.ErrNotReserved, api.ErrPartlyDone, nil} {
 		if errors.Is(err, fine) {
 			return
 		}
 	}
-	if refused := (*RefusedError)(nil); !errors.As(err, &refused) {
+	if refused := (*api.RefusedError)(nil); !errors.As(err, &refused) {
 		w.t.Errorf("request %s: %v", key, err)
 	}
 }

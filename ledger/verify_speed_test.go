@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/audit"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -71,7 +72,7 @@ func TestALogVerifiesInLittleMemory(t *testing.T) {
 		began := time.Now()
 		at := audit.Usual()
 		at.Memory = memory
-		done, err := l.verify(t.Context(), VerifyRequest{}, at)
+		done, err := l.verify(t.Context(), api.VerifyRequest{}, at)
 		took := time.Since(began)
 		stop()
 		must(t, err)
@@ -90,7 +91,7 @@ func TestAnAuditLetsOthersRun(t *testing.T) {
 	l := open(t, path, Options{ReadOnly: true})
 	rests, at := 0, audit.Usual()
 	at.Rest = func() { rests++ }
-	done, err := l.verify(t.Context(), VerifyRequest{}, at)
+	done, err := l.verify(t.Context(), api.VerifyRequest{}, at)
 	must(t, err)
 	events, records := int(done.Events)/at.Batch, 2*int(done.Objects)/at.Batch // each has a chain
 	if rests < events+records {
@@ -105,11 +106,11 @@ func TestTheStateOfAnAuditLeavesTheMemory(t *testing.T) {
 	bigLedger(t, path, 6_000)
 	l := open(t, path, Options{ReadOnly: true})
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "nowhere"))
-	_, err := l.verify(t.Context(), VerifyRequest{}, audit.Usual())
+	_, err := l.verify(t.Context(), api.VerifyRequest{}, audit.Usual())
 	must(t, err)
 	at := audit.Usual()
 	at.Memory = 256 << 10
-	_, err = l.verify(t.Context(), VerifyRequest{}, at)
+	_, err = l.verify(t.Context(), api.VerifyRequest{}, at)
 	wantErr(t, err, fs.ErrNotExist)
 }
 

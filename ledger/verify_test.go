@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/audit"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -28,16 +29,16 @@ import (
 // as it was.
 
 // findings verifies a ledger and returns what was found.
-func findings(t testing.TB, l *Ledger, r VerifyRequest) []Problem {
+func findings(t testing.TB, l *Ledger, r api.VerifyRequest) []api.Finding {
 	t.Helper()
 	found, _ := verified(t, l, r, audit.Usual())
 	return found
 }
 
-func verified(t testing.TB, l *Ledger, r VerifyRequest, at audit.Pace) ([]Problem, Verification) {
+func verified(t testing.TB, l *Ledger, r api.VerifyRequest, at audit.Pace) ([]api.Finding, api.Verification) {
 	t.Helper()
-	var found []Problem
-	r.Report = func(p Problem) { found = append(found, p) }
+	var found []api.Finding
+	r.Report = func(p api.Finding) { found = append(found, p) }
 	done, err := l.verify(t.Context(), r, at)
 	must(t, err)
 	if done.Problems != uint64(len(found)) {
@@ -47,7 +48,7 @@ func verified(t testing.TB, l *Ledger, r VerifyRequest, at audit.Pace) ([]Proble
 }
 
 // wantClean fails if there is any problem.
-func wantClean(t testing.TB, l *Ledger, r VerifyRequest) {
+func wantClean(t testing.TB, l *Ledger, r api.VerifyRequest) {
 	t.Helper()
 	for _, p := range findings(t, l, r) {
 		t.Errorf("found %+v", p)
@@ -79,7 +80,7 @@ func TestARichLedgerVerifies(t *testing.T) {
 	l := openMemory(t, rich(t), Options{Signer: signer})
 	head, err := l.Head(t.Context(), 0)
 	must(t, err)
-	r := VerifyRequest{Checkpoints: [][]byte{checkpointOf(t, l)}, Verifiers: keys}
+	r := api.VerifyRequest{Checkpoints: [][]byte{checkpointOf(t, l)}, Verifiers: keys}
 	for size := uint64(1); size <= head.Events; size++ {
 		at, err := l.Head(t.Context(), size)
 		must(t, err)
@@ -110,13 +111,13 @@ func TestForgettingInTheMidstOfAnAuditOfASweep(t *testing.T) {
 			l := openMemory(t, s, Options{Now: epoch})
 			define(t, l, vote())
 			enrollUnder(t, l, "vote", days, "5", names...)
-			_, err := l.Advance(t.Context(), AdvanceRequest{Key: "sweeps", Truth: sameTruth("yes")})
+			_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "sweeps", Truth: sameTruth("yes")})
 			must(t, err)
 			last = stats(t, l).Events
 			forgotten := false
 			pace := slow()
 			pace.Events, pace.Batch = 1, 1
-			found, _ := verified(t, l, VerifyRequest{Progress: func(done, _ uint64) {
+			found, _ := verified(t, l, api.VerifyRequest{Progress: func(done, _ uint64) {
 				if done >= at && !forgotten {
 					forgotten = true
 					forget(t, l, name)
@@ -138,13 +139,13 @@ func TestVerifyWritesNothing(t *testing.T) {
 	l := open(t, path, Options{})
 	carryOut(t, l, order(t, "1", "0.5"))
 	must(t, l.Forget(t.Context(), "2", "ann"))
-	wantClean(t, l, VerifyRequest{})
+	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 	before, err := os.ReadFile(path)
 	must(t, err)
 	for range 2 {
 		l := open(t, path, Options{ReadOnly: true})
-		wantClean(t, l, VerifyRequest{})
+		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
 	}
 	after, err := os.ReadFile(path)
@@ -158,7 +159,7 @@ func TestVerifyTellsHowFarItIs(t *testing.T) {
 	l := openMemory(t, rich(t), Options{})
 	events := stats(t, l).Events
 	var seen []uint64
-	_, err := l.verify(t.Context(), VerifyRequest{Progress: func(done, total uint64) {
+	_, err := l.verify(t.Context(), api.VerifyRequest{Progress: func(done, total uint64) {
 		if total != events {
 			t.Errorf("%d events of %d, want of %d", done, total, events)
 		}
@@ -177,21 +178,21 @@ func TestVerifyIsNotCarriedOut(t *testing.T) {
 	l := openMemory(t, s, Options{Signer: signer})
 	checkpoint := checkpointOf(t, l)
 	foreign := checkpointOf(t, openMemory(t, s, Options{Signer: stranger}))
-	for name, r := range map[string]VerifyRequest{
+	for name, r := range map[string]api.VerifyRequest{
 		"no key":      {Checkpoints: [][]byte{checkpoint}},
 		"another key": {Checkpoints: [][]byte{checkpoint, foreign}, Verifiers: keys},
 		"no note":     {Checkpoints: [][]byte{[]byte("trust me")}, Verifiers: keys},
 	} {
-		if _, err := l.Verify(t.Context(), r); !errors.Is(err, ErrCheckpoint) {
+		if _, err := l.Verify(t.Context(), r); !errors.Is(err, api.ErrCheckpoint) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := l.verify(ctx, VerifyRequest{Progress: func(uint64, uint64) { cancel() }}, slow())
+	_, err := l.verify(ctx, api.VerifyRequest{Progress: func(uint64, uint64) { cancel() }}, slow())
 	wantErr(t, err, context.Canceled)
 	must(t, l.Close())
-	_, err = l.Verify(t.Context(), VerifyRequest{})
-	wantErr(t, err, ErrClosed)
+	_, err = l.Verify(t.Context(), api.VerifyRequest{})
+	wantErr(t, err, api.ErrClosed)
 }
 
 // Tampering: past the log, with valid checksums.
@@ -245,12 +246,12 @@ func firstKey(t testing.TB, s kv.Store, bucket string, from []byte) (key []byte)
 }
 
 // tampering changes a ledger and returns what is to be found then.
-type tampering func(t testing.TB, s kv.Store) []Problem
+type tampering func(t testing.TB, s kv.Store) []api.Finding
 
 // changed alters a field of a record. The problem that is wanted says what it was and what it is.
-func changed[T interface{ Encode() []byte }](bucket string, key []byte, decode func([]byte) (T, error), about func(T) Problem, name string, value func(*T) any, change func(*T)) tampering {
-	return func(t testing.TB, s kv.Store) []Problem {
-		var want Problem
+func changed[T interface{ Encode() []byte }](bucket string, key []byte, decode func([]byte) (T, error), about func(T) api.Finding, name string, value func(*T) any, change func(*T)) tampering {
+	return func(t testing.TB, s kv.Store) []api.Finding {
+		var want api.Finding
 		alter(t, s, bucket, key, func(payload []byte) []byte {
 			record, err := decode(payload)
 			must(t, err)
@@ -264,18 +265,18 @@ func changed[T interface{ Encode() []byte }](bucket string, key []byte, decode f
 			want.Text += fmt.Sprintf(": %s %s %v, the events say %v", name, is, value(&record), before)
 			return record.Encode()
 		})
-		return []Problem{want}
+		return []api.Finding{want}
 	}
 }
 
 // then is a change after which these problems are wanted.
-func then(change func(t testing.TB, s kv.Store), want ...Problem) tampering {
-	return func(t testing.TB, s kv.Store) []Problem { change(t, s); return want }
+func then(change func(t testing.TB, s kv.Store), want ...api.Finding) tampering {
+	return func(t testing.TB, s kv.Store) []api.Finding { change(t, s); return want }
 }
 
 func objectTampering(name string, value func(*state.Object) any, change func(*state.Object)) tampering {
-	return changed(state.BucketObjects, state.ObjectKey("eve"), state.DecodeObject, func(o state.Object) Problem {
-		return Problem{Kind: "object", Event: o.Latest, Object: "eve", Text: `object "eve"`}
+	return changed(state.BucketObjects, state.ObjectKey("eve"), state.DecodeObject, func(o state.Object) api.Finding {
+		return api.Finding{Kind: "object", Event: o.Latest, Object: "eve", Text: `object "eve"`}
 	}, name, value, change)
 }
 
@@ -283,13 +284,13 @@ func chainTampering(name string, value func(*state.Chain) any, change func(*stat
 	return changed(state.BucketChains, state.ChainKey(1, "eve"), state.DecodeChain, aboutEve, name, value, change)
 }
 
-func aboutEve(c state.Chain) Problem {
-	return Problem{Kind: "chain", Event: c.Enrolled, Object: "eve", Question: "vote", Text: `chain of "eve" in "vote"`}
+func aboutEve(c state.Chain) api.Finding {
+	return api.Finding{Kind: "chain", Event: c.Enrolled, Object: "eve", Question: "vote", Text: `chain of "eve" in "vote"`}
 }
 
 func sumTampering(name string, value func(*state.Counters) any, change func(*state.Counters)) tampering {
-	return changed(state.BucketMeta, []byte(state.KeyCounters), state.DecodeCounters, func(state.Counters) Problem {
-		return Problem{Kind: "counters", Text: "the sums over the log"}
+	return changed(state.BucketMeta, []byte(state.KeyCounters), state.DecodeCounters, func(state.Counters) api.Finding {
+		return api.Finding{Kind: "counters", Text: "the sums over the log"}
 	}, name, value, change)
 }
 
@@ -297,8 +298,8 @@ func sumTampering(name string, value func(*state.Counters) any, change func(*sta
 const soldAfterReserving = 6
 
 func saleTampering(name string, value func(*state.Sale) any, change func(*state.Sale)) tampering {
-	return changed(state.BucketSales, state.EventKey(soldAfterReserving), state.DecodeSale, func(r state.Sale) Problem {
-		return Problem{Kind: "sale", Event: r.Event, Text: "sale 6"}
+	return changed(state.BucketSales, state.EventKey(soldAfterReserving), state.DecodeSale, func(r state.Sale) api.Finding {
+		return api.Finding{Kind: "sale", Event: r.Event, Text: "sale 6"}
 	}, name, value, change)
 }
 
@@ -367,7 +368,7 @@ func tamperings(t *testing.T) map[string]tampering {
 
 func moreTamperings(t *testing.T) map[string]tampering {
 	e := func(text string) privacy.Epsilon { return eps(t, text) }
-	eve := Problem{Kind: "chain", Object: "eve", Question: "vote"}
+	eve := api.Finding{Kind: "chain", Object: "eve", Question: "vote"}
 	answersKey := func(t testing.TB, s kv.Store) []byte { return firstKey(t, s, state.BucketAnswers, nil) }
 	return map[string]tampering{
 		"chain's ε": then(func(t testing.TB, s kv.Store) {
@@ -379,35 +380,35 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"question": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketQuestions, state.NumberKey(1), func([]byte) []byte {
 				e := &wire.Encoder{}
-				(&event.QuestionDefined{Number: 1, Question: Question{Name: "vote", Values: []string{"yes", "nay", "blank"}, Encoding: Direct}}).Fields(wire.Writing(e))
+				(&event.QuestionDefined{Number: 1, Question: api.Question{Name: "vote", Values: []string{"yes", "nay", "blank"}, Encoding: api.Direct}}).Fields(wire.Writing(e))
 				return e.Buf
 			})
-		}, Problem{Kind: "question", Question: "vote", Text: "question 1: the values are [yes nay blank], the events say [yes no blank]"}),
+		}, api.Finding{Kind: "question", Question: "vote", Text: "question 1: the values are [yes nay blank], the events say [yes no blank]"}),
 		"name of a question": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketQuestions, state.NameKey("vote"), func(p []byte) []byte { p[3] = 2; return p })
-		}, Problem{Kind: "question", Question: "vote", Text: `the number of the question "vote": the number is 2, the events say 1`}),
+		}, api.Finding{Kind: "question", Question: "vote", Text: `the number of the question "vote": the number is 2, the events say 1`}),
 		"policy": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketPolicies, state.PolicyNumberKey(1), func([]byte) []byte { return []byte(policy.Fixed(e("9")).String()) })
-		}, Problem{Kind: "policy", Text: `policy 1: it is "{\"kind\":\"fixed\",\"ceiling\":\"9\"}", the events say "{\"kind\":\"fixed\",\"ceiling\":\"0.000000001\"}"`}),
+		}, api.Finding{Kind: "policy", Text: `policy 1: it is "{\"kind\":\"fixed\",\"ceiling\":\"9\"}", the events say "{\"kind\":\"fixed\",\"ceiling\":\"0.000000001\"}"`}),
 		"hash of a policy": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketPolicies, state.PolicyJSONKey(wire.HashText(policy.Fixed(e("0.000000001")).String())), func(p []byte) []byte { p[3] = 3; return p })
-		}, Problem{Kind: "policy", Text: fmt.Sprintf("the number of the policy with the hash %x: the number is 3, the events say 1", wire.HashText(policy.Fixed(e("0.000000001")).String()))}),
+		}, api.Finding{Kind: "policy", Text: fmt.Sprintf("the number of the policy with the hash %x: the number is 3, the events say 1", wire.HashText(policy.Fixed(e("0.000000001")).String()))}),
 		"buyer": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketBuyers, state.NumberKey(2), edited(t, state.DecodeBuyer, func(b *state.Buyer) { b.Name = "beta" }))
-		}, Problem{Kind: "buyer", Text: "buyer 2: the name is beta, the events say zeta"}),
+		}, api.Finding{Kind: "buyer", Text: "buyer 2: the name is beta, the events say zeta"}),
 		"name of a buyer": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketBuyers, state.NameKey("zeta"), func(p []byte) []byte { p[3] = 1; return p })
-		}, Problem{Kind: "buyer", Text: `the number of the buyer "zeta": the number is 1, the events say 2`}),
+		}, api.Finding{Kind: "buyer", Text: `the number of the buyer "zeta": the number is 1, the events say 2`}),
 		"buyer's sales":  changed(state.BucketBuyers, state.NumberKey(2), state.DecodeBuyer, aboutBuyer, "the number of sales", func(b *state.Buyer) any { return b.Sold }, func(b *state.Buyer) { b.Sold++ }),
 		"buyer's orders": changed(state.BucketBuyers, state.NumberKey(2), state.DecodeBuyer, aboutBuyer, "the number of orders", func(b *state.Buyer) any { return b.Orders }, func(b *state.Buyer) { b.Orders++ }),
 		"buyer's bill":   changed(state.BucketBuyers, state.NumberKey(2), state.DecodeBuyer, aboutBuyer, "paid", func(b *state.Buyer) any { return b.Paid }, func(b *state.Buyer) { b.Paid-- }),
-		"answer": func(t testing.TB, s kv.Store) []Problem {
+		"answer": func(t testing.TB, s kv.Store) []api.Finding {
 			return answersTampering(answersKey(t, s), "the score at ε=0.25", func(a *state.Answers) any { return (*a)[0].Score }, func(a *state.Answers) { (*a)[0].Score ^= 1 })(t, s)
 		},
-		"answer's panel": func(t testing.TB, s kv.Store) []Problem {
+		"answer's panel": func(t testing.TB, s kv.Store) []api.Finding {
 			return answersTampering(answersKey(t, s), "the number of objects at ε=0.25", func(a *state.Answers) any { return (*a)[0].Objects }, func(a *state.Answers) { (*a)[0].Objects++ })(t, s)
 		},
-		"answer's event": func(t testing.TB, s kv.Store) []Problem {
+		"answer's event": func(t testing.TB, s kv.Store) []api.Finding {
 			return answersTampering(answersKey(t, s), "the event at ε=0.5", func(a *state.Answers) any { return (*a)[1].Event }, func(a *state.Answers) { (*a)[1].Event = 1 })(t, s)
 		},
 		"events of a request": requestTampering(func(r *state.Request) { r.Settled = []uint64{1} }),
@@ -422,15 +423,15 @@ func moreTamperings(t *testing.T) map[string]tampering {
 		"format": then(func(t testing.TB, s kv.Store) {
 			putRaw(t, s, state.BucketMeta, []byte(state.KeyFormat), append(formatRecord(), 0))
 		},
-			Problem{Kind: "ledger", Text: fmt.Sprintf("the format of the file: is %x00, and should be %x", formatRecord(), formatRecord())}),
+			api.Finding{Kind: "ledger", Text: fmt.Sprintf("the format of the file: is %x00, and should be %x", formatRecord(), formatRecord())}),
 		"membership": then(func(t testing.TB, s kv.Store) {
 			alter(t, s, state.BucketObjects, state.MemberKey("ann", 2), func(p []byte) []byte { p[3] = 1; return p })
-		}, Problem{Kind: "object", Object: "ann", Question: "Größe", Text: `object "ann" in question 2: the number is 1, the events say 2`}),
-		"truth key": func(t testing.TB, s kv.Store) (want []Problem) {
+		}, api.Finding{Kind: "object", Object: "ann", Question: "Größe", Text: `object "ann" in question 2: the number is 1, the events say 2`}),
+		"truth key": func(t testing.TB, s kv.Store) (want []api.Finding) {
 			alter(t, s, state.BucketMeta, []byte(state.KeyTruthKey), func(p []byte) []byte {
 				before := fmt.Sprintf("%q", p)
 				p[0]++
-				want = []Problem{{Kind: "ledger", Text: fmt.Sprintf("the check of the truth key: it is %q, the events say %s", p, before)}}
+				want = []api.Finding{{Kind: "ledger", Text: fmt.Sprintf("the check of the truth key: it is %q, the events say %s", p, before)}}
 				return p
 			})
 			return want
@@ -439,45 +440,45 @@ func moreTamperings(t *testing.T) map[string]tampering {
 }
 
 // with returns a problem with this text. Its event is not compared.
-func with(p Problem, text string) Problem { p.Text = text; return p }
+func with(p api.Finding, text string) api.Finding { p.Text = text; return p }
 
-func aboutBuyer(state.Buyer) Problem { return Problem{Kind: "buyer", Text: "buyer 2"} }
+func aboutBuyer(state.Buyer) api.Finding { return api.Finding{Kind: "buyer", Text: "buyer 2"} }
 
 func answersTampering(key []byte, name string, value func(*state.Answers) any, change func(*state.Answers)) tampering {
-	return changed(state.BucketAnswers, key, state.DecodeAnswers, func(a state.Answers) Problem {
-		return Problem{Kind: "answers", Event: max(a[0].Event, a[1].Event), Question: "vote", Text: fmt.Sprintf(`answers to "majority:yes" about the panel %x`, key[4:8])}
+	return changed(state.BucketAnswers, key, state.DecodeAnswers, func(a state.Answers) api.Finding {
+		return api.Finding{Kind: "answers", Event: max(a[0].Event, a[1].Event), Question: "vote", Text: fmt.Sprintf(`answers to "majority:yes" about the panel %x`, key[4:8])}
 	}, name, value, change)
 }
 
 func requestTampering(change func(*state.Request)) tampering {
-	return changed(state.BucketRequests, []byte("paid"), state.DecodeRequest, func(r state.Request) Problem {
-		return Problem{Kind: "request", Event: r.Settled[0], Text: `request "paid"`}
+	return changed(state.BucketRequests, []byte("paid"), state.DecodeRequest, func(r state.Request) api.Finding {
+		return api.Finding{Kind: "request", Event: r.Settled[0], Text: `request "paid"`}
 	}, "the events that settle it", func(r *state.Request) any { return r.Settled }, change)
 }
 
 func tallyTampering(name string, value func(*state.Tally) any, change func(*state.Tally)) tampering {
 	half, _ := privacy.ParseEpsilon("0.5")
-	return changed(state.BucketTallies, state.TallyKey{Question: 1, Epsilon: half, Value: 0}.Bytes(), state.DecodeTally, func(state.Tally) Problem {
-		return Problem{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=0.5`}
+	return changed(state.BucketTallies, state.TallyKey{Question: 1, Epsilon: half, Value: 0}.Bytes(), state.DecodeTally, func(state.Tally) api.Finding {
+		return api.Finding{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=0.5`}
 	}, name, value, change)
 }
 
 func strangerTampering(name string, value func(*state.Stranger) any, change func(*state.Stranger)) tampering {
-	return changed(state.BucketStrangers, []byte("a stranger 0"), state.DecodeStranger, func(x state.Stranger) Problem {
-		return Problem{Kind: "stranger", Event: x.Latest, Object: "a stranger 0", Text: `stranger "a stranger 0"`}
+	return changed(state.BucketStrangers, []byte("a stranger 0"), state.DecodeStranger, func(x state.Stranger) api.Finding {
+		return api.Finding{Kind: "stranger", Event: x.Latest, Object: "a stranger 0", Text: `stranger "a stranger 0"`}
 	}, name, value, change)
 }
 
 func aboutTampering(name string, value func(*event.About) any, change func(*event.About)) tampering {
-	return changed(state.BucketMeta, []byte(state.KeyAbout), event.DecodeAbout, func(event.About) Problem {
-		return Problem{Kind: "ledger", Text: "what the ledger was created with"}
+	return changed(state.BucketMeta, []byte(state.KeyAbout), event.DecodeAbout, func(event.About) api.Finding {
+		return api.Finding{Kind: "ledger", Text: "what the ledger was created with"}
 	}, name, value, change)
 }
 
 // brokenRecords are changes after which a record is not there, is there without reason, or cannot be read.
 func brokenRecords(t *testing.T) map[string]tampering {
 	e := func(text string) privacy.Epsilon { return eps(t, text) }
-	ann := Problem{Kind: "object", Object: "ann"}
+	ann := api.Finding{Kind: "object", Object: "ann"}
 	return map[string]tampering{
 		"a checksum": then(func(t testing.TB, s kv.Store) { breakSum(t, s, state.BucketObjects, state.ObjectKey("ann")) }, with(ann, `object "ann": its checksum is wrong`)),
 		"a value without its checksum": then(func(t testing.TB, s kv.Store) {
@@ -490,37 +491,37 @@ func brokenRecords(t *testing.T) map[string]tampering {
 			alter(t, s, state.BucketObjects, state.ObjectKey("ann"), func(p []byte) []byte { return append(p, 0) })
 		}, with(ann, `object "ann": it cannot be read: 1 bytes too many`)),
 		"a missing object":     then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.ObjectKey("ann")) }, with(ann, `object "ann": the record is missing`)),
-		"a missing chain":      then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketChains, state.ChainKey(1, "ann")) }, Problem{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": the record is missing`}),
-		"a missing membership": then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.MemberKey("ann", 1)) }, Problem{Kind: "object", Object: "ann", Question: "vote", Text: `object "ann" in question 1: the record is missing`}),
-		"a missing tombstone":  then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.ObjectKey("fay")) }, Problem{Kind: "object", Object: "fay", Text: `object "fay": the record is missing`}),
-		"a missing request":    then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketRequests, []byte("paid")) }, Problem{Kind: "request", Text: `request "paid": the record is missing`}),
-		"a missing last one":   then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketStrangers, []byte("zoë")) }, Problem{Kind: "stranger", Object: "zoë", Text: `stranger "zoë": the record is missing`}),
-		"a missing order":      then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketOrders, state.OrderKey(1, 1)) }, Problem{Kind: "order", Text: `order 1 of buyer 1: the record is missing`}),
+		"a missing chain":      then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketChains, state.ChainKey(1, "ann")) }, api.Finding{Kind: "chain", Object: "ann", Question: "vote", Text: `chain of "ann" in "vote": the record is missing`}),
+		"a missing membership": then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.MemberKey("ann", 1)) }, api.Finding{Kind: "object", Object: "ann", Question: "vote", Text: `object "ann" in question 1: the record is missing`}),
+		"a missing tombstone":  then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketObjects, state.ObjectKey("fay")) }, api.Finding{Kind: "object", Object: "fay", Text: `object "fay": the record is missing`}),
+		"a missing request":    then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketRequests, []byte("paid")) }, api.Finding{Kind: "request", Text: `request "paid": the record is missing`}),
+		"a missing last one":   then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketStrangers, []byte("zoë")) }, api.Finding{Kind: "stranger", Object: "zoë", Text: `stranger "zoë": the record is missing`}),
+		"a missing order":      then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketOrders, state.OrderKey(1, 1)) }, api.Finding{Kind: "order", Text: `order 1 of buyer 1: the record is missing`}),
 		"another order": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketOrders, state.OrderKey(1, 1), state.EventKey(2))
 		},
-			Problem{Kind: "order", Text: `order 1 of buyer 1: its number is 2, the events say 1`}),
-		"missing sums": then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketMeta, []byte(state.KeyCounters)) }, Problem{Kind: "counters", Text: "the sums over the log: the record is missing"}),
+			api.Finding{Kind: "order", Text: `order 1 of buyer 1: its number is 2, the events say 1`}),
+		"missing sums": then(func(t testing.TB, s kv.Store) { remove(t, s, state.BucketMeta, []byte(state.KeyCounters)) }, api.Finding{Kind: "counters", Text: "the sums over the log: the record is missing"}),
 		"another object": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketObjects, state.ObjectKey("zoe"), state.Object{Cap: e("9")}.Encode())
-		}, Problem{Kind: "object", Object: "zoe", Text: `object "zoe": there is such a record, and no event makes one`}),
+		}, api.Finding{Kind: "object", Object: "zoe", Text: `object "zoe": there is such a record, and no event makes one`}),
 		"another chain": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketChains, state.ChainKey(2, "bob"), state.Chain{}.Encode())
 		},
-			Problem{Kind: "chain", Object: "bob", Question: "Größe", Text: `chain of "bob" in "Größe": there is such a record, and no event makes one`}),
+			api.Finding{Kind: "chain", Object: "bob", Question: "Größe", Text: `chain of "bob" in "Größe": there is such a record, and no event makes one`}),
 		"another tally": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: e("7"), Value: 0}.Bytes(), state.Tally{Tallied: state.Tallied{Recorded: 1, Current: 1}}.Encode())
-		}, Problem{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=7: there is such a record, and no event makes one`}),
-		"another record in meta": then(func(t testing.TB, s kv.Store) { putRecord(t, s, state.BucketMeta, []byte("note"), []byte("hi")) }, Problem{Kind: "ledger", Text: `"note": there is such a record, and no event makes one`}),
+		}, api.Finding{Kind: "tally", Question: "vote", Text: `tally of "yes" at ε=7: there is such a record, and no event makes one`}),
+		"another record in meta": then(func(t testing.TB, s kv.Store) { putRecord(t, s, state.BucketMeta, []byte("note"), []byte("hi")) }, api.Finding{Kind: "ledger", Text: `"note": there is such a record, and no event makes one`}),
 		"a key that none is": then(func(t testing.TB, s kv.Store) {
 			putRecord(t, s, state.BucketSales, []byte("sale"), state.Sale{Status: 1, Objects: 1}.Encode())
-		}, Problem{Kind: "sale", Text: "key 73616c65: there is such a record, and no event makes one"}),
+		}, api.Finding{Kind: "sale", Text: "key 73616c65: there is such a record, and no event makes one"}),
 		"a record under another key": then(func(t testing.TB, s kv.Store) {
 			must(t, s.Update(func(w kv.Writer) error {
 				value, err := w.Get(state.BucketRequests, []byte("paid"))
 				return errors.Join(err, w.Put(state.BucketRequests, []byte("unpaid"), slices.Clone(value)))
 			}))
-		}, Problem{Kind: "request", Text: `request "unpaid": there is such a record, and no event makes one`}, Problem{Kind: "request", Text: `request "unpaid": its checksum is wrong`}),
+		}, api.Finding{Kind: "request", Text: `request "unpaid": there is such a record, and no event makes one`}, api.Finding{Kind: "request", Text: `request "unpaid": its checksum is wrong`}),
 	}
 }
 
@@ -539,7 +540,7 @@ func breakSum(t testing.TB, s kv.Store, bucket string, key []byte) {
 }
 
 // wantProblems compares what was found with what is wanted, and events only where they are.
-func wantProblems(t testing.TB, found, want []Problem) {
+func wantProblems(t testing.TB, found, want []api.Finding) {
 	t.Helper()
 	for i := range max(len(found), len(want)) {
 		switch {
@@ -567,8 +568,8 @@ func TestVerifyNamesWhatWasAltered(t *testing.T) {
 			s := fill(t, original)
 			l := openMemory(t, s, Options{})
 			want := change(t, s)
-			found := findings(t, l, VerifyRequest{})
-			if again, _ := verified(t, l, VerifyRequest{}, slow()); !slices.Equal(again, found) {
+			found := findings(t, l, api.VerifyRequest{})
+			if again, _ := verified(t, l, api.VerifyRequest{}, slow()); !slices.Equal(again, found) {
 				t.Errorf("step by step there is %+v", again)
 			}
 			wantProblems(t, found, want)
@@ -592,7 +593,7 @@ func TestVerifyFindsAllThatWasAltered(t *testing.T) {
 		}
 	}
 	var found []string
-	for _, p := range findings(t, l, VerifyRequest{}) {
+	for _, p := range findings(t, l, api.VerifyRequest{}) {
 		found = append(found, p.Text)
 	}
 	slices.Sort(found)

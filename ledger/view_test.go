@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -33,7 +34,7 @@ func TestReadersDoNotSeeEachOthersObjects(t *testing.T) {
 					return
 				}
 				_, err = l.Object(t.Context(), "nobody")
-				wantErr(t, err, ErrUnknown)
+				wantErr(t, err, api.ErrUnknown)
 			}
 		})
 	}
@@ -78,7 +79,7 @@ func TestCountersDamagedBetweenReadsAreFound(t *testing.T) {
 		if _, err := l.Object(t.Context(), "ann"); err == nil {
 			t.Fatalf("byte %d of the counters is another, and nobody noticed", i)
 		} else {
-			wantErr(t, err, ErrCorrupt)
+			wantErr(t, err, api.ErrCorrupt)
 		}
 		put(slices.Clone(whole))
 		_ = objectOf(t, l, "ann")
@@ -104,12 +105,12 @@ func TestLevelsAreReadInSeveralSnapshots(t *testing.T) {
 		if !slices.Equal(found, want) {
 			t.Errorf("%d responses at ε=%s, want %d", len(found), epsilon, len(want))
 		}
-		e, err := l.Estimate(t.Context(), EstimateRequest{Question: "vote", Epsilon: eps(t, epsilon), Include: func(name string) bool {
+		e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Epsilon: eps(t, epsilon), Include: func(name string) bool {
 			included = append(included, name)
 			return !strings.HasSuffix(name, "7")
 		}})
 		if want == nil {
-			wantErr(t, err, ErrNoResponses)
+			wantErr(t, err, api.ErrNoResponses)
 		} else if must(t, err); !slices.Equal(included, want) {
 			t.Errorf("%d objects were asked for at ε=%s, want %d", len(included), epsilon, len(want))
 		}

@@ -13,8 +13,8 @@ import (
 // loss of power could still undo.
 //
 // It ends when the consumer breaks, or else yields one error, with a zero Event, as the last thing:
-// that of ctx when ctx ends, [ErrClosed] when the ledger is closed, [ErrStopped] when a commit has
-// failed, and [ErrCorrupt] or [ErrVersion] for an event that cannot be read. It does not end
+// that of ctx when ctx ends, [api.ErrClosed] when the ledger is closed, [api.ErrStopped] when a commit has
+// failed, and [api.ErrCorrupt] or [api.ErrVersion] for an event that cannot be read. It does not end
 // because there are no more events; in a ledger open for reading only, to which nothing is added,
 // it waits for ctx.
 //

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -258,7 +259,7 @@ func TestAConsumerMayClose(t *testing.T) {
 		return n, nil
 	})
 	a := await(t, done)
-	wantErr(t, a.err, ErrClosed)
+	wantErr(t, a.err, api.ErrClosed)
 	if a.value != 1 {
 		t.Errorf("%d events, want 1", a.value)
 	}
@@ -374,19 +375,19 @@ func TestWatchShowsNothingOnceItsContextHasEnded(t *testing.T) {
 
 func TestCloseWakesWatchers(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann")
-	wantEnd(t.Context(), t, l, ErrClosed, func() { closed(t, l) })
-	wantErr(t, firstError(l.Watch(t.Context(), 1)), ErrClosed)
-	wantErr(t, firstError(l.Watch(t.Context(), math.MaxUint64)), ErrClosed)
+	wantEnd(t.Context(), t, l, api.ErrClosed, func() { closed(t, l) })
+	wantErr(t, firstError(l.Watch(t.Context(), 1)), api.ErrClosed)
+	wantErr(t, firstError(l.Watch(t.Context(), math.MaxUint64)), api.ErrClosed)
 }
 
 func TestAFailedCommitWakesWatchers(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
-	wantEnd(t.Context(), t, l, ErrStopped, func() {
+	wantEnd(t.Context(), t, l, api.ErrStopped, func() {
 		s.set(nil, uncertain)
 		_, err := write(t.Context(), l, 1)
-		wantErr(t, err, ErrStopped)
+		wantErr(t, err, api.ErrStopped)
 	})
-	wantErr(t, firstError(l.Watch(t.Context(), 1)), ErrStopped)
+	wantErr(t, firstError(l.Watch(t.Context(), 1)), api.ErrStopped)
 }
 
 // A commit that failed and changed nothing is no reason to end.
@@ -417,7 +418,7 @@ func TestWatchOfAReadOnlyLedgerWaitsForItsContext(t *testing.T) {
 	if !reflect.DeepEqual(seen, all) {
 		t.Errorf("saw %+v, want %+v", seen, all)
 	}
-	wantEnd(t.Context(), t, l, ErrClosed, func() { closed(t, l) })
+	wantEnd(t.Context(), t, l, api.ErrClosed, func() { closed(t, l) })
 }
 
 // Invariant 1 for watchers: what the shim's hook has not let pass is not on disk yet.
@@ -451,7 +452,7 @@ func watchCommit(t *testing.T, outcome func() error) {
 	for _, one := range []chan answer[[]Event]{watch, late} {
 		a := await(t, one)
 		if outcome != nil {
-			wantErr(t, a.err, ErrStopped)
+			wantErr(t, a.err, api.ErrStopped)
 			a.value = append(a.value, Event{Number: last}) // a late watcher may have seen nothing at all
 			if a.value[0].Number != last || a.value[len(a.value)-1].Number != last {
 				t.Errorf("a watcher was shown %+v, whose commit failed", a.value)
@@ -509,7 +510,7 @@ func TestWatchEndsAtDamage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			broken := openMemory(t, fill(t, records), Options{})
 			seen, err := watchUntil(t.Context(), broken, 1, last)
-			wantErr(t, err, ErrCorrupt)
+			wantErr(t, err, api.ErrCorrupt)
 			wantGapless(t, seen, 1, 5)
 			seen, err = watchUntil(t.Context(), broken, 7, last)
 			must(t, err)
@@ -528,7 +529,7 @@ func TestCloseIsWokenBesideWatchers(t *testing.T) {
 	commit.wait(t)
 	closing := async(func() (bool, error) { return true, l.Close() })
 	waitClosing(t, l)
-	wantErr(t, await(t, watch).err, ErrClosed)
+	wantErr(t, await(t, watch).err, api.ErrClosed)
 	pending(t, closing)
 	commit.open()
 	must(t, await(t, writer).err)

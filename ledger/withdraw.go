@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -12,7 +13,7 @@ import (
 // asked about it. (An answer about a panel that it was in may still be derived for a lower ε from
 // one that is recorded: that asks nobody.) What was released stays released, and what was spent
 // stays spent, also when the object is enrolled again. Responses delivered before can still be
-// read, and requests made before can be repeated. It returns [ErrUnknown] if there is no such
+// read, and requests made before can be repeated. It returns [api.ErrUnknown] if there is no such
 // object; withdrawing twice does nothing.
 func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
 	if err := event.CheckName("object", object); err != nil {
@@ -25,7 +26,7 @@ func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
 			return nil, err
 		}
 		if !found {
-			return nil, fmt.Errorf("object %q: %w", object, ErrUnknown)
+			return nil, fmt.Errorf("object %q: %w", object, api.ErrUnknown)
 		}
 		out, err := s.IsOut(object, o)
 		if err != nil || out {

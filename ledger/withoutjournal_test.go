@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -29,26 +30,26 @@ func withoutJournal(t *testing.T, path string) uint64 {
 	t.Helper()
 	before := content(t, path)
 	_, err := Open(path, Options{ReadOnly: true})
-	wantErr(t, err, ErrJournal)
+	wantErr(t, err, api.ErrJournal)
 	seen := &audits{}
 	l := open(t, path, Options{ReadOnly: true, WithoutJournal: true, Observer: seen})
 	if l.About().MissingJournal == "" {
 		t.Error("About does not say that the journal is missing")
 	}
-	var found []Problem
-	done, err := l.Verify(t.Context(), VerifyRequest{Report: func(p Problem) { found = append(found, p) }})
+	var found []api.Finding
+	done, err := l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { found = append(found, p) }})
 	if err != nil || done.Problems != 1 || len(found) != 1 || found[0].Kind != "journal" || found[0].Event != done.Events {
 		t.Errorf("Verify: %d problems, reported %v: %v", done.Problems, found, err)
 	}
 	if last := seen.problems[len(seen.problems)-1]; last != 1 {
 		t.Errorf("the observer hears of %d problems", last)
 	}
-	wantErr(t, l.Withdraw(t.Context(), "w", crowd(1)[0]), ErrReadOnly)
+	wantErr(t, l.Withdraw(t.Context(), "w", crowd(1)[0]), api.ErrReadOnly)
 	copied := filepath.Join(pace.Scratch(t), "copy.db")
-	for _, write := range []func(context.Context, string, Progress) (Copied, error){l.Backup, l.CompactTo} {
+	for _, write := range []func(context.Context, string, api.Progress) (api.Copied, error){l.Backup, l.CompactTo} {
 		_, err := write(t.Context(), copied, nil)
 		must(t, err)
-		if _, err := Open(copied, Options{}); !errors.Is(err, ErrJournal) {
+		if _, err := Open(copied, Options{}); !errors.Is(err, api.ErrJournal) {
 			t.Errorf("a copy of the file alone is opened for writing: %v", err)
 		}
 		again := open(t, copied, Options{ReadOnly: true, WithoutJournal: true})
@@ -103,7 +104,7 @@ func TestOpen_JournalMayBeMissing_ReadsTheOneThatIsThere(t *testing.T) {
 		if n := countKind(events(t, l), "released"); n != 20 || l.About().MissingJournal != "" {
 			t.Errorf("%d releases, %q is missing", n, l.About().MissingJournal)
 		}
-		wantClean(t, l, VerifyRequest{})
+		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
 	}
 }
@@ -130,7 +131,7 @@ func TestOpen_JournalWasReplaced_IsNotTakenForMissing(t *testing.T) {
 			path := crashed(t, 20)
 			replace(t, path)
 			l, err := Open(path, Options{ReadOnly: true, WithoutJournal: true})
-			wantErr(t, err, ErrJournal)
+			wantErr(t, err, api.ErrJournal)
 			if err == nil {
 				closed(t, l)
 			}
@@ -146,7 +147,7 @@ func TestOpen_CopyWithoutItsJournalIsDamaged_IsRefused(t *testing.T) {
 	putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 2}.Bytes(), []byte{1, 0})
 	must(t, s.Close())
 	l, err := Open(path, Options{ReadOnly: true, WithoutJournal: true})
-	wantErr(t, err, ErrCorrupt)
+	wantErr(t, err, api.ErrCorrupt)
 	if err == nil {
 		closed(t, l)
 	}
@@ -167,7 +168,7 @@ func TestOpen_WithoutJournalAndWriting_IsInvalid(t *testing.T) {
 		if err == nil {
 			closed(t, l)
 		}
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "WithoutJournal") {
+		if !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), "WithoutJournal") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -8,14 +8,29 @@ import (
 )
 
 // Sampler draws answers of queries, and degrades them, with exactly the probabilities of the
-// formulas: no float decides. Its randomness is the operating system's.
+// formulas: no float decides. The zero Sampler is ready for use.
 //
 // A Sampler is not safe for concurrent use; it is cheap, so make one for each goroutine.
 type Sampler struct {
+	// Random returns uniform bits; nil is the operating system's generator. Only tests set it, before
+	// the first draw: if another party can predict the bits, each answer reveals the true one.
+	Random interface {
+		// Uint64 returns the next 64 bits.
+		Uint64() uint64
+	}
+
 	bits *exact.Bits
 	// What draws from the same law have in common, for those drawn from last. All of it is public.
 	shapes map[shaped]*shape
 	curves map[curved]*curve
+}
+
+// random returns the stream of random bits.
+func (s *Sampler) random() *exact.Bits {
+	if s.bits == nil {
+		s.bits = exact.BitsFrom(s.Random)
+	}
+	return s.bits
 }
 
 // mostKept is how many laws are remembered of each kind.
@@ -33,15 +48,12 @@ func kept[K comparable, V any](all *map[K]V, key K, newV func() V) V {
 	return v
 }
 
-// NewSampler returns a sampler on the operating system's randomness.
-func NewSampler() *Sampler { return &Sampler{bits: exact.NewBits()} }
-
 // Draw returns an answer to a query for a dataset at a place: an output, drawn by the optimal
 // mechanism whose law on the boundary is randomized response at ε. It is ε-differentially private
 // between neighbours (for the relation that the place was computed for), and the true answer is the
 // likelier the farther the dataset is from the boundary: with two outputs it is wrong with
 // probability e^(−εd)/(1+e^ε), the balanced optimum (doliveira2021 Corollary 2); with more, the
-// prefix sums of the preference order are those of zhou2022 as graph.Line has them. Without a
+// prefix sums of the preference order are those of zhou2022 as graph.Privacy.Law has them. Without a
 // boundary the answer is the true one.
 //
 // It returns [ErrInvalid] for ε = 0 or an order that does not have each output once. The number of
@@ -53,24 +65,24 @@ func (s *Sampler) Draw(at Place, epsilon privacy.Epsilon) (int, error) {
 		return 0, invalid("an answer at ε = 0 tells nothing")
 	}
 	k := len(at.Order)
-	if k < 2 || k > MaxOutputs || at.Distance < Unreachable {
+	if k < 2 || k > maxOutputs || at.Distance < unreachable {
 		return 0, invalid("not a place of a query")
 	}
 	if err := checkOrder(at.Order); err != nil {
 		return 0, err
 	}
-	if at.Distance == Unreachable {
+	if at.Distance == unreachable {
 		return at.Order[0], nil
 	}
 	l := answerLaw{s, epsilon, k, min(uint64(at.Distance), farthest(epsilon))}
-	rank := exact.DrawRank(s.bits, s.bits.Uint64(), k-1, l.cumulative)
+	rank := exact.DrawRank(s.random(), s.random().Uint64(), k-1, l.cumulative)
 	return pick(at.Order, rank), nil
 }
 
 // checkOrder refuses an order that does not have each of the outputs 0 … k−1 once. It takes the
 // same steps for all orders of a length that are right: an order is not public.
 func checkOrder(order []int) error {
-	var all [MaxOutputs / 64]uint64
+	var all [maxOutputs / 64]uint64
 	seen := all[:(len(order)+63)/64]
 	for _, output := range order {
 		if output < 0 || output >= len(order) {
@@ -145,7 +157,7 @@ func farthest(epsilon privacy.Epsilon) uint64 {
 
 // cumulative encloses the prefix sums S_j(d) = U^d((e^ε+j−1)/(e^ε+k−1)), j = 1 … k−1: with g
 // growing steps, S = 1 − e^(−ε(d−g))·(1 − e^(εg)·S(0)). None grows by more than a factor of
-// [MaxOutputs].
+// maxOutputs.
 func (l answerLaw) cumulative(prec uint) []exact.Interval {
 	one, c := exact.Int(1), l.sampler.curveAt(curved{l.epsilon, l.outputs, prec})
 	sums := make([]exact.Interval, len(c.starts))
@@ -163,7 +175,7 @@ func (l answerLaw) cumulative(prec uint) []exact.Interval {
 func growthSteps(epsilon privacy.Epsilon, outputs int) []uint64 {
 	steps := make([]uint64, outputs-1)
 	if epsilon.Float64() > 4 {
-		return steps // e^2ε is above MaxOutputs, so that even one output begins above the bound
+		return steps // e^2ε is above maxOutputs, so that even one output begins above the bound
 	}
 	e := math.Exp(epsilon.Float64())
 	for i := range steps {
@@ -184,7 +196,7 @@ func correctSteps(epsilon privacy.Epsilon, i, outputs int64, guess uint64) uint6
 	for guess > 0 && beyond(guess-1) {
 		guess--
 	}
-	for !beyond(guess) { // not for ever: no prefix begins below 1/MaxOutputs
+	for !beyond(guess) { // not for ever: no prefix begins below 1/maxOutputs
 		guess++
 	}
 	return guess

@@ -74,7 +74,7 @@ func TestGrowthSteps(t *testing.T) {
 	for _, text := range []string{"0.0001", "0.01", "0.1", "0.7", "1.5", "3"} {
 		epsilon := epsilonOf(t, text)
 		e := math.Exp(epsilon.Float64())
-		for _, k := range []int{2, 3, 10, 300, MaxOutputs} {
+		for _, k := range []int{2, 3, 10, 300, maxOutputs} {
 			for i, steps := range growthSteps(epsilon, k) {
 				s, want := (e+float64(i))/(e+float64(k-1)), uint64(0)
 				for ; s <= 1/(e+1); s *= e {
@@ -119,7 +119,7 @@ func TestGrowthStepsCorrectsItsGuess(t *testing.T) {
 }
 
 func replayed(b byte) *Sampler {
-	return &Sampler{bits: exact.ReplayBits(func(p []byte) {
+	return &Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := range p {
 			p[i] = b
 		}
@@ -140,7 +140,7 @@ func TestDrawAtTheEnds(t *testing.T) {
 	if got, err := replayed(0xff).Draw(Place{Order: order, Distance: 3}, epsilonOf(t, "1")); err != nil || got != 1 {
 		t.Errorf("bits of 1 give %d, %v; want the last output", got, err)
 	}
-	if got, err := replayed(0xff).Draw(Place{Order: order, Distance: Unreachable}, epsilonOf(t, "1")); err != nil || got != 2 {
+	if got, err := replayed(0xff).Draw(Place{Order: order, Distance: unreachable}, epsilonOf(t, "1")); err != nil || got != 2 {
 		t.Errorf("without a boundary the answer is %d, %v", got, err)
 	}
 }
@@ -155,10 +155,10 @@ func TestDrawRefuses(t *testing.T) {
 		"one output":        {Place{Order: []int{0}}, "1"},
 		"lacks an output":   {Place{Order: []int{0, 0}}, "1"},
 		"unknown output":    {Place{Order: []int{0, 2}}, "1"},
-		"below 0":           {Place{Order: []int{-1, 0}, Distance: Unreachable}, "1"},
+		"below 0":           {Place{Order: []int{-1, 0}, Distance: unreachable}, "1"},
 		"negative distance": {Place{Order: []int{0, 1}, Distance: -2}, "1"},
 	} {
-		if _, err := NewSampler().Draw(c.at, epsilonOf(t, c.epsilon)); !errors.Is(err, ErrInvalid) {
+		if _, err := new(Sampler).Draw(c.at, epsilonOf(t, c.epsilon)); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -166,7 +166,7 @@ func TestDrawRefuses(t *testing.T) {
 
 // 10,000 draws against the law, in the quick form 4,000.
 func TestDrawFollowsTheLaw(t *testing.T) {
-	s, at, epsilon := NewSampler(), Place{Order: []int{1, 2, 0}, Distance: 1}, epsilonOf(t, "0.6")
+	s, at, epsilon := new(Sampler), Place{Order: []int{1, 2, 0}, Distance: 1}, epsilonOf(t, "0.6")
 	counts, law := map[int]int{}, map[int]float64{}
 	for range pace.Tries(4_000, 10_000, 10_000) {
 		got, err := s.Draw(at, epsilon)
@@ -246,7 +246,7 @@ func TestDegradeAtTheEnds(t *testing.T) {
 		"one output": {1, 0, one, half}, "answer beyond": {3, 3, one, half}, "negative answer": {3, -1, one, half},
 		"upwards": {3, 0, half, one}, "same": {3, 0, one, one}, "to 0": {3, 0, one, privacy.Epsilon{}},
 	} {
-		if _, err := NewSampler().Degrade(c.outputs, c.answer, c.from, c.to); !errors.Is(err, ErrInvalid) {
+		if _, err := new(Sampler).Degrade(c.outputs, c.answer, c.from, c.to); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

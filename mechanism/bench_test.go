@@ -15,7 +15,7 @@ func BenchmarkAnswer(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		at, err := query.Place(counts, mechanism.Substitution)
+		at, err := query.Place(counts)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func BenchmarkAnswer(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		sampler := mechanism.NewSampler()
+		sampler := new(mechanism.Sampler)
 		run := func(name string, do func() error) {
 			b.Run(name+"/"+epsilon, func(b *testing.B) {
 				b.ReportAllocs()

@@ -18,10 +18,10 @@ import (
 // the law on the boundary is that of randomized response at ε₁ again; farther away a fresh answer
 // at ε₁ would be better.
 //
-// Degrade returns [ErrInvalid] unless 0 < ε₁ < ε₂ and the answer is one of 2 to [MaxOutputs]
+// Degrade returns [ErrInvalid] unless 0 < ε₁ < ε₂ and the answer is one of 2 to 1,024
 // outputs.
 func (s *Sampler) Degrade(outputs, answer int, from, to privacy.Epsilon) (int, error) {
-	if outputs < 2 || outputs > MaxOutputs || answer < 0 || answer >= outputs {
+	if outputs < 2 || outputs > maxOutputs || answer < 0 || answer >= outputs {
 		return 0, invalid("answer %d of %d outputs", answer, outputs)
 	}
 	if to.IsZero() || !to.Less(from) {
@@ -32,7 +32,7 @@ func (s *Sampler) Degrade(outputs, answer int, from, to privacy.Epsilon) (int, e
 		return exact.Weights{First: r, Either: r, Same: r}
 	}
 	value := uint32(answer)
-	return int(exact.NewMixture(uint32(outputs), keep).Draw(s.bits, value, value)), nil
+	return int(exact.NewMixture(uint32(outputs), keep).Draw(s.random(), value, value)), nil
 }
 
 // retention encloses r.

@@ -60,7 +60,7 @@ func TestGuessesAreRight(t *testing.T) {
 
 // What is remembered of laws is bounded, and a sampler draws the same from one that it has forgotten.
 func TestWhatIsKeptOfLawsIsBounded(t *testing.T) {
-	s := NewSampler()
+	s := new(Sampler)
 	first := s.shapeOf(scoreLaw{at: 1e9}, 192)
 	if s.shapeOf(scoreLaw{at: 1e9}, 192) != first {
 		t.Error("a law is made twice")

@@ -2,46 +2,28 @@ package mechanism
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 )
 
-// MaxOutputs is the largest number of outputs a query may have.
-const MaxOutputs = 1 << 10
+// maxOutputs is the largest number of outputs that a query may have.
+const maxOutputs = 1 << 10
 
-// Unreachable is the distance of a dataset from a boundary that does not exist. The optimal answer
-// there is the true one: all datasets have the same, so it tells nothing.
-const Unreachable = -1
+// unreachable is the distance of a dataset from a boundary that does not exist.
+const unreachable = -1
 
-// Relation says which datasets are neighbours, and so what the mechanism hides of an individual.
-// A dataset of a [Query] is known by how many of its records hold each value.
-type Relation uint8
+// relation says which datasets are neighbours.
+type relation bool
 
 const (
-	// Substitution: one record has another value. The number of records is the same for all
-	// datasets and is not hidden.
-	Substitution Relation = iota + 1
-	// AddRemove: one record more or one less. Datasets of every size, also the empty one, take
-	// part, so that the number of records is hidden too.
-	AddRemove
+	substitution relation = false // one record has another value
+	addRemove    relation = true  // one record more or one less
 )
-
-// String returns "substitution" or "add-remove".
-func (rel Relation) String() string {
-	switch rel {
-	case Substitution:
-		return "substitution"
-	case AddRemove:
-		return "add-remove"
-	}
-	return fmt.Sprintf("Relation(%d)", uint8(rel))
-}
 
 // The outputs of the two-output queries [Majority] and [Threshold].
 const (
-	AnswerNo  = 0
-	AnswerYes = 1
+	answerNo  = 0
+	answerYes = 1
 )
 
 // Query is a question about all records of a dataset, each of which holds one of the values 0 …
@@ -66,15 +48,14 @@ const (
 )
 
 // Majority asks whether more than half of all records hold a value. In a tie, and of no records,
-// they do not. Its outputs are [AnswerNo] and [AnswerYes].
+// they do not. Its outputs are 0 for no and 1 for yes.
 func Majority(value int) Query { return Query{kind: kindMajority, value: value} }
 
-// Threshold asks whether at least t records hold a value. Its outputs are [AnswerNo] and
-// [AnswerYes].
+// Threshold asks whether at least t records hold a value. Its outputs are 0 for no and 1 for yes.
 //
-// If t ≤ 0 the answer is yes for every dataset, and if t exceeds the number of records it is no for
-// every neighbour by [Substitution]. Such a query has no boundary: the distance is [Unreachable],
-// the true answer can be given and tells nothing.
+// If t ≤ 0 the answer is yes for every dataset. If t exceeds the number of records, it is no for
+// every dataset of that size. Such a query has no boundary: the distance is −1, and the true answer
+// can be given, for it reveals nothing.
 func Threshold(value int, t int64) Query {
 	return Query{kind: kindThreshold, value: value, threshold: t}
 }
@@ -102,13 +83,13 @@ func Plurality() Query { return Query{kind: kindPlurality} }
 func Winner() Query { return Query{kind: kindWinner} }
 
 // Validate returns [ErrInvalid] unless the query can be asked of records with the given number of
-// values: from 2 to [MaxOutputs], and with a [Majority] or [Threshold] of one of them.
+// values: from 2 to 1,024, and with a [Majority] or [Threshold] of one of them.
 func (q Query) Validate(values int) error {
 	switch {
 	case q.kind == 0:
 		return invalid("a query that asks nothing")
-	case values < 2 || values > MaxOutputs:
-		return invalid("%d values; 2 to %d are possible", values, MaxOutputs)
+	case values < 2 || values > maxOutputs:
+		return invalid("%d values; 2 to %d are possible", values, maxOutputs)
 	case q.value < 0 || q.value >= values:
 		return invalid("there is no value %d among %d", q.value, values)
 	}
@@ -130,7 +111,8 @@ type Place struct {
 	// Order is the rainbow: all outputs, the true answer first.
 	Order []int
 	// Distance is the number of steps from neighbour to neighbour to the boundary of the dataset's
-	// region: 0 if some neighbour has another rainbow, and [Unreachable] if no dataset has.
+	// region: 0 if some neighbour has another rainbow, and −1 if no dataset has. At −1 the optimal
+	// answer is the true one: all datasets have the same, so it reveals nothing.
 	Distance int64
 }
 
@@ -138,12 +120,12 @@ type Place struct {
 func (p Place) Color() int { return p.Order[0] }
 
 // Position returns the signed position z of a query with two outputs: the distance d if the true
-// answer is 1 ([AnswerYes]), and −(d+1) if it is 0. So the true answer is 1 if and only if z ≥ 0,
+// answer is 1, and −(d+1) if it is 0. So the true answer is 1 if and only if z ≥ 0,
 // and neighbours differ by at most 1. It reports false, with z = 0, if the query has more outputs
 // or no boundary; without a boundary the true answer needs no noise.
 func (p Place) Position() (z int64, ok bool) {
 	switch {
-	case len(p.Order) != 2 || p.Distance == Unreachable:
+	case len(p.Order) != 2 || p.Distance == unreachable:
 		return 0, false
 	case p.Color() == 1:
 		return p.Distance, true
@@ -152,17 +134,22 @@ func (p Place) Position() (z int64, ok bool) {
 }
 
 // Place returns the rainbow of a dataset, and its distance to the boundary, from the number of
-// records that hold each of the values 0 … len(counts)−1. It is exact and takes O(m) time, for
-// [Plurality] O(m log m).
+// records that hold each of the values 0 … len(counts)−1. Two datasets are neighbours if one record
+// has another value; the number of records is the same for all, and is not hidden. Place is exact
+// and takes O(m) time, for [Plurality] O(m log m).
 //
-// It returns [ErrInvalid] if the query does not pass [Query.Validate], the relation is none, a
-// count is negative or all counts together exceed 2^63−1. No error tells a count.
-func (q Query) Place(counts []int64, rel Relation) (Place, error) {
+// It returns [ErrInvalid] if the query does not pass [Query.Validate], a count is negative or all
+// counts together exceed 2^63−1. No error has a count in it.
+func (q Query) Place(counts []int64) (Place, error) { return q.place(counts, substitution) }
+
+// PlaceAddRemove is [Query.Place] where two datasets are neighbours if one has one record more.
+// Datasets of every size, also the empty one, take part, so that the number of records is hidden
+// too.
+func (q Query) PlaceAddRemove(counts []int64) (Place, error) { return q.place(counts, addRemove) }
+
+func (q Query) place(counts []int64, rel relation) (Place, error) {
 	if err := q.Validate(len(counts)); err != nil {
 		return Place{}, err
-	}
-	if rel != Substitution && rel != AddRemove {
-		return Place{}, invalid("there is no %v", rel)
 	}
 	n, err := records(counts)
 	if err != nil {
@@ -204,9 +191,9 @@ func (q Query) rank(counts []int64, n int64) (order []int, slack int64) {
 // yesFrom answers yes from a margin of 0 upwards.
 func yesFrom(margin int64) (order []int, slack int64) {
 	if margin >= 0 {
-		return []int{AnswerYes, AnswerNo}, margin
+		return []int{answerYes, answerNo}, margin
 	}
-	return []int{AnswerNo, AnswerYes}, -(margin + 1)
+	return []int{answerNo, answerYes}, -(margin + 1)
 }
 
 // ranking has the least slack between two places next to each other: that between more distant ones
@@ -255,11 +242,11 @@ func slackOf(counts []int64, first, second int) int64 {
 // possible while the lead is positive; a lead of 0 ends with any record that changes to the
 // follower. But the difference of a count and a threshold changes by at most 1 in either case. A
 // region is left with the step that exceeds the slack, and the boundary lies one step before that.
-func (q Query) distance(slack, n int64, rel Relation) int64 {
+func (q Query) distance(slack, n int64, rel relation) int64 {
 	switch {
 	case q.constant(n, rel):
-		return Unreachable
-	case rel == Substitution && q.kind != kindThreshold:
+		return unreachable
+	case rel == substitution && q.kind != kindThreshold:
 		return slack / 2
 	}
 	return slack
@@ -268,9 +255,9 @@ func (q Query) distance(slack, n int64, rel Relation) int64 {
 // constant reports whether all datasets that steps can reach have the same rainbow: those of no
 // records by substitution are one alone, and a threshold may be beyond all counts. In all other
 // cases any true answer can be reached from any dataset.
-func (q Query) constant(n int64, rel Relation) bool {
-	if rel == Substitution && n == 0 {
+func (q Query) constant(n int64, rel relation) bool {
+	if rel == substitution && n == 0 {
 		return true
 	}
-	return q.kind == kindThreshold && (q.threshold <= 0 || rel == Substitution && q.threshold > n)
+	return q.kind == kindThreshold && (q.threshold <= 0 || rel == substitution && q.threshold > n)
 }

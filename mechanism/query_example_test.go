@@ -15,7 +15,7 @@ func ExampleQuery_Place() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	place, err := query.Place([]int64{507, 493}, mechanism.Substitution)
+	place, err := query.Place([]int64{507, 493})
 	if err != nil {
 		log.Fatal(err)
 	}

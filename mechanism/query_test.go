@@ -18,15 +18,15 @@ import (
 // countGraph is an explicit graph whose vertices are datasets, each with its counts.
 type countGraph struct {
 	*graph.Graph
-	rel    Relation
+	rel    relation
 	counts [][]int64
 	sizes  []int64 // the number of records of each vertex
 	number map[string]int
 }
 
-// compositionGraph has all datasets of from … to records over m values, as counts. Only AddRemove joins
+// compositionGraph has all datasets of from … to records over m values, as counts. Only addRemove joins
 // different sizes.
-func compositionGraph(t testing.TB, rel Relation, m int, from, to int64) *countGraph {
+func compositionGraph(t testing.TB, rel relation, m int, from, to int64) *countGraph {
 	t.Helper()
 	cg := &countGraph{rel: rel, number: map[string]int{}}
 	for n := from; n <= to; n++ {
@@ -74,7 +74,7 @@ func compositions(n int64, m int) iter.Seq[[]int64] {
 }
 
 // countNeighbors yields the counts after one record has changed its value, or was added or removed.
-func countNeighbors(counts []int64, rel Relation) iter.Seq[[]int64] {
+func countNeighbors(counts []int64, rel relation) iter.Seq[[]int64] {
 	moved := func(from, to int) []int64 {
 		near := slices.Clone(counts)
 		if from >= 0 {
@@ -89,7 +89,7 @@ func countNeighbors(counts []int64, rel Relation) iter.Seq[[]int64] {
 		for from := -1; from < len(counts); from++ {
 			for to := -1; to < len(counts); to++ {
 				substituted := from >= 0 && to >= 0
-				if from == to || from >= 0 && counts[from] == 0 || substituted != (rel == Substitution) {
+				if from == to || from >= 0 && counts[from] == 0 || substituted != (rel == substitution) {
 					continue
 				}
 				if !yield(moved(from, to)) {
@@ -105,9 +105,9 @@ func countNeighbors(counts []int64, rel Relation) iter.Seq[[]int64] {
 func orderByDefinition(q Query, counts []int64) []int {
 	answer := func(yes bool) []int {
 		if yes {
-			return []int{AnswerYes, AnswerNo}
+			return []int{answerYes, answerNo}
 		}
-		return []int{AnswerNo, AnswerYes}
+		return []int{answerNo, answerYes}
 	}
 	switch q.kind {
 	case kindMajority:
@@ -168,9 +168,9 @@ func (cg *countGraph) places(t testing.TB, q Query) []Place {
 	return places
 }
 
-func mustPlace(t testing.TB, q Query, counts []int64, rel Relation) Place {
+func mustPlace(t testing.TB, q Query, counts []int64, rel relation) Place {
 	t.Helper()
-	place, err := q.Place(counts, rel)
+	place, err := q.place(counts, rel)
 	if err != nil {
 		t.Fatalf("%v at %v, %v: %v", q, counts, rel, err)
 	}
@@ -192,7 +192,7 @@ func queriesOf(m int, largest int64) []Query {
 
 const (
 	mostRecords = 8
-	// truncatedAt is the size of the largest dataset in the explicit graphs of AddRemove, which stand
+	// truncatedAt is the size of the largest dataset in the explicit graphs of addRemove, which stand
 	// for the infinite one. A distance d found there at a dataset of n records is right if n+d+1 is at
 	// most truncatedAt: what the smaller graph lacks can make distances only too large; and if the
 	// true one were less, the d or fewer steps that lead out of the region would add no more than d
@@ -204,12 +204,12 @@ const (
 func queryGraphs(t *testing.T, test func(*testing.T, *countGraph)) {
 	for m := 2; m <= 4; m++ {
 		for n := range int64(mostRecords + 1) {
-			t.Run(fmt.Sprintf("%v/m=%d/n=%d", Substitution, m, n), func(t *testing.T) {
-				test(t, compositionGraph(t, Substitution, m, n, n))
+			t.Run(fmt.Sprintf("substitution/m=%d/n=%d", m, n), func(t *testing.T) {
+				test(t, compositionGraph(t, substitution, m, n, n))
 			})
 		}
-		t.Run(fmt.Sprintf("%v/m=%d", AddRemove, m), func(t *testing.T) {
-			test(t, compositionGraph(t, AddRemove, m, 0, truncatedAt))
+		t.Run(fmt.Sprintf("add-remove/m=%d", m), func(t *testing.T) {
+			test(t, compositionGraph(t, addRemove, m, 0, truncatedAt))
 		})
 	}
 }
@@ -239,7 +239,7 @@ func TestQueryPlaceEqualsExplicitGraph(t *testing.T) {
 // mostRecords must have such a distance.
 func (cg *countGraph) trusts(t *testing.T, v int, distance int64) bool {
 	t.Helper()
-	within := cg.rel == Substitution || cg.sizes[v]+distance+1 <= truncatedAt
+	within := cg.rel == substitution || cg.sizes[v]+distance+1 <= truncatedAt
 	if !within && cg.sizes[v] <= mostRecords {
 		t.Fatalf("truncated too early for distance %d at %v", distance, cg.counts[v])
 	}
@@ -252,7 +252,7 @@ func TestQueryPositionMovesByAtMostOne(t *testing.T) {
 			places := cg.places(t, q)
 			for v, place := range places {
 				z, ok := place.Position()
-				if want := len(place.Order) == 2 && place.Distance != Unreachable; ok != want {
+				if want := len(place.Order) == 2 && place.Distance != unreachable; ok != want {
 					t.Fatalf("%v at %v: position is there: %v", q, cg.counts[v], ok)
 				}
 				if !ok {
@@ -274,7 +274,7 @@ func TestQueryPositionMovesByAtMostOne(t *testing.T) {
 // balancedLaw is doliveira2021 Corollary 2 for δ = 0, by output.
 func balancedLaw(place Place, epsilon float64) []float64 {
 	law := make([]float64, 2)
-	if place.Distance != Unreachable {
+	if place.Distance != unreachable {
 		law[place.Order[1]] = math.Exp(-epsilon*float64(place.Distance)) / (1 + math.Exp(epsilon))
 	}
 	law[place.Color()] = 1 - law[place.Order[1]]
@@ -303,7 +303,7 @@ func responseLaws(outputs int, dp graph.Privacy, largest int) [][]float64 {
 
 func byOutput(place Place, laws [][]float64) []float64 {
 	law := make([]float64, len(place.Order))
-	if place.Distance == Unreachable {
+	if place.Distance == unreachable {
 		law[place.Color()] = 1
 		return law
 	}
@@ -400,7 +400,7 @@ func TestQueryErrorsFavourOrderOnlyForSmallEpsilon(t *testing.T) {
 
 // A distance that is one too large must not pass the tests above.
 func TestQueryPrivacyTestRejectsWrongDistance(t *testing.T) {
-	cg := compositionGraph(t, Substitution, 3, 8, 8)
+	cg := compositionGraph(t, substitution, 3, 8, 8)
 	dp := graph.Privacy{Epsilon: 1}
 	for _, q := range []Query{Majority(0), Winner(), Plurality()} {
 		worst := 0.0
@@ -424,9 +424,9 @@ func TestQueryVotingExample(t *testing.T) {
 	truthful := []float64{(2 + dp.Delta) / 3}
 	truthful = append(truthful, dp.Upper(truthful[0]))
 	for ones, red := range []float64{0.9, 0.7, 0.3, 0.1} {
-		place := mustPlace(t, Majority(0), []int64{int64(ones), int64(3 - ones)}, Substitution)
+		place := mustPlace(t, Majority(0), []int64{int64(ones), int64(3 - ones)}, substitution)
 		p := truthful[place.Distance]
-		if place.Color() == AnswerYes {
+		if place.Color() == answerYes {
 			p = 1 - p
 		}
 		if math.Abs(p-red) > 1e-15 {
@@ -452,11 +452,11 @@ func sequences(n, lowest, m int) [][]int {
 }
 
 // sequenceGraph has the datasets of n people, who change their values by substitution, and come and go
-// if the relation is AddRemove.
-func sequenceGraph(t *testing.T, rel Relation, n, m int) *countGraph {
+// if the relation is addRemove.
+func sequenceGraph(t *testing.T, rel relation, n, m int) *countGraph {
 	t.Helper()
 	lowest := 0
-	if rel == AddRemove {
+	if rel == addRemove {
 		lowest = -1
 	}
 	datasets := sequences(n, lowest, m)
@@ -478,7 +478,7 @@ func sequenceGraph(t *testing.T, rel Relation, n, m int) *countGraph {
 		for v, dataset := range datasets {
 			for person, value := range dataset {
 				for other := value + 1; other < m; other++ {
-					if rel == AddRemove && value >= 0 {
+					if rel == addRemove && value >= 0 {
 						continue // comes with a value or goes, but does not change it
 					}
 					near := slices.Clone(dataset)
@@ -501,10 +501,10 @@ func sequenceGraph(t *testing.T, rel Relation, n, m int) *countGraph {
 // which each neighbour of the counts comes from a neighbour of the dataset. So paths can be carried
 // down and lifted, and distances are equal; and they are compared all the same.
 func TestQueryCountsSuffice(t *testing.T) {
-	for _, rel := range []Relation{Substitution, AddRemove} {
+	for _, rel := range []relation{substitution, addRemove} {
 		for m := 2; m <= 3; m++ {
 			for n := range 7 {
-				t.Run(fmt.Sprintf("%v/m=%d/n=%d", rel, m, n), func(t *testing.T) {
+				t.Run(fmt.Sprintf("addRemove=%v/m=%d/n=%d", rel, m, n), func(t *testing.T) {
 					cg := sequenceGraph(t, rel, n, m)
 					cg.mustCoverCounts(t, int64(n))
 					cg.mustHaveDistances(t, int64(n))
@@ -545,7 +545,7 @@ func (cg *countGraph) mustHaveDistances(t *testing.T, n int64) {
 			t.Fatal(err)
 		}
 		for v, place := range cg.places(t, q) {
-			if cg.rel == AddRemove && cg.sizes[v]+place.Distance+1 > n {
+			if cg.rel == addRemove && cg.sizes[v]+place.Distance+1 > n {
 				continue // not enough people to get there
 			}
 			compared++
@@ -564,8 +564,8 @@ func TestQueryRelations(t *testing.T) {
 	for n := range int64(mostRecords + 1) {
 		for counts := range compositions(n, 4) {
 			for _, q := range queriesOf(4, mostRecords) {
-				one, two := mustPlace(t, q, counts, AddRemove), mustPlace(t, q, counts, Substitution)
-				if two.Distance == Unreachable {
+				one, two := mustPlace(t, q, counts, addRemove), mustPlace(t, q, counts, substitution)
+				if two.Distance == unreachable {
 					continue
 				}
 				want := one.Distance
@@ -583,7 +583,7 @@ func TestQueryRelations(t *testing.T) {
 func TestQueryWinnerIsNoNearerThanRanking(t *testing.T) {
 	for m := 2; m <= 4; m++ {
 		for counts := range compositions(mostRecords, m) {
-			for _, rel := range []Relation{Substitution, AddRemove} {
+			for _, rel := range []relation{substitution, addRemove} {
 				ranked, won := mustPlace(t, Plurality(), counts, rel), mustPlace(t, Winner(), counts, rel)
 				same := slices.Equal(ranked.Order, won.Order) && ranked.Distance == won.Distance
 				if won.Distance < ranked.Distance || won.Color() != ranked.Color() || m == 2 && !same {
@@ -614,7 +614,7 @@ func TestQueryRenumberedValues(t *testing.T) {
 			for value, count := range counts {
 				renumbered[perm[value]] = count
 			}
-			for _, rel := range []Relation{Substitution, AddRemove} {
+			for _, rel := range []relation{substitution, addRemove} {
 				for _, q := range queriesOf(m, mostRecords) {
 					same := q
 					if q.Outputs(m) == 2 {
@@ -665,7 +665,7 @@ func TestQueryScaledCounts(t *testing.T) {
 			for value, count := range counts {
 				scaled[value] = factor * count
 			}
-			for _, rel := range []Relation{Substitution, AddRemove} {
+			for _, rel := range []relation{substitution, addRemove} {
 				for _, q := range queriesOf(3, mostRecords) {
 					mustScale(t, q, rel, counts, scaled, factor)
 				}
@@ -674,7 +674,7 @@ func TestQueryScaledCounts(t *testing.T) {
 	}
 }
 
-func mustScale(t *testing.T, q Query, rel Relation, counts, scaled []int64, factor int64) {
+func mustScale(t *testing.T, q Query, rel relation, counts, scaled []int64, factor int64) {
 	t.Helper()
 	if q.kind == kindThreshold && q.threshold > math.MaxInt64/factor {
 		return
@@ -690,7 +690,7 @@ func mustScale(t *testing.T, q Query, rel Relation, counts, scaled []int64, fact
 	switch {
 	case !ok:
 	case q.kind == kindThreshold && zb != factor*za,
-		q.kind == kindMajority && rel == AddRemove && zb+1 != factor*(za+1):
+		q.kind == kindMajority && rel == addRemove && zb+1 != factor*(za+1):
 		t.Errorf("%v, %v: position %d at %v, %d for %d times as many", q, rel, za, counts, zb, factor)
 	}
 }
@@ -700,25 +700,25 @@ func TestQueryLargeCounts(t *testing.T) {
 	for _, test := range []struct {
 		q       Query
 		counts  []int64
-		rel     Relation
+		rel     relation
 		d, z    int64
 		ok      bool
 		ranking []int
 	}{
-		{Majority(0), []int64{big, big - 1}, AddRemove, 0, 0, true, []int{1, 0}},
-		{Majority(1), []int64{big, big - 1}, AddRemove, 1, -2, true, []int{0, 1}},
-		{Majority(0), []int64{math.MaxInt64, 0}, AddRemove, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
-		{Majority(1), []int64{math.MaxInt64, 0}, AddRemove, math.MaxInt64, math.MinInt64, true, []int{0, 1}},
-		{Majority(0), []int64{math.MaxInt64, 0}, Substitution, big - 1, big - 1, true, []int{1, 0}},
-		{Majority(1), []int64{math.MaxInt64, 0}, Substitution, big - 1, -big, true, []int{0, 1}},
-		{Threshold(1, math.MaxInt64), []int64{0, 0}, AddRemove, math.MaxInt64 - 1, -math.MaxInt64, true, []int{0, 1}},
-		{Threshold(0, 1), []int64{math.MaxInt64, 0}, Substitution, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
-		{Threshold(0, math.MinInt64), []int64{math.MaxInt64, 0}, AddRemove, Unreachable, 0, false, []int{1, 0}},
-		{Threshold(0, math.MinInt64), []int64{math.MaxInt64, 0}, Substitution, Unreachable, 0, false, []int{1, 0}},
-		{Plurality(), []int64{0, big, 0}, AddRemove, 0, 0, false, []int{1, 0, 2}},
-		{Plurality(), []int64{0, math.MaxInt64}, AddRemove, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
-		{Winner(), []int64{0, big, 0}, AddRemove, big - 1, 0, false, []int{1, 0, 2}},
-		{Winner(), []int64{0, big, 0}, Substitution, big/2 - 1, 0, false, []int{1, 0, 2}},
+		{Majority(0), []int64{big, big - 1}, addRemove, 0, 0, true, []int{1, 0}},
+		{Majority(1), []int64{big, big - 1}, addRemove, 1, -2, true, []int{0, 1}},
+		{Majority(0), []int64{math.MaxInt64, 0}, addRemove, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
+		{Majority(1), []int64{math.MaxInt64, 0}, addRemove, math.MaxInt64, math.MinInt64, true, []int{0, 1}},
+		{Majority(0), []int64{math.MaxInt64, 0}, substitution, big - 1, big - 1, true, []int{1, 0}},
+		{Majority(1), []int64{math.MaxInt64, 0}, substitution, big - 1, -big, true, []int{0, 1}},
+		{Threshold(1, math.MaxInt64), []int64{0, 0}, addRemove, math.MaxInt64 - 1, -math.MaxInt64, true, []int{0, 1}},
+		{Threshold(0, 1), []int64{math.MaxInt64, 0}, substitution, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
+		{Threshold(0, math.MinInt64), []int64{math.MaxInt64, 0}, addRemove, unreachable, 0, false, []int{1, 0}},
+		{Threshold(0, math.MinInt64), []int64{math.MaxInt64, 0}, substitution, unreachable, 0, false, []int{1, 0}},
+		{Plurality(), []int64{0, big, 0}, addRemove, 0, 0, false, []int{1, 0, 2}},
+		{Plurality(), []int64{0, math.MaxInt64}, addRemove, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
+		{Winner(), []int64{0, big, 0}, addRemove, big - 1, 0, false, []int{1, 0, 2}},
+		{Winner(), []int64{0, big, 0}, substitution, big/2 - 1, 0, false, []int{1, 0, 2}},
 	} {
 		got := mustPlace(t, test.q, test.counts, test.rel)
 		z, ok := got.Position()
@@ -735,7 +735,7 @@ func TestQueryManyTies(t *testing.T) {
 		counts[value] = int64(value * 37 % 4)
 	}
 	for _, q := range []Query{Plurality(), Winner()} {
-		place := mustPlace(t, q, counts, AddRemove)
+		place := mustPlace(t, q, counts, addRemove)
 		if !slices.Equal(place.Order, orderByDefinition(q, counts)) || place.Distance != 0 {
 			t.Errorf("%v: %+v", q, place)
 		}
@@ -744,10 +744,10 @@ func TestQueryManyTies(t *testing.T) {
 
 func TestQueryDocumentedDistances(t *testing.T) {
 	counts := []int64{500, 300, 11, 11}
-	if d := mustPlace(t, Winner(), counts, AddRemove).Distance; d != 200 {
+	if d := mustPlace(t, Winner(), counts, addRemove).Distance; d != 200 {
 		t.Errorf("winner: distance %d", d)
 	}
-	if d := mustPlace(t, Plurality(), counts, AddRemove).Distance; d != 0 {
+	if d := mustPlace(t, Plurality(), counts, addRemove).Distance; d != 0 {
 		t.Errorf("plurality: distance %d", d)
 	}
 }
@@ -757,21 +757,19 @@ func TestQueryRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		q      Query
 		counts []int64
-		rel    Relation
+		rel    relation
 	}{
-		"zero query":         {Query{}, two, AddRemove},
-		"no values":          {Plurality(), nil, AddRemove},
-		"one value":          {Majority(0), []int64{2468}, AddRemove},
-		"too many values":    {Plurality(), make([]int64, MaxOutputs+1), AddRemove},
-		"negative value":     {Majority(-1), two, AddRemove},
-		"value out of range": {Threshold(2, 1), two, AddRemove},
-		"no relation":        {Majority(0), two, 0},
-		"unknown relation":   {Majority(0), two, 3},
-		"negative count":     {Winner(), []int64{2468, -1357}, Substitution},
-		"too many records":   {Plurality(), []int64{math.MaxInt64, 2468}, Substitution},
+		"zero query":         {Query{}, two, addRemove},
+		"no values":          {Plurality(), nil, addRemove},
+		"one value":          {Majority(0), []int64{2468}, addRemove},
+		"too many values":    {Plurality(), make([]int64, maxOutputs+1), addRemove},
+		"negative value":     {Majority(-1), two, addRemove},
+		"value out of range": {Threshold(2, 1), two, addRemove},
+		"negative count":     {Winner(), []int64{2468, -1357}, substitution},
+		"too many records":   {Plurality(), []int64{math.MaxInt64, 2468}, substitution},
 	} {
 		t.Run(name, func(t *testing.T) {
-			place, err := test.q.Place(test.counts, test.rel)
+			place, err := test.q.place(test.counts, test.rel)
 			if !errors.Is(err, ErrInvalid) || place.Order != nil {
 				t.Fatalf("%+v, %v", place, err)
 			}
@@ -782,20 +780,10 @@ func TestQueryRefused(t *testing.T) {
 	}
 }
 
-func TestRelationStrings(t *testing.T) {
-	for want, q := range map[string]Relation{
-		"substitution": Substitution, "add-remove": AddRemove, "Relation(0)": Relation(0),
-	} {
-		if q.String() != want {
-			t.Errorf("%q, want %q", q, want)
-		}
-	}
-}
-
 func TestQueryPlaceLeavesCountsAlone(t *testing.T) {
 	counts := []int64{1, 5, 3}
 	for _, q := range queriesOf(3, 5) {
-		mustPlace(t, q, counts, Substitution)
+		mustPlace(t, q, counts, substitution)
 	}
 	if !slices.Equal(counts, []int64{1, 5, 3}) {
 		t.Error(counts)
@@ -806,19 +794,19 @@ func TestQueryPlaceLeavesCountsAlone(t *testing.T) {
 // a distance is that to the boundary if and only if it is 0 where a neighbour has another rainbow,
 // differs by at most 1 between neighbours of one region, and has a smaller one beside it if above 0.
 func FuzzQueryPlace(f *testing.F) {
-	f.Add([]byte{5, 0, 0, 3, 0, 0}, uint8(1), 0, int64(0), uint8(1))
-	f.Add([]byte{1, 62, 0, 1, 61, 1, 0, 0, 9}, uint8(3), 0, int64(0), uint8(2))
-	f.Add([]byte{1, 62, 0, 255, 0, 0}, uint8(2), 1, int64(250), uint8(1))
-	f.Add([]byte{7, 0, 0, 7, 0, 0, 8, 0, 0, 0, 0, 0}, uint8(4), 0, int64(0), uint8(1))
-	f.Add([]byte{7, 0, 0, 0, 0, 255}, uint8(4), 0, int64(0), uint8(1))
-	f.Add([]byte{}, uint8(0), -1, int64(math.MinInt64), uint8(0))
-	f.Fuzz(func(t *testing.T, data []byte, kind uint8, value int, threshold int64, relation uint8) {
-		q, rel := Query{queryKind(kind % 5), value, threshold}, Relation(relation)
+	f.Add([]byte{5, 0, 0, 3, 0, 0}, uint8(1), 0, int64(0), false)
+	f.Add([]byte{1, 62, 0, 1, 61, 1, 0, 0, 9}, uint8(3), 0, int64(0), true)
+	f.Add([]byte{1, 62, 0, 255, 0, 0}, uint8(2), 1, int64(250), false)
+	f.Add([]byte{7, 0, 0, 7, 0, 0, 8, 0, 0, 0, 0, 0}, uint8(4), 0, int64(0), false)
+	f.Add([]byte{7, 0, 0, 0, 0, 255}, uint8(4), 0, int64(0), false)
+	f.Add([]byte{}, uint8(0), -1, int64(math.MinInt64), false)
+	f.Fuzz(func(t *testing.T, data []byte, kind uint8, value int, threshold int64, add bool) {
+		q, rel := Query{queryKind(kind % 5), value, threshold}, relation(add)
 		if q.kind == kindPlurality || q.kind == kindWinner {
 			q.value = 0
 		}
 		counts := countsFrom(data)
-		place, err := q.Place(counts, rel)
+		place, err := q.place(counts, rel)
 		if err != nil {
 			if !errors.Is(err, ErrInvalid) {
 				t.Fatal(err)
@@ -841,11 +829,11 @@ func countsFrom(data []byte) (counts []int64) {
 	return counts
 }
 
-func mustFitNeighbors(t *testing.T, q Query, counts []int64, rel Relation, place Place) {
+func mustFitNeighbors(t *testing.T, q Query, counts []int64, rel relation, place Place) {
 	t.Helper()
 	leaves, nearer, all := false, false, true
 	for near := range countNeighbors(counts, rel) {
-		next, err := q.Place(near, rel)
+		next, err := q.place(near, rel)
 		if err != nil {
 			all = false // there are more records than an int64 counts
 			continue
@@ -862,13 +850,13 @@ func mustFitNeighbors(t *testing.T, q Query, counts []int64, rel Relation, place
 	switch {
 	case leaves != (place.Distance == 0) && (leaves || all),
 		nearer != (place.Distance > 0) && all,
-		place.Distance < Unreachable:
+		place.Distance < unreachable:
 		t.Fatalf("%v, %v: %+v at %v; leaves %v, nearer %v", q, rel, place, counts, leaves, nearer)
 	}
 }
 
 func BenchmarkQueryPlace(b *testing.B) {
-	counts := make([]int64, MaxOutputs)
+	counts := make([]int64, maxOutputs)
 	for value := range counts {
 		counts[value] = int64(value * 7919 % 1000)
 	}
@@ -876,7 +864,7 @@ func BenchmarkQueryPlace(b *testing.B) {
 		b.Run(fmt.Sprint(q), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := q.Place(counts, Substitution); err != nil {
+				if _, err := q.place(counts, substitution); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -20,7 +20,7 @@ import (
 // each query has a single text, which [Query.Text] returns.
 //
 // It returns [ErrInvalid] for any other text, for a value given twice and for fewer than two or
-// more than [MaxOutputs] values.
+// more than 1,024 values.
 func ParseQuery(text string, values []string) (Query, error) {
 	q, err := parseQuery(text, values)
 	if err == nil {
@@ -124,5 +124,5 @@ func (q Query) Answers(values []string) ([]string, error) {
 	if q.kind == kindPlurality || q.kind == kindWinner {
 		return slices.Clone(values), nil
 	}
-	return []string{AnswerNo: "no", AnswerYes: "yes"}, nil
+	return []string{answerNo: "no", answerYes: "yes"}, nil
 }

@@ -69,7 +69,7 @@ func TestParseQueryRefuses(t *testing.T) {
 		{"plurality", nil, "0 values"},
 		{"plurality", []string{"yes"}, "1 values"},
 		{"majority:x", []string{"x"}, "1 values"},
-		{"plurality", make([]string, MaxOutputs+1), "1025 values"},
+		{"plurality", make([]string, maxOutputs+1), "1025 values"},
 	} {
 		q, err := ParseQuery(test.text, test.values)
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.hint) || q != (Query{}) {
@@ -88,7 +88,7 @@ func TestQueryAnswers(t *testing.T) {
 			t.Errorf("%v: %q, %v", q, got, err)
 		}
 	}
-	if AnswerNo != 0 || AnswerYes != 1 {
+	if answerNo != 0 || answerYes != 1 {
 		t.Error("no and yes must be outputs 0 and 1")
 	}
 	for _, q := range []Query{{}, Majority(3)} {
@@ -122,7 +122,7 @@ func FuzzParseQuery(f *testing.F) {
 		if back, err := q.Text(values); err != nil || back != text {
 			t.Fatalf("%q became %v and that %q, %v", text, q, back, err)
 		}
-		if _, err := q.Place([]int64{1, 2}, Substitution); err != nil {
+		if _, err := q.place([]int64{1, 2}, substitution); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 // the probabilities of the ranks 0 … k−1 at position 0, exactly. At position z, the rank is at most
 // j with the probability U^z(law[0] + … + law[j]), where U is graph.Privacy.Upper for δ = 0, and
 // for negative z the inverse of U is applied: all prefix sums are the largest that z steps allow,
-// at once. For z ≥ 0 the ranks have the law of graph.Line. With two outputs and law = {α, 1−α},
+// at once. For z ≥ 0 the ranks have the law of graph.Privacy.Law. With two outputs and law = {α, 1−α},
 // rank 0 is the answer yes: at distance d it is right with the probability graph.Privacy.Truthful
 // has for α where yes is true, and where no is true with that for the boundary's own probability
 // 1−U⁻¹(α).
@@ -27,19 +27,19 @@ import (
 // at the next.
 //
 // It returns [ErrInvalid] for what is no score, and for a law that does not add up to exactly 1 or
-// has fewer than 2 or more than [MaxOutputs] outputs.
+// has fewer than 2 or more than 1,024 outputs.
 func (s *Sampler) Rank(score Score, law []*big.Rat) (int, error) {
 	if err := score.check(); err != nil {
 		return 0, err
 	}
-	if len(law) < 2 || len(law) > MaxOutputs {
-		return 0, invalid("a law of %d outputs; 2 to %d are possible", len(law), MaxOutputs)
+	if len(law) < 2 || len(law) > maxOutputs {
+		return 0, invalid("a law of %d outputs; 2 to %d are possible", len(law), maxOutputs)
 	}
 	if reason := exact.LawFault(law); reason != "" {
 		return 0, invalid("%s", reason)
 	}
 	r := rankLaw{nano: score.Epsilon.Nano(), value: score.Value, sums: prefixSums(law)}
-	return exact.DrawRank(s.bits, s.bits.Uint64(), len(law)-1, r.cumulative), nil
+	return exact.DrawRank(s.random(), s.random().Uint64(), len(law)-1, r.cumulative), nil
 }
 
 // prefixSums returns the sums of the first 1 … k probabilities.

@@ -144,7 +144,7 @@ func TestRanksFollowTheirLaw(t *testing.T) {
 	laws := [2][]*big.Rat{rats(t, "1/10", "3/10", "6/10"), rats(t, "1/4", "3/4")}
 	epsilons := [2]string{"0.3", "0.8"}
 	counts := [2]map[int]int{{}, {}}
-	s := NewSampler()
+	s := new(Sampler)
 	for range pace.Tries(200, 400, 400) {
 		var score Score
 		for i, law := range laws {
@@ -186,21 +186,21 @@ func lineLaw(t *testing.T, epsilon string, law []*big.Rat, z int) []float64 {
 func TestRanksOfFarScores(t *testing.T) {
 	close := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), 256))
 	nearly := new(big.Rat).Sub(big.NewRat(1, 1), close)
-	s := NewSampler()
+	s := new(Sampler)
 	for _, text := range []string{"0.000000001", "1", "1000"} {
 		for _, c := range []struct {
 			value int64
 			law   []*big.Rat
 			want  int
 		}{
-			{MaxScore, rats(t, "1/1000", "999/1000"), 0},
-			{-MaxScore, rats(t, "999/1000", "1/1000"), 1},
-			{MaxScore, rats(t, "0", "1"), 1},
-			{-MaxScore, rats(t, "1", "0"), 0},
-			{MaxScore, []*big.Rat{close, nearly}, 0},
-			{-MaxScore, []*big.Rat{nearly, close}, 1},
-			{MaxScore, rats(t, "0", "1/2", "0", "1/2"), 1},
-			{-MaxScore, rats(t, "0", "1/2", "0", "1/2", "0"), 3},
+			{maxScore, rats(t, "1/1000", "999/1000"), 0},
+			{-maxScore, rats(t, "999/1000", "1/1000"), 1},
+			{maxScore, rats(t, "0", "1"), 1},
+			{-maxScore, rats(t, "1", "0"), 0},
+			{maxScore, []*big.Rat{close, nearly}, 0},
+			{-maxScore, []*big.Rat{nearly, close}, 1},
+			{maxScore, rats(t, "0", "1/2", "0", "1/2"), 1},
+			{-maxScore, rats(t, "0", "1/2", "0", "1/2", "0"), 3},
 		} {
 			if got, err := s.Rank(Score{epsilonOf(t, text), c.value}, c.law); err != nil || got != c.want {
 				t.Errorf("ε=%s, score %d, %v: rank %d, %v, want %d", text, c.value, c.law, got, err, c.want)
@@ -219,9 +219,9 @@ func TestRankRefuses(t *testing.T) {
 		"no score": {Score{}, half}, "too large": {Score{one, math.MaxInt64}, half}, "too small": {Score{one, math.MinInt64}, half},
 		"no law": {Score{one, 0}, nil}, "one output": {Score{one, 0}, rats(t, "1")}, "sum": {Score{one, 0}, rats(t, "1/2", "1/3")},
 		"negative": {Score{one, 0}, rats(t, "3/2", "-1/2")}, "missing": {Score{one, 0}, []*big.Rat{nil, half[0]}},
-		"too many": {Score{one, 0}, make([]*big.Rat, MaxOutputs+1)},
+		"too many": {Score{one, 0}, make([]*big.Rat, maxOutputs+1)},
 	} {
-		if _, err := NewSampler().Rank(c.score, c.law); !errors.Is(err, ErrInvalid) {
+		if _, err := new(Sampler).Rank(c.score, c.law); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -30,7 +30,7 @@ import (
 // than two outputs.
 type Score struct {
 	Epsilon privacy.Epsilon // above 0
-	Value   int64           // from −MaxScore to MaxScore
+	Value   int64           // from −2⁶¹ to 2⁶¹
 }
 
 // Positions and scores are bounded, so that the difference of any two, and the score drawn for
@@ -39,8 +39,8 @@ type Score struct {
 // a probability below e^(−10⁹).
 const farthestPosition = 1 << 60
 
-// MaxScore is the largest size of a score's value.
-const MaxScore = 1 << 61
+// maxScore is the largest size of a score's value.
+const maxScore = 1 << 61
 
 // ScoreError says why a query has no score at a place. It wraps [ErrInvalid].
 type ScoreError struct {
@@ -58,12 +58,12 @@ func (e *ScoreError) Error() string {
 // Unwrap returns [ErrInvalid].
 func (e *ScoreError) Unwrap() error { return ErrInvalid }
 
-// Output returns the answer: [AnswerYes] if the value is not negative, else [AnswerNo].
-func (s Score) Output() int { return AnswerYes &^ int(s.Value>>63) }
+// Output returns the answer: 1 for yes if the value is not negative, else 0 for no.
+func (s Score) Output() int { return answerYes &^ int(s.Value>>63) }
 
 // check refuses what no Sampler makes. The error does not contain the value.
 func (s Score) check() error {
-	if s.Epsilon.IsZero() || s.Value < -MaxScore || s.Value > MaxScore {
+	if s.Epsilon.IsZero() || s.Value < -maxScore || s.Value > maxScore {
 		return invalid("not a score: ε = %v, or a value of a size above 2^61", s.Epsilon)
 	}
 	return nil
@@ -81,7 +81,7 @@ func (s *Sampler) Raise(last Score, to privacy.Epsilon, at Place) (Score, error)
 	if !last.Epsilon.Less(to) {
 		return Score{}, invalid("a raise to ε = %v must lie above the last ε = %v", to, last.Epsilon)
 	}
-	if len(at.Order) < 2 || at.Distance < Unreachable {
+	if len(at.Order) < 2 || at.Distance < unreachable {
 		return Score{}, invalid("not a place of a query")
 	}
 	position, ok := at.Position()
@@ -132,8 +132,8 @@ func (s *Sampler) score(l scoreLaw, below, above int64) int64 {
 	difference := below - above
 	sign := difference >> 63 // −1 if the score below lies lower, else 0
 	p := placed{law: l, distance: (difference ^ sign) - sign, shapes: s.shapeOf, known: map[uint]terms{}}
-	u := exact.DrawInteger(s.bits, p.guess, p.cumulative)
-	return min(max(above+(u^sign)-sign, -MaxScore), MaxScore)
+	u := exact.DrawInteger(s.random(), p.guess, p.cumulative)
+	return min(max(above+(u^sign)-sign, -maxScore), maxScore)
 }
 
 // shape is what all draws from a law have in common, at some precision: the levels are public.
@@ -247,7 +247,7 @@ func (p *placed) guess(word uint64) int64 {
 	case over < beyond:
 		u = behind
 	}
-	return int64(max(min(u, MaxScore), -MaxScore))
+	return int64(max(min(u, maxScore), -maxScore))
 }
 
 // extra is what a step down from a level adds to the weight of staying: with E and E′ for the e^ε

@@ -8,8 +8,8 @@ import (
 
 // TestScoresBetweenTheEndsAreScores draws below the largest scores there are: half of the draws would be larger.
 func TestScoresBetweenTheEndsAreScores(t *testing.T) {
-	s := NewSampler()
-	for _, end := range []int64{MaxScore, -MaxScore} {
+	s := new(Sampler)
+	for _, end := range []int64{maxScore, -maxScore} {
 		for range 100 {
 			got, err := s.Between(Score{}, Score{epsilonOf(t, "1"), end}, epsilonOf(t, "0.5"))
 			if err != nil || got.check() != nil {

@@ -12,7 +12,7 @@ import (
 // ε = 1 for another buyer is then free. The dataset is so far from the boundary that each is wrong with a probability
 // below 10⁻⁴².
 func ExampleSampler_Raise() {
-	place, err := mechanism.Majority(1).Place([]int64{400, 600}, mechanism.AddRemove)
+	place, err := mechanism.Majority(1).PlaceAddRemove([]int64{400, 600})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -20,7 +20,7 @@ func ExampleSampler_Raise() {
 	half, _ := privacy.ParseEpsilon("0.5")
 	one, _ := privacy.ParseEpsilon("1")
 	two, _ := privacy.ParseEpsilon("2")
-	s := mechanism.NewSampler()
+	s := new(mechanism.Sampler)
 	first, err1 := s.Raise(mechanism.Score{}, half, place)
 	second, err2 := s.Raise(first, two, place)
 	between, err3 := s.Between(first, second, one)

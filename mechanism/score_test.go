@@ -347,7 +347,7 @@ func TestScoresFollowTheirLaws(t *testing.T) {
 		if c.low != "" {
 			last = Score{epsilonOf(t, c.low), c.y}
 		}
-		s, to := NewSampler(), epsilonOf(t, c.high)
+		s, to := new(Sampler), epsilonOf(t, c.high)
 		counts := drawn(pace.Tries(c.draws/2, c.draws, c.draws), c.z, c.width, func() int64 {
 			score, err := s.Raise(last, to, placeOf(c.z))
 			if err != nil || score.Epsilon != to {
@@ -374,7 +374,7 @@ func TestScoresFollowTheirLaws(t *testing.T) {
 func TestScoresBetweenFollowTheirLaws(t *testing.T) {
 	above, at := Score{epsilonOf(t, "1.4"), 3}, epsilonOf(t, "0.8")
 	for _, below := range []Score{{}, {epsilonOf(t, "0.3"), -2}, {epsilonOf(t, "0.79"), 3}} {
-		s := NewSampler()
+		s := new(Sampler)
 		counts := drawn(pace.Tries(200, 400, 400), 0, 9, func() int64 {
 			score, err := s.Between(below, above, at)
 			if err != nil || score.Epsilon != at {
@@ -395,9 +395,9 @@ func TestScoresBetweenFollowTheirLaws(t *testing.T) {
 // TestScoresAtTheEnds takes the smallest and largest ε, positions and scores: each draw ends, and lands where
 // the law has nearly all of its probability.
 func TestScoresAtTheEnds(t *testing.T) {
-	const bound = MaxScore
+	const bound = maxScore
 	tiny, nano, huge, full := epsilonOf(t, "0.000000001"), epsilonOf(t, "0.000000002"), epsilonOf(t, "999.999999999"), epsilonOf(t, "1000")
-	s := NewSampler()
+	s := new(Sampler)
 	for _, z := range []int64{0, -1, 1 << 40, -1 << 40, 1 << 62, -1 << 62, math.MaxInt64, math.MinInt64} {
 		want := min(max(z, -farthestPosition), farthestPosition)
 		for _, c := range []struct {
@@ -415,7 +415,7 @@ func TestScoresAtTheEnds(t *testing.T) {
 			if c.within < bound && (score.Value < want-c.within || score.Value > want+c.within) {
 				t.Errorf("z=%d from %v to %v: %d", z, c.last, c.to, score.Value)
 			}
-			if score.Value >= 0 != (score.Output() == AnswerYes) {
+			if score.Value >= 0 != (score.Output() == answerYes) {
 				t.Errorf("score %d answers %d", score.Value, score.Output())
 			}
 		}
@@ -461,7 +461,7 @@ func TestScoresOfGivenBits(t *testing.T) {
 		low  bool
 	}{{0x01, true}, {0xfe, false}} {
 		score, err := replayed(c.bits).Raise(Score{}, epsilonOf(t, "1"), placeOf(0))
-		if err != nil || score.Value < 0 != c.low || score.Output() != AnswerYes && !c.low {
+		if err != nil || score.Value < 0 != c.low || score.Output() != answerYes && !c.low {
 			t.Errorf("bits %#x: %v, %v", c.bits, score, err)
 		}
 	}
@@ -469,7 +469,7 @@ func TestScoresOfGivenBits(t *testing.T) {
 	if score, err := replayed(0x80).Raise(Score{}, epsilonOf(t, "1"), placeOf(-7)); err != nil || score.Value != -7 {
 		t.Errorf("U = 1/2: %v, %v", score, err)
 	}
-	for value, want := range map[int64]int{0: AnswerYes, -1: AnswerNo, math.MinInt64: AnswerNo, math.MaxInt64: AnswerYes} {
+	for value, want := range map[int64]int{0: answerYes, -1: answerNo, math.MinInt64: answerNo, math.MaxInt64: answerYes} {
 		if got := (Score{Value: value}).Output(); got != want {
 			t.Errorf("score %d answers %d", value, got)
 		}
@@ -478,10 +478,10 @@ func TestScoresOfGivenBits(t *testing.T) {
 
 func TestScoresRefuse(t *testing.T) {
 	one, two, three := epsilonOf(t, "1"), epsilonOf(t, "2"), epsilonOf(t, "3")
-	s, at := NewSampler(), placeOf(4)
+	s, at := new(Sampler), placeOf(4)
 	raise := func(last Score, to privacy.Epsilon, at Place) error { _, err := s.Raise(last, to, at); return err }
 	between := func(below, above Score, at privacy.Epsilon) error { _, err := s.Between(below, above, at); return err }
-	const beyond = MaxScore + 1
+	const beyond = maxScore + 1
 	for name, err := range map[string]error{
 		"ε = 0":                raise(Score{}, privacy.Epsilon{}, at),
 		"not above":            raise(Score{two, 1}, two, at),
@@ -492,7 +492,7 @@ func TestScoresRefuse(t *testing.T) {
 		"one output":           raise(Score{}, one, Place{Order: []int{0}}),
 		"negative distance":    raise(Score{}, one, Place{Order: []int{1, 0}, Distance: -2}),
 		"three outputs":        raise(Score{}, one, Place{Order: []int{1, 0, 2}}),
-		"no boundary":          raise(Score{}, one, Place{Order: []int{1, 0}, Distance: Unreachable}),
+		"no boundary":          raise(Score{}, one, Place{Order: []int{1, 0}, Distance: unreachable}),
 		"between: not above":   between(Score{two, 1}, Score{three, 1}, two),
 		"between: not below":   between(Score{two, 1}, Score{three, 1}, three),
 		"between: ε = 0":       between(Score{}, Score{three, 1}, privacy.Epsilon{}),
@@ -515,7 +515,7 @@ func TestScoresRefuse(t *testing.T) {
 	if err := raise(Score{}, one, Place{Order: []int{2, 1, 0}}); !strings.Contains(err.Error(), "3 outputs") {
 		t.Errorf("the reason is missing: %v", err)
 	}
-	if err := raise(Score{}, one, Place{Order: []int{1, 0}, Distance: Unreachable}); !strings.Contains(err.Error(), "boundary") {
+	if err := raise(Score{}, one, Place{Order: []int{1, 0}, Distance: unreachable}); !strings.Contains(err.Error(), "boundary") {
 		t.Errorf("the reason is missing: %v", err)
 	}
 }

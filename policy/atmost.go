@@ -9,20 +9,16 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// ErrMore says that a policy allows more than another, or that nobody has shown that it does not.
-// The error that wraps it says what.
-var ErrMore = errors.New("the policy may allow more")
-
-// AtMost returns nil if it is certain that a policy p allows nothing, from an instant on, that q
-// does not allow: whoever has agreed to q then loses nothing by p. That is so if, at every later
-// instant and after any number of buyers, the ceiling of p is not above that of q; and if p is for
-// sale, so is q, to every buyer of p, at every level of p, whenever p is, to as many holders, and
-// for no more than p asks. A policy that releases by the calendar what q only sells allows more.
+// AtMost returns nil if it is proven that p allows nothing, from an instant on, that q does not
+// allow: a person who has agreed to q loses nothing by p. That is so if, at every later instant and
+// after any number of buyers, the ceiling of p is not above that of q; and if p is for sale, so is
+// q, to every buyer of p, at every level of p, whenever p is, to as many holders, and for no more
+// than p asks. A policy that releases by the calendar what q only sells allows more.
 //
-// Otherwise the error wraps [ErrMore]. It is also returned where the answer is not known: for sums
-// of several [Unlock], for example, whose ceilings cross between two of very many buyers. The zero
-// value allows nothing.
-func AtMost(p, q Policy, from time.Time) error {
+// Otherwise the error says what p may allow. It is also returned where the answer is not known: for
+// sums of several [Unlock], for example, whose ceilings cross between two of very many buyers. The
+// zero value allows nothing. AtMost takes at most about a millisecond.
+func (p Policy) AtMost(q Policy, from time.Time) error {
 	if p.Equal(q) || p.node == nil {
 		return nil
 	}
@@ -35,7 +31,7 @@ func AtMost(p, q Policy, from time.Time) error {
 		err = c.offers(p.node, q.node)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrMore, err)
+		return fmt.Errorf("the policy may allow more: %w", err)
 	}
 	return nil
 }
@@ -48,7 +44,7 @@ const (
 	maxWork     = 1 << 14
 )
 
-// comparison is what AtMost knows of its question.
+// comparison is the state of one call of [Policy.AtMost].
 type comparison struct {
 	from instant
 	left int // ceilings that may still be computed

@@ -1,7 +1,7 @@
 package policy
 
 import (
-	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -93,8 +93,8 @@ func TestAtMost(t *testing.T) {
 		"no market any more":                    {Fixed(eps("1")), do(with(func(*Market) {})), at(0), ""},
 		"the calendar takes the market's place": {rising, do(Min(rising, do(with(func(*Market) {})))), at(0), "calendar"},
 	} {
-		err := AtMost(test.p, test.q, test.from)
-		if (err == nil) != (test.more == "") || err != nil && (!errors.Is(err, ErrMore) || !strings.Contains(err.Error(), test.more)) {
+		err := test.p.AtMost(test.q, test.from)
+		if (err == nil) != (test.more == "") || err != nil && (!strings.HasPrefix(err.Error(), "the policy may allow more: ") || !strings.Contains(err.Error(), test.more)) {
 			t.Errorf("%s: %v, want %q", name, err, test.more)
 		}
 	}
@@ -133,15 +133,15 @@ func TestTermsAreCompared(t *testing.T) {
 		"any number of holders": {func(m *Market) { m.Holders, m.Stride = 2, eps("0.5") }, func(m *Market) { m.Stride = eps("0.5") }, "more than 2 buyers"},
 	} {
 		worse, better := made(t)(with(test.worse)), made(t)(with(test.better))
-		if err := AtMost(worse, better, at(0)); err != nil {
+		if err := worse.AtMost(better, at(0)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := AtMost(better, worse, at(0)); !errors.Is(err, ErrMore) || !strings.Contains(err.Error(), test.more) {
+		if err := fmt.Sprint(better.AtMost(worse, at(0))); !strings.HasPrefix(err, "the policy may allow more: ") || !strings.Contains(err, test.more) {
 			t.Errorf("%s, the other way round: %v", name, err)
 		}
 	}
 	past := made(t)(with(func(m *Market) { m.From = at(-time.Hour) }))
-	if err := AtMost(made(t)(with(func(*Market) {})), past, at(0)); err != nil {
+	if err := made(t)(with(func(*Market) {})).AtMost(past, at(0)); err != nil {
 		t.Errorf("a sale that has opened already: %v", err)
 	}
 }
@@ -182,7 +182,7 @@ func TestMarketsAreCompared(t *testing.T) {
 		if !stride.IsZero() {
 			m.Holders = g.IntN(3)
 		}
-		return made(t)(Sell(m))
+		return made(t)(m.Policy())
 	}
 	// better tells whether p lets anybody have what q does not, or for less.
 	better := func(p, q *Terms, from time.Time) bool {
@@ -221,10 +221,10 @@ func TestMarketsAreCompared(t *testing.T) {
 		p, q := sale(stride), sale(nanos([]int64{stride.Nano(), 10_000}[g.IntN(2)]))
 		if g.IntN(2) == 0 { // prices of which each is at least the other's
 			dearer := q.node.rule.(market)
-			p = made(t)(Sell(Market{Max: dearer.max, Prices: raised(g, dearer.curve), Floor: dearer.floor, Stride: dearer.stride, Holders: int(dearer.holders)}))
+			p = made(t)(Market{Max: dearer.max, Prices: raised(g, dearer.curve), Floor: dearer.floor, Stride: dearer.stride, Holders: int(dearer.holders)}.Policy())
 		}
 		from := g.time()
-		err := AtMost(p, q, from)
+		err := p.AtMost(q, from)
 		is := better(p.Terms(), q.Terms(), from) || higher(p, q, from, 0)
 		listed := p.Terms().max.Nano()/p.Terms().step() <= maxListed
 		switch {

@@ -89,7 +89,7 @@ func TestComposeRefuses(t *testing.T) {
 
 func TestMarketInsideMin(t *testing.T) {
 	do := made(t)
-	sale := do(Sell(Market{Max: eps("2"), Prices: []Price{{eps("2"), 10}}}))
+	sale := do(Market{Max: eps("2"), Prices: []Price{{eps("2"), 10}}}.Policy())
 	p := do(Min(do(Steps(Step{at(0), eps("1")})), do(Min(sale))))
 	if p.Terms() == nil || p.Terms().Max() != eps("2") || p.Terms().Price(eps("1")) != 5 || p.Limit() != eps("1") {
 		t.Errorf("%v: terms %v", p, p.Terms())

@@ -124,7 +124,7 @@ func TestHalving_RunningLogarithms_AreThoseOfEachLevel(t *testing.T) {
 		to := 2 + g.Int64N(1<<(1+g.IntN(39)))
 		r := halving{
 			from: nanos(g.Int64N(to) / (1 + g.Int64N(1<<g.IntN(30)))), to: nanos(to), start: instantOf(at(0)),
-			halfLife: time.Duration(1 + g.Int64N(1<<(1+g.IntN(62)))), stride: nanos(1 + to/(1+g.Int64N(MaxSteps))),
+			halfLife: time.Duration(1 + g.Int64N(1<<(1+g.IntN(62)))), stride: nanos(1 + to/(1+g.Int64N(maxSteps))),
 		}
 		var log runningLog
 		first, count := multiplesBetween(r.from, r.to, r.stride)
@@ -175,7 +175,7 @@ func BenchmarkPairs(b *testing.B) {
 			b.Run(kind+"-"+less, func(b *testing.B) {
 				p, q := parsed(b, text), parsed(b, t2)
 				for b.Loop() {
-					_ = AtMost(p, q, at(0))
+					_ = p.AtMost(q, at(0))
 				}
 			})
 		}

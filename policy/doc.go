@@ -48,7 +48,7 @@
 //	{"kind":"min","of":[{"kind":"unlock","total":"1","orders":100},{"kind":"fixed","ceiling":"0.5"}]}
 //	{"kind":"sum","of":[{"kind":"unlock","total":"1","orders":100},{"kind":"fixed","ceiling":"0.5"}]}
 //
-// A chain for sale up to max ([Sell]). All fields after price are optional:
+// A chain for sale up to max ([Market]). All fields after price are optional:
 //
 //	{"kind":"market","max":"1","price":[["0.5",100],["1",180]],"stride":"0.1","floor":10,
 //	 "buyers":["acme","zeta"],"barred":["initech"],
@@ -62,22 +62,22 @@
 // A price is that of holding a level, for one object, in minor units: on straight lines between the
 // points, starting at (0, 0) unless there is a point at ε = 0, and rounded up. It must not fall,
 // which is all it takes to keep buyers from beating it by bundles, upgrades or pooling
-// ([CheckPrices]). A market may be part of a min, once in the whole tree, and its terms are then
+// ([Market.Policy]). A market may be part of a min, once in the whole tree, and its terms are then
 // those of the whole; it cannot be part of a sum. The ceiling of a market is max even while it is
 // closed. In a min of a market and a calendar the calendar says how much may be sold by now; it
 // draws nothing by itself.
 //
 // # Comparing policies
 //
-// Whoever has agreed to a policy need not be asked again about one that allows less: [AtMost]
-// proves it, for all instants from one on and any number of buyers, or says what is more.
+// A person who has agreed to a policy need not be asked again about one that allows less:
+// [Policy.AtMost] proves it, for all instants from one on and any number of buyers, or says what is
+// more.
 //
 // # Bounds
 //
-// A policy has at most [MaxSteps] steps over all its parts, 256 policies in it, nested at most 8
+// A policy has at most 1,024 steps over all its parts, 256 policies in it, nested at most 8
 // deep, and a canonical form of at most 64 KiB. Reading a text computes no step, and takes time and
 // memory in proportion to the text. The first ceiling that is requested computes all steps, in at
 // most a millisecond or so, with integers or with intervals that prove the result: every platform
-// finds the same nanosecond, and none releases anything early. [AtMost] takes at most about a
-// millisecond.
+// finds the same nanosecond, and none releases anything early.
 package policy

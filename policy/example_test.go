@@ -1,7 +1,6 @@
 package policy_test
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -31,7 +30,7 @@ func Example() {
 func ExampleMin() {
 	one, _ := privacy.ParseEpsilon("1")
 	half, _ := privacy.ParseEpsilon("0.5")
-	market, err := policy.Sell(policy.Market{Max: one, Prices: []policy.Price{{Epsilon: half, Amount: 100}, {Epsilon: one, Amount: 180}}})
+	market, err := policy.Market{Max: one, Prices: []policy.Price{{Epsilon: half, Amount: 100}, {Epsilon: one, Amount: 180}}}.Policy()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -53,25 +52,16 @@ func ExampleMin() {
 	// an upgrade from 0.5 to 1: 80
 }
 
-func ExampleCheckPrices() {
-	half, _ := privacy.ParseEpsilon("0.5")
-	one, _ := privacy.ParseEpsilon("1")
-	err := policy.CheckPrices([]policy.Price{{Epsilon: half, Amount: 100}, {Epsilon: one, Amount: 80}})
-	var arbitrage *policy.ArbitrageError
-	fmt.Println(errors.As(err, &arbitrage), err)
-	// Output: true the price falls from 100 at ε = 0.5 to 80 at ε = 1: whoever wants the former would buy the latter
-}
-
-func ExampleAtMost() {
+func ExamplePolicy_AtMost() {
 	market := func(price int64) policy.Policy {
-		p, err := policy.Sell(policy.Market{Max: privacy.MustEpsilon("1"), Prices: []policy.Price{{Epsilon: privacy.MustEpsilon("1"), Amount: price}}})
+		p, err := policy.Market{Max: privacy.MustEpsilon("1"), Prices: []policy.Price{{Epsilon: privacy.MustEpsilon("1"), Amount: price}}}.Policy()
 		if err != nil {
 			fmt.Println(err)
 		}
 		return p
 	}
-	fmt.Println(policy.AtMost(market(200), market(180), time.Now()))
-	fmt.Println(policy.AtMost(market(150), market(180), time.Now()))
+	fmt.Println(market(200).AtMost(market(180), time.Now()))
+	fmt.Println(market(150).AtMost(market(180), time.Now()))
 	// Output:
 	// <nil>
 	// the policy may allow more: about ε=1 costs 150.00, and did cost 180.00

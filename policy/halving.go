@@ -19,7 +19,7 @@ import (
 //
 // It never gets to the limit; [Policy.Limit] is the largest multiple of stride below it that is
 // reached before 2262, and from if there is none above from. Needed: from below limit, start from
-// 1970 to 2261, half-life and stride above 0, and at most [MaxSteps] steps.
+// 1970 to 2261, half-life and stride above 0, and at most 1,024 steps.
 func Halving(
 	from, limit privacy.Epsilon, start time.Time, halfLife time.Duration, stride privacy.Epsilon,
 ) (Policy, error) {
@@ -59,7 +59,7 @@ func (r halving) shape() (shape, error) {
 	}
 	first, between := multiplesBetween(r.from, r.to, r.stride)
 	limit := r.from
-	reached := sort.Search(int(min(between, MaxSteps)), func(k int) bool {
+	reached := sort.Search(int(min(between, maxSteps)), func(k int) bool {
 		_, ok := r.reaches(first + int64(k)*r.stride.Nano())
 		return !ok
 	})

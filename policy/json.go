@@ -24,8 +24,8 @@ func kinds() []rule {
 	}
 }
 
-// Kinds returns the names of all kinds of policies.
-func Kinds() []string {
+// kindNames returns the names of all kinds of policies.
+func kindNames() []string {
 	var all []string
 	for _, k := range kinds() {
 		all = append(all, k.kind())
@@ -82,7 +82,7 @@ func readPolicy(text []byte, depth int) (*node, error) {
 	known := kinds()
 	i := slices.IndexFunc(known, func(r rule) bool { return r.kind() == kind })
 	if i < 0 {
-		return nil, fmt.Errorf("unknown kind %.40q (there are: %s)", kind, strings.Join(Kinds(), ", "))
+		return nil, fmt.Errorf("unknown kind %.40q (there are: %s)", kind, strings.Join(kindNames(), ", "))
 	}
 	r := known[i].code(c)
 	if c.err == nil && len(c.left) > 0 {

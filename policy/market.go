@@ -33,14 +33,20 @@ type Market struct {
 	Holders int
 }
 
-// Sell returns the policy that sells a chain up to m.Max. The ceiling is m.Max at all times,
+// Policy returns the policy that sells a chain up to m.Max. The ceiling is m.Max at all times,
 // because what was allowed once stays allowed: the window, the buyers and the prices are a matter
 // of terms.
 //
-// The points of the price curve must satisfy [CheckPrices], and the last of them must be at m.Max
-// or above. Names have 1 to 256 bytes of UTF-8 without control characters. No name may be on both
-// lists, or twice on one.
-func Sell(m Market) (Policy, error) {
+// The ε of the prices must rise strictly, and their amounts must not fall: since a higher level
+// gives all that a lower one does, nobody would pay more for the lower one. That is all it takes to
+// exclude arbitrage. The levels of one chain do not add up: two purchases of a level are the same
+// response twice, and buyers who pool what they hold know what the highest of them knows (pan2024
+// Theorem 4.1). So the curve may bend either way. Upgrades cost differences, and the floor is a
+// maximum with a constant, so that both leave a rising curve rising.
+//
+// The last price must be at m.Max or above. Names have 1 to 256 bytes of UTF-8 without control
+// characters. No name may be on both lists, or twice on one. Errors wrap [ErrInvalid].
+func (m Market) Policy() (Policy, error) {
 	t := &Terms{
 		max: m.Max, stride: m.Stride, levels: slices.Clone(m.Levels), floor: m.Floor, curve: newCurve(m.Prices),
 		buyers: slices.Sorted(slices.Values(m.Buyers)), barred: slices.Sorted(slices.Values(m.Barred)),

@@ -14,7 +14,7 @@ func plain() Market { return Market{Max: eps("1"), Prices: []Price{{eps("1"), 10
 func with(change func(*Market)) (Policy, error) {
 	m := plain()
 	change(&m)
-	return Sell(m)
+	return m.Policy()
 }
 
 func TestSell(t *testing.T) {
@@ -65,7 +65,7 @@ func TestHoldersNeedLevels(t *testing.T) {
 }
 
 func TestAllows(t *testing.T) {
-	everybody := made(t)(Sell(plain())).Terms()
+	everybody := made(t)(plain().Policy()).Terms()
 	some := made(t)(with(func(m *Market) { m.Buyers = []string{"zeta", "acme"} })).Terms()
 	others := made(t)(with(func(m *Market) { m.Barred = []string{"zeta", "acme"} })).Terms()
 	both := made(t)(with(func(m *Market) { m.Buyers, m.Barred = []string{"acme"}, []string{"zeta"} })).Terms()
@@ -159,7 +159,7 @@ func TestSellRefuses(t *testing.T) {
 func TestSellCopies(t *testing.T) {
 	m := plain()
 	m.Buyers, m.Levels = []string{"b", "a"}, []privacy.Epsilon{eps("0.5")}
-	p := made(t)(Sell(m))
+	p := made(t)(m.Policy())
 	text := p.String()
 	m.Prices[0].Amount, m.Buyers[0], m.Levels[0] = 1, "x", eps("1")
 	if p.Terms().Price(eps("1")) != 100 || !p.Terms().Allows("b") || p.Terms().Offers(eps("1")) || p.Terms().Allows("x") || p.String() != text {
@@ -182,7 +182,7 @@ func TestNextOffer(t *testing.T) {
 		"a single price": {Market{Max: eps("0.5"), Floor: 7}, "0.5 0"},
 	} {
 		c.m.Prices = prices
-		sale := made(t)(Sell(c.m)).Terms()
+		sale := made(t)(c.m.Policy()).Terms()
 		var got []string
 		for level := sale.NextOffer(eps("1000")); ; level = sale.NextOffer(level) {
 			if got = append(got, level.String()); level.IsZero() {

@@ -16,7 +16,7 @@ import (
 //	ε(K) = ln((e^α·e^(Kβ) + 1)/(e^α + e^(Kβ))), rounded down to a nano-nat,
 //
 // where alpha is the ε of the permanent randomized response and beta that of each sample. Round K
-// is at start + (K−1)·period; there are as many as rounds says, from 1 to [MaxSteps]. Needed: alpha
+// is at start + (K−1)·period; there are as many as rounds says, from 1 to 1,024. Needed: alpha
 // and beta above 0, start and the last round from 1970 to 2261, period above 0.
 func NoisySampling(alpha, beta privacy.Epsilon, start time.Time, period time.Duration, rounds int) (Policy, error) {
 	return build(noisy{alpha, beta, instantOf(start), period, int64(rounds)})
@@ -50,8 +50,8 @@ func (r noisy) shape() (shape, error) {
 		return shape{}, errors.New("eps_alpha or eps_beta is 0: nothing would ever be released")
 	case r.period <= 0:
 		return shape{}, errors.New("period is not above 0")
-	case r.rounds < 1 || r.rounds > MaxSteps:
-		return shape{}, fmt.Errorf("%d rounds; 1 to %d are allowed", r.rounds, MaxSteps)
+	case r.rounds < 1 || r.rounds > maxSteps:
+		return shape{}, fmt.Errorf("%d rounds; 1 to %d are allowed", r.rounds, maxSteps)
 	case r.rounds > 1 && int64(r.period) > int64(lastInstant-r.start)/(r.rounds-1):
 		return shape{}, errors.New("the last round is after 2261")
 	}

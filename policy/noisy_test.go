@@ -51,7 +51,7 @@ func TestNoisySamplingRounds(t *testing.T) {
 	if !p.Limit().IsZero() || p.Releases(at(0), all) == nil || len(p.Releases(at(1e6*time.Hour), all)) != 0 {
 		t.Errorf("limit %v, releases %v", p.Limit(), p.Releases(at(0), all))
 	}
-	p = made(t)(NoisySampling(eps("1000"), eps("1000"), at(0), time.Hour, MaxSteps))
+	p = made(t)(NoisySampling(eps("1000"), eps("1000"), at(0), time.Hour, maxSteps))
 	if p.Limit().Nano() != eps("1000").Nano()-1 || len(p.Releases(lastInstant.time(), all)) != 2 {
 		t.Errorf("limit %v after %d steps", p.Limit(), len(p.Releases(lastInstant.time(), all)))
 	}
@@ -98,5 +98,5 @@ func TestNoisySamplingRefuses(t *testing.T) {
 	wantInvalid(t, "period")(NoisySampling(one, one, at(0), -1, 1))
 	wantInvalid(t, "rounds")(NoisySampling(one, one, at(0), 1, 0))
 	wantInvalid(t, "rounds")(NoisySampling(one, one, at(0), 1, -1))
-	wantInvalid(t, "rounds")(NoisySampling(one, one, at(0), 1, MaxSteps+1))
+	wantInvalid(t, "rounds")(NoisySampling(one, one, at(0), 1, maxSteps+1))
 }

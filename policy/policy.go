@@ -15,9 +15,9 @@ import (
 var ErrInvalid = errors.New("invalid policy")
 
 const (
-	// MaxSteps is the largest number of steps that a policy may have, summed over its parts. A part
+	// maxSteps is the largest number of steps that a policy may have, summed over its parts. A part
 	// that time does not change counts as one.
-	MaxSteps = 1024
+	maxSteps = 1024
 	// maxJSON bounds the canonical text of a policy, and any text that is parsed, in bytes.
 	maxJSON = 64 << 10
 	// maxOf bounds the parts of one min or sum.

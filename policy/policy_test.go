@@ -331,7 +331,7 @@ func hugeCanonical() string {
 	return marketHead + `"price":[["1",1]],"buyers":[` + strings.Join(buyers, ",") + `]}`
 }
 
-// A text must not buy more work than MaxSteps steps, however many it claims.
+// A text must not buy more work than maxSteps steps, however many it claims.
 func TestHostileSizesCostNothing(t *testing.T) {
 	const times = `"start":"1970-01-01T00:00:00Z","end":"2261-01-01T00:00:00Z"}`
 	whole := noisyHead + `"period":"1h","rounds":1024}`

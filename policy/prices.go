@@ -31,37 +31,6 @@ func writePrice(to []byte, p Price) []byte {
 	return append(appendInteger(append(to, ','), p.Amount), ']')
 }
 
-// ArbitrageError says that a price curve can be beaten: a level costs less than one below it. Since
-// the higher level gives all that the lower one does (the lower one is a degraded copy of it),
-// nobody would pay for the lower one. It wraps [ErrInvalid].
-type ArbitrageError struct {
-	Lower, Higher Price // neighbouring points: Lower has the lower ε and the higher amount
-}
-
-func (e *ArbitrageError) Error() string {
-	const what = "the price falls from %d at ε = %v to %d at ε = %v: whoever wants the former would buy the latter"
-	return fmt.Sprintf(what, e.Lower.Amount, e.Lower.Epsilon, e.Higher.Amount, e.Higher.Epsilon)
-}
-
-func (e *ArbitrageError) Unwrap() error { return ErrInvalid }
-
-// CheckPrices tells whether points make a price curve without arbitrage. Their ε must rise strictly
-// and their amounts, each 0 to 10¹², must not fall; the first fall is reported as an
-// [*ArbitrageError], everything else by an error that wraps [ErrInvalid].
-//
-// That is all there is to check. The levels of one chain do not add up: two purchases of a level
-// are the same response twice, and buyers who pool what they hold know what the highest of them
-// knows (pan2024 Theorem 4.1). So the only way to undercut a price is a higher level for less, and
-// the curve may bend either way. Upgrades cost differences, and the floor is a maximum with a
-// constant, so that both leave a rising curve rising.
-func CheckPrices(prices []Price) error {
-	err := newCurve(prices).check()
-	if arbitrage := (*ArbitrageError)(nil); err == nil || errors.As(err, &arbitrage) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrInvalid, err)
-}
-
 // curve is a list of points without (0,0), which is implied if there is no other point at ε = 0.
 type curve []Price
 
@@ -84,7 +53,8 @@ func (c curve) check() error {
 		case i > 0 && !before.Epsilon.Less(p.Epsilon):
 			return fmt.Errorf("price %d: ε does not rise above %v", i+1, before.Epsilon)
 		case p.Amount < before.Amount:
-			return &ArbitrageError{Lower: before, Higher: p}
+			return fmt.Errorf("the price falls from %d at ε = %v to %d at ε = %v: a buyer who wants the former would "+
+				"buy the latter", before.Amount, before.Epsilon, p.Amount, p.Epsilon)
 		}
 		before = p
 	}

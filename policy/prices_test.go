@@ -2,7 +2,9 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 	"math/big"
+	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -10,7 +12,7 @@ import (
 
 func terms(t *testing.T, floor int64, points ...Price) *Terms {
 	t.Helper()
-	return made(t)(Sell(Market{Max: points[len(points)-1].Epsilon, Prices: points, Floor: floor})).Terms()
+	return made(t)(Market{Max: points[len(points)-1].Epsilon, Prices: points, Floor: floor}.Policy()).Terms()
 }
 
 func TestPrice(t *testing.T) {
@@ -88,9 +90,7 @@ func TestNoBundleIsCheaper(t *testing.T) {
 	tight := 0
 	for range 2000 {
 		points := g.randomCurve()
-		if err := CheckPrices(points); err != nil {
-			t.Fatal(err)
-		}
+		wantValid(t, points)
 		sale := terms(t, g.Int64N(1+points[len(points)-1].Amount), points...)
 		held := make([]privacy.Epsilon, 1+g.IntN(3))
 		spent := make([]int64, len(held))
@@ -117,37 +117,41 @@ func TestNoBundleIsCheaper(t *testing.T) {
 	}
 }
 
-func TestCheckPricesFindsArbitrage(t *testing.T) {
+// curveFault is what a market with these prices is refused for.
+func curveFault(points []Price) error {
+	_, err := Market{Max: nanos(1), Prices: points}.Policy()
+	return err
+}
+
+// A curve that falls somewhere is refused, and the error names two neighbouring levels where a bundle is cheaper: a
+// buyer who wants the lower level buys the higher one, gets the lower one with it, and keeps the difference.
+func TestMarket_PricesThatFall_AreRefused(t *testing.T) {
 	g := newGenerator(t)
 	found := 0
 	for range 1000 {
 		points := g.randomCurve()
 		i := g.IntN(len(points))
 		points[i].Amount = g.Int64N(1 + min(maxAmount, 2*points[i].Amount))
-		falls := false
-		for j := range points[1:] {
-			falls = falls || points[j+1].Amount < points[j].Amount
+		want := ""
+		for j := len(points) - 1; j > 0; j-- {
+			low, high := points[j-1], points[j]
+			if high.Amount >= low.Amount {
+				continue
+			}
+			want = fmt.Sprintf("falls from %d at ε = %v to %d at ε = %v:", low.Amount, low.Epsilon, high.Amount, high.Epsilon)
+			beaten := &Terms{max: points[len(points)-1].Epsilon, curve: newCurve(points)}
+			bundle := beaten.Upgrade(privacy.Epsilon{}, high.Epsilon, 0) + beaten.Upgrade(high.Epsilon, low.Epsilon, beaten.Price(high.Epsilon))
+			if direct := beaten.curve.at(low.Epsilon.Nano()).roundedUp(); bundle != high.Amount || bundle >= direct {
+				t.Fatalf("%v: the bundle costs %d, the level itself %d", points, bundle, direct)
+			}
 		}
-		err := CheckPrices(points)
-		var arbitrage *ArbitrageError
-		if errors.As(err, &arbitrage) != falls || err != nil && !errors.Is(err, ErrInvalid) {
-			t.Fatalf("%v: %v", points, err)
-		}
-		if !falls {
+		if want == "" {
+			wantValid(t, points)
 			continue
 		}
 		found++
-		// The bundle: whoever wants the lower level buys the higher one instead, gets the lower one
-		// with it for nothing, and keeps the difference.
-		low, high := arbitrage.Lower, arbitrage.Higher
-		beaten := &Terms{max: points[len(points)-1].Epsilon, curve: newCurve(points)}
-		direct := beaten.curve.at(low.Epsilon.Nano()).roundedUp()
-		bundle := beaten.Upgrade(privacy.Epsilon{}, high.Epsilon, 0) + beaten.Upgrade(high.Epsilon, low.Epsilon, beaten.Price(high.Epsilon))
-		if !low.Epsilon.Less(high.Epsilon) || direct != low.Amount || bundle != high.Amount || bundle >= direct {
-			t.Fatalf("%v: the bundle of %v costs %d, the level itself %d", points, err, bundle, direct)
-		}
-		if _, err := Sell(Market{Max: nanos(1), Prices: points}); !errors.As(err, &arbitrage) || !errors.Is(err, ErrInvalid) {
-			t.Fatalf("%v is for sale: %v", points, err)
+		if err := curveFault(points); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Fatalf("%v: %v, want %q", points, err, want)
 		}
 	}
 	if found < 100 {
@@ -155,35 +159,33 @@ func TestCheckPricesFindsArbitrage(t *testing.T) {
 	}
 }
 
-func TestCheckPrices(t *testing.T) {
-	if err := CheckPrices([]Price{{eps("0"), 0}, {eps("1"), 5}, {eps("2"), 5}}); err != nil {
-		t.Error(err)
-	}
-	var arbitrage *ArbitrageError
-	err := CheckPrices([]Price{{eps("0"), 9}, {eps("1"), 5}})
-	if !errors.As(err, &arbitrage) || arbitrage.Lower.Amount != 9 || arbitrage.Higher.Amount != 5 {
-		t.Errorf("an entry fee above a price: %v", err)
-	}
-	if want := "the price falls from 9 at ε = 0 to 5 at ε = 1: whoever wants the former would buy the latter"; err.Error() != want {
-		t.Errorf("%v", err)
-	}
-	for _, points := range [][]Price{nil, {{eps("1"), 5}, {eps("1"), 6}}, {{eps("1"), -1}}, {{eps("1"), maxAmount + 1}}, {{eps("2"), 1}, {eps("1"), 1}}} {
-		if err := CheckPrices(points); !errors.Is(err, ErrInvalid) || errors.As(err, &arbitrage) {
-			t.Errorf("%v: %v", points, err)
-		}
+func wantValid(t *testing.T, points []Price) {
+	t.Helper()
+	if err := curveFault(points); err != nil {
+		t.Errorf("%v: %v", points, err)
 	}
 }
 
-// A second point at ε = 0 is no curve, whatever its amount; so the canonical form reads back as it is.
-func TestOnePriceAtZero(t *testing.T) {
-	for _, points := range [][]Price{
-		{{}, {}, {eps("1"), 180}}, {{}, {Amount: 5}, {eps("1"), 180}}, {{Amount: 5}, {Amount: 5}, {eps("1"), 180}},
+func TestMarket_Prices(t *testing.T) {
+	one, two := eps("1"), eps("2")
+	wantValid(t, []Price{{eps("0"), 0}, {one, 5}, {two, 5}})
+	for _, test := range []struct {
+		points []Price
+		want   string
+	}{
+		{[]Price{{eps("0"), 9}, {one, 5}}, "the price falls from 9 at ε = 0 to 5 at ε = 1: a buyer who wants the former would buy the latter"},
+		{nil, "there is no price"},
+		{[]Price{{one, 5}, {one, 6}}, "price 2: ε does not rise above 1"},
+		{[]Price{{one, -1}}, "price 1: the amount is -1"},
+		{[]Price{{one, maxAmount + 1}}, "price 1: the amount is 1000000000001"},
+		{[]Price{{two, 1}, {one, 1}}, "price 2: ε does not rise above 2"},
+		// A second point at ε = 0 is no curve, whatever its amount; so the canonical form reads back as it is.
+		{[]Price{{}, {}, {one, 180}}, "price 2: ε does not rise"},
+		{[]Price{{}, {Amount: 5}, {one, 180}}, "price 2: ε does not rise"},
+		{[]Price{{Amount: 5}, {Amount: 5}, {one, 180}}, "price 2: ε does not rise"},
 	} {
-		if err := CheckPrices(points); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%v: %v", points, err)
-		}
-		if _, err := Sell(Market{Max: eps("1"), Prices: points}); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%v is sold by: %v", points, err)
+		if err := curveFault(test.points); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v: %v, want %q", test.points, err, test.want)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func checkReleases(t *testing.T, p Policy, orders uint64) {
 			t.Fatalf("%v: after %d orders, ε=%v is not released at %v", p, orders, s.Ceiling, s.At)
 		}
 	}
-	if len(levels) > MaxSteps {
+	if len(levels) > maxSteps {
 		t.Fatalf("%v: %d levels", p, len(levels))
 	}
 	checkReaches(t, p, orders, levels)
@@ -190,7 +190,7 @@ func (g generator) policy(depth int) Policy {
 		return made(g.T)(Sum(parts...))
 	}
 	if g.IntN(3) == 0 && !slices.ContainsFunc(parts, func(p Policy) bool { return p.Terms() != nil }) && depth == 3 {
-		parts = append(parts, made(g.T)(Sell(Market{Max: g.eps(9), Prices: []Price{{privacy.MaxEpsilon(), 5}}})))
+		parts = append(parts, made(g.T)(Market{Max: g.eps(9), Prices: []Price{{privacy.MaxEpsilon(), 5}}}.Policy()))
 	}
 	return made(g.T)(Min(parts...))
 }

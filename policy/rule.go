@@ -76,8 +76,8 @@ func plan(r rule) (*node, error) {
 	s.policies++
 	s.depth++
 	switch {
-	case s.steps > MaxSteps:
-		return nil, fmt.Errorf("it would have more than %d steps", MaxSteps)
+	case s.steps > maxSteps:
+		return nil, fmt.Errorf("it would have more than %d steps", maxSteps)
 	case s.policies > maxPolicies:
 		return nil, fmt.Errorf("it has more than %d policies in it", maxPolicies)
 	case s.depth > maxDepth:

@@ -114,7 +114,7 @@ func multiplesBetween(from, to, stride privacy.Epsilon) (first, count int64) {
 // Linear returns the policy that allows nothing before start, `from` at start, and then rises on a
 // straight line to `to` at end, where it stays. In between it is rounded down to a multiple of
 // stride, but never below from. The arithmetic is exact. Needed: start before end, both from 1970
-// to 2261; from ≤ to; to and stride above 0; and at most [MaxSteps] steps.
+// to 2261; from ≤ to; to and stride above 0; and at most 1,024 steps.
 func Linear(from, to privacy.Epsilon, start, end time.Time, stride privacy.Epsilon) (Policy, error) {
 	return build(linear{from, to, instantOf(start), instantOf(end), stride})
 }
@@ -156,7 +156,7 @@ func (r linear) shape() (shape, error) {
 }
 
 // stepCount adds the two ends to the multiples between them, without wrapping around a small int.
-func stepCount(between int64) int { return int(min(between, MaxSteps)) + 2 }
+func stepCount(between int64) int { return int(min(between, maxSteps)) + 2 }
 
 func (r linear) line() []step {
 	level, count := multiplesBetween(r.from, r.to, r.stride)
@@ -187,7 +187,7 @@ type Step struct {
 
 // Steps returns the policy that allows nothing before the first step and then what the latest step
 // says. Both the times, from 1970 to 2261, and the ceilings, above 0, must rise strictly. There
-// must be 1 to [MaxSteps] steps.
+// must be 1 to 1,024 steps.
 func Steps(of ...Step) (Policy, error) {
 	r := make(steps, 0, len(of))
 	for _, s := range of {

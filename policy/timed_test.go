@@ -48,8 +48,8 @@ func TestLinearCorners(t *testing.T) {
 	if got := len(long.Releases(lastInstant.time(), all)); got != 1000 {
 		t.Errorf("%d steps", got)
 	}
-	most := made(t)(Linear(nanos(1), nanos(MaxSteps), at(0), at(time.Hour), nanos(1)))
-	if got := len(levelsOf(most.Releases(at(time.Hour), all))); got != MaxSteps {
+	most := made(t)(Linear(nanos(1), nanos(maxSteps), at(0), at(time.Hour), nanos(1)))
+	if got := len(levelsOf(most.Releases(at(time.Hour), all))); got != maxSteps {
 		t.Errorf("%d steps", got)
 	}
 }
@@ -100,7 +100,7 @@ func TestLinearRefuses(t *testing.T) {
 	wantInvalid(t, "start is not a time")(Linear(zero, one, time.Time{}, at(1), one))
 	wantInvalid(t, "end is not a time")(Linear(zero, one, at(0), lastInstant.time().Add(1), one))
 	wantInvalid(t, "end is not a time")(Linear(zero, one, at(0), time.Unix(math.MaxInt64, 0), one))
-	wantInvalid(t, "1024 steps")(Linear(nanos(1), nanos(MaxSteps+1), at(0), at(1), nanos(1)))
+	wantInvalid(t, "1024 steps")(Linear(nanos(1), nanos(maxSteps+1), at(0), at(1), nanos(1)))
 }
 
 func TestSteps(t *testing.T) {
@@ -120,11 +120,11 @@ func TestSteps(t *testing.T) {
 		time.Unix(0, -1): "0", time.Unix(math.MinInt64, 0): "0", time.Unix(0, 0): "1e-9", lastInstant.time().Add(-1): "1e-9",
 		lastInstant.time(): "2e-9", lastInstant.time().Add(1): "2e-9",
 	})
-	many := make([]Step, MaxSteps+1)
+	many := make([]Step, maxSteps+1)
 	for i := range many {
 		many[i] = Step{at(time.Duration(i)), nanos(int64(i + 1))}
 	}
-	made(t)(Steps(many[:MaxSteps]...))
+	made(t)(Steps(many[:maxSteps]...))
 	wantInvalid(t, "1024 steps")(Steps(many...))
 	wantInvalid(t, "no step")(Steps())
 	wantInvalid(t, "step 2: the times do not rise")(Steps(Step{at(0), eps("1")}, Step{at(0), eps("2")}))

@@ -75,7 +75,14 @@ const cached = 4096
 // The zero value is ready to use. A Sampler is not safe for concurrent use; it is cheap, so make
 // one for each goroutine.
 type Sampler struct {
-	bits   *exact.Bits // nil before the first draw; package replaybits puts others in its place
+	// Random returns uniform bits; nil is the operating system's generator. Only tests set it, before
+	// the first draw: if another party can predict the bits, each response reveals the truth.
+	Random interface {
+		// Uint64 returns the next 64 bits.
+		Uint64() uint64
+	}
+
+	bits   *exact.Bits
 	laws   map[law]*exact.Mixture
 	recent [16]struct { // where a law is looked for first, in its place
 		law law
@@ -86,7 +93,7 @@ type Sampler struct {
 // source returns the random bits of the sampler.
 func (s *Sampler) source() *exact.Bits {
 	if s.bits == nil {
-		s.bits = exact.NewBits()
+		s.bits = exact.BitsFrom(s.Random)
 	}
 	return s.bits
 }

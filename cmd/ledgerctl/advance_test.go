@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // A month is released at once in one ledger, day by day in another, and with gaps, repetitions and jumps
@@ -67,8 +67,8 @@ func epsilons(t *testing.T, text string) string {
 // Each question says of itself how many of its refusals are not listed, even if none is.
 func TestWhatIsNotListedStandsUnderItsQuestion(t *testing.T) {
 	var out bytes.Buffer
-	tableAdvanced(&out, []ledger.Advanced{
-		{Question: "vote", Refused: []ledger.Refusal{{Object: "ann", Reason: ledger.NoTruth}}, Unlisted: 7},
+	tableAdvanced(&out, []api.Advanced{
+		{Question: "vote", Refused: []api.Refusal{{Object: "ann", Reason: api.NoTruth}}, Unlisted: 7},
 		{Question: "wage", Unlisted: 9},
 		{Question: "age", Raised: 1},
 	}, "day")

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/serving"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
@@ -240,8 +240,8 @@ type span struct {
 // String implements [fmt.Stringer].
 func (s span) String() string { return fmt.Sprintf("%d to %d", s.First, s.Last) }
 
-// questionNamed returns a question of a ledger, or an error that wraps [ledger.ErrUnknown].
-func questionNamed(ctx context.Context, l book, name string) (ledger.Question, error) {
+// questionNamed returns a question of a ledger, or an error that wraps [api.ErrUnknown].
+func questionNamed(ctx context.Context, l book, name string) (api.Question, error) {
 	all, err := l.Questions(ctx)
 	for _, q := range all {
 		if q.Name == name {
@@ -249,7 +249,7 @@ func questionNamed(ctx context.Context, l book, name string) (ledger.Question, e
 		}
 	}
 	if err == nil {
-		err = fmt.Errorf("question %.256q: %w", name, ledger.ErrUnknown)
+		err = fmt.Errorf("question %.256q: %w", name, api.ErrUnknown)
 	}
-	return ledger.Question{}, err
+	return api.Question{}, err
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
@@ -32,7 +32,7 @@ func (a *app) auditCheckpoint(cmd *cobra.Command, _ []string, f *checkpointFlags
 	}
 	defer file.Discard()
 	var signed []byte
-	var head evidence.Head
+	var head api.Head
 	err = a.with(ctx, reading, func(l book) (err error) {
 		if err := a.checkReplaced(ctx, l, f.Out); err != nil {
 			return err
@@ -59,21 +59,21 @@ func (a *app) auditCheckpoint(cmd *cobra.Command, _ []string, f *checkpointFlags
 }
 
 // addHead adds lines about the end of a log to a table.
-func addHead(out *output.Fields, head evidence.Head) {
+func addHead(out *output.Fields, head api.Head) {
 	out.Add("", "log", head.Origin)
 	out.Add("", "events", head.Events)
 	out.Add("", "root", head.Root)
 }
 
 // checkpoint returns a signed checkpoint, and what it is of: the log may have grown since.
-func checkpoint(ctx context.Context, l book) (signed []byte, head evidence.Head, err error) {
+func checkpoint(ctx context.Context, l book) (signed []byte, head api.Head, err error) {
 	if signed, err = l.Checkpoint(ctx); err != nil {
 		return nil, head, err
 	}
 	lines := strings.SplitN(string(signed), "\n", 3) // the origin, the number of events, and what else there is
 	events, err := strconv.ParseUint(lines[min(1, len(lines)-1)], 10, 64)
 	if err != nil {
-		return nil, head, fmt.Errorf("%w: %w", ledger.ErrCheckpoint, err)
+		return nil, head, fmt.Errorf("%w: %w", api.ErrCheckpoint, err)
 	}
 	head, err = l.Head(ctx, events)
 	return signed, head, err
@@ -106,7 +106,7 @@ func (a *app) checkReplaced(ctx context.Context, l book, path string) error {
 }
 
 // goesOn returns a RollbackError unless the log begins with the events of a checkpoint.
-func goesOn(ctx context.Context, l book, before evidence.Head) error {
+func goesOn(ctx context.Context, l book, before api.Head) error {
 	now, err := l.Head(ctx, 0)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func goesOn(ctx context.Context, l book, before evidence.Head) error {
 		return nil
 	}
 	now.Root = then.Root
-	return &evidence.RollbackError{Checkpoint: before, Ledger: now}
+	return &api.RollbackError{Checkpoint: before, Ledger: now}
 }
 
 // verifyFlags are the flags of audit verify.
@@ -156,7 +156,7 @@ func (a *app) auditVerify(cmd *cobra.Command, _ []string, f *verifyFlags) error 
 			}
 			out.foreign = out.foreign || head.Origin != l.About().Origin
 		}
-		return a.audit(cmd.Context(), l, ledger.VerifyRequest{Checkpoints: checkpoints, Verifiers: keys}, &out)
+		return a.audit(cmd.Context(), l, api.VerifyRequest{Checkpoints: checkpoints, Verifiers: keys}, &out)
 	})
 	if err != nil {
 		return err
@@ -168,13 +168,13 @@ func (a *app) auditVerify(cmd *cobra.Command, _ []string, f *verifyFlags) error 
 }
 
 // audit verifies the ledger, and collects what it finds.
-func (a *app) audit(ctx context.Context, l book, request ledger.VerifyRequest, out *auditResult) (err error) {
+func (a *app) audit(ctx context.Context, l book, request api.VerifyRequest, out *auditResult) (err error) {
 	shown, progress := a.progress("verifying")
 	defer shown.Clear()
 	if progress != nil {
 		request.Progress = func(done, total uint64) { progress(int(done), int(total)) }
 	}
-	request.Report = func(p ledger.Problem) { out.problems = append(out.problems, p) }
+	request.Report = func(p api.Finding) { out.problems = append(out.problems, p) }
 	out.Verification, err = l.Verify(ctx, request)
 	return err
 }
@@ -189,7 +189,7 @@ func (r *auditResult) failure(db string) error {
 			"it is clear what happened; a backup can be verified likewise",
 		Err: fmt.Errorf("%q does not verify: %s", db, output.Counted(len(r.problems), "problem")),
 	}
-	if slices.ContainsFunc(r.problems, func(p ledger.Problem) bool { return p.Kind == "checkpoint" }) {
+	if slices.ContainsFunc(r.problems, func(p api.Finding) bool { return p.Kind == "checkpoint" }) {
 		f.Kind, f.Hint = "rolled-back", output.RollbackHint(r.foreign)
 	}
 	return f
@@ -198,7 +198,7 @@ func (r *auditResult) failure(db string) error {
 // onlyIncomplete reports whether all that was read verifies, and the journal of the ledger is
 // missing.
 func (r *auditResult) onlyIncomplete() bool {
-	return !slices.ContainsFunc(r.problems, func(p ledger.Problem) bool { return p.Kind != "journal" })
+	return !slices.ContainsFunc(r.problems, func(p api.Finding) bool { return p.Kind != "journal" })
 }
 
 func (a *app) readCheckpoints(ctx context.Context, files []string) (all [][]byte, err error) {
@@ -216,7 +216,7 @@ func (a *app) readCheckpoints(ctx context.Context, files []string) (all [][]byte
 }
 
 // auditKeys returns the key that checkpoints must be signed by.
-func (a *app) auditKeys(about ledger.About, given note.Verifier, checkpoints int) (note.Verifiers, error) {
+func (a *app) auditKeys(about api.About, given note.Verifier, checkpoints int) (note.Verifiers, error) {
 	if given != nil {
 		return note.VerifierList(given), nil
 	}
@@ -235,8 +235,8 @@ func (a *app) auditKeys(about ledger.About, given note.Verifier, checkpoints int
 
 // auditResult is the result of verifying a ledger.
 type auditResult struct {
-	ledger.Verification
-	problems    []ledger.Problem
+	api.Verification
+	problems    []api.Finding
 	checkpoints int  // that the log was compared with
 	foreign     bool // one of the checkpoints is of another log
 }
@@ -272,7 +272,7 @@ func (r *auditResult) fields() (out output.Fields) {
 	return out
 }
 
-func problemRow(p ledger.Problem) []any {
+func problemRow(p api.Finding) []any {
 	event := ""
 	if p.Event > 0 {
 		event = strconv.FormatUint(p.Event, 10)

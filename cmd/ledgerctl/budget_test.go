@@ -4,17 +4,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // What a stranger behind an address leaves out of a budget is not in the table, and no reason to panic.
 func TestABudgetThatSaysNothing(t *testing.T) {
 	var out strings.Builder
-	tableInstead(&out, &ledger.Budget{Question: "vote"}, "USD")
+	tableInstead(&out, &api.Budget{Question: "vote"}, "USD")
 	if out.Len() > 0 {
 		t.Errorf("it is shown as %q", out.String())
 	}
-	forecast(ledger.Budget{Question: "vote", Refused: []ledger.RefusalSum{{Reason: ledger.Withdrawn, Count: 1}}}, 0, "").Table(&out)
+	forecast(api.Budget{Question: "vote", Refused: []api.RefusalSum{{Reason: api.Withdrawn, Count: 1}}}, 0, "").Table(&out)
 	if !strings.Contains(out.String(), "vote") {
 		t.Errorf("it is shown as %q", out.String())
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
@@ -73,7 +73,7 @@ func (a *app) makeReceipt(cmd *cobra.Command, args []string, f *documentFlags) e
 		return err
 	})
 	if err != nil {
-		return output.WithHint(err, ledger.ErrUnknown, salesHint)
+		return output.WithHint(err, api.ErrUnknown, salesHint)
 	}
 	out.Add("out", "receipt", f.Out)
 	return a.Print(out)
@@ -172,7 +172,7 @@ func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, 
 	}
 	if d, err = read(text); err != nil {
 		v.unread = true
-		v.problems = []string{strings.TrimPrefix(err.Error(), ledger.ErrInvalid.Error()+": ")}
+		v.problems = []string{strings.TrimPrefix(err.Error(), api.ErrInvalid.Error()+": ")}
 		v.hint = "it is not what this command reads, or was damaged or altered"
 		return d, v, nil
 	}

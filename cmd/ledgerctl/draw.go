@@ -9,8 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -31,7 +30,7 @@ func (a *app) raise(cmd *cobra.Command, _ []string, f *raiseFlags) error {
 		return err
 	}
 	defer file.Discard()
-	var done ledger.RaiseResult
+	var done api.RaiseResult
 	err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 		if done, err = a.draw(ctx, l, f); err != nil {
 			return "", nil, err
@@ -49,10 +48,10 @@ func (a *app) raise(cmd *cobra.Command, _ []string, f *raiseFlags) error {
 	return refusedAll(f.Question, done.Drawn+done.Reused+done.Derived, done.Refused, done.Unlisted)
 }
 
-func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (ledger.RaiseResult, error) {
+func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (api.RaiseResult, error) {
 	shown, progress := a.progress("raising")
 	defer shown.Clear()
-	done, err := l.Raise(ctx, ledger.RaiseRequest{
+	done, err := l.Raise(ctx, api.RaiseRequest{
 		Key: a.key, Question: f.Question, Epsilon: f.To, Objects: f.Objects, All: f.Objects == nil,
 		Partial: f.Partial, Truth: f.Source(a.Files, l, f.Partial).Ask, Progress: progress,
 	})
@@ -61,7 +60,7 @@ func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (ledger.RaiseResu
 }
 
 // raised is the result of a raise.
-func (a *app) raised(f *raiseFlags, done ledger.RaiseResult) (out output.Fields) {
+func (a *app) raised(f *raiseFlags, done api.RaiseResult) (out output.Fields) {
 	out.Add("question", "question", f.Question)
 	out.Add("epsilon", "ε", f.To)
 	out.Add("drawn", "drawn, and charged", done.Drawn)
@@ -116,18 +115,18 @@ func (a *app) advance(cmd *cobra.Command, _ []string, f *advanceFlags) error {
 	})
 }
 
-func (a *app) sweep(ctx context.Context, l book, f *advanceFlags) (ledger.AdvanceResult, error) {
+func (a *app) sweep(ctx context.Context, l book, f *advanceFlags) (api.AdvanceResult, error) {
 	truth := f.Source(a.Files, l, true)
 	if f.Question == "" {
 		all, err := l.Questions(ctx)
 		if err != nil {
-			return ledger.AdvanceResult{}, err
+			return api.AdvanceResult{}, err
 		}
 		truth.Several = len(all) > 1
 	}
 	shown, progress := a.progress("advancing")
 	defer shown.Clear()
-	done, err := l.Advance(ctx, ledger.AdvanceRequest{Key: a.key, Question: f.Question, Truth: truth.Ask,
+	done, err := l.Advance(ctx, api.AdvanceRequest{Key: a.key, Question: f.Question, Truth: truth.Ask,
 		Progress: progress})
 	for _, q := range done.Questions {
 		a.WarnTruths(q.TruthChanged, q.TruthInvalid)
@@ -136,7 +135,7 @@ func (a *app) sweep(ctx context.Context, l book, f *advanceFlags) (ledger.Advanc
 }
 
 // advanced is the result of a sweep.
-func (a *app) advanced(done ledger.AdvanceResult) (out output.Fields) {
+func (a *app) advanced(done api.AdvanceResult) (out output.Fields) {
 	out.Add("questions", "", done.Questions)
 	out.Add("events", "events", span{done.First, done.Last})
 	out.Add("key", "key", a.key)
@@ -144,12 +143,12 @@ func (a *app) advanced(done ledger.AdvanceResult) (out output.Fields) {
 	return out
 }
 
-func tableAdvanced(w io.Writer, questions []ledger.Advanced, key string) {
+func tableAdvanced(w io.Writer, questions []api.Advanced, key string) {
 	if len(questions) == 0 {
 		fmt.Fprintln(w, "\nNobody is enrolled.")
 		return
 	}
-	output.Rows(w, "\nQUESTION\tRAISED\tUNCHANGED\tREFUSED", questions, func(q ledger.Advanced) []any {
+	output.Rows(w, "\nQUESTION\tRAISED\tUNCHANGED\tREFUSED", questions, func(q api.Advanced) []any {
 		return []any{q.Question, q.Raised, q.Unchanged, len(q.Refused) + q.Unlisted}
 	})
 	for _, q := range questions {
@@ -185,7 +184,7 @@ func (a *app) answer(cmd *cobra.Command, _ []string, f *answerFlags) error {
 	if err != nil {
 		return err
 	}
-	r := ledger.AnswerRequest{
+	r := api.AnswerRequest{
 		Key: a.key, Question: f.Question, Query: f.Query, Epsilon: f.Epsilon, Objects: people, All: people == nil,
 		Partial: f.Partial, AcceptLoss: f.AcceptLoss,
 	}
@@ -210,11 +209,11 @@ func (a *app) answer(cmd *cobra.Command, _ []string, f *answerFlags) error {
 }
 
 // answered is the result of an answer.
-func answered(r ledger.AnswerRequest, done ledger.AnswerResult) (out output.Fields) {
+func answered(r api.AnswerRequest, done api.AnswerResult) (out output.Fields) {
 	out.Add("question", "question", r.Question)
 	out.Add("query", "query", r.Query)
 	out.Inline(done)
-	out.AddNonZero("sums", "", vocabulary.SumRefusals(done.Refused))
+	out.AddNonZero("sums", "", api.SumRefusals(done.Refused))
 	out.Add("", "answer", done.Answer)
 	out.Add("", "ε", done.Epsilon)
 	out.Add("", "people in the panel", done.Objects)
@@ -235,8 +234,8 @@ const free = "nothing: the answer is, or follows from, one given before"
 
 // answerQuote is what a request for an answer would cost.
 type answerQuote struct {
-	request ledger.AnswerRequest
-	ledger.AnswerQuote
+	request api.AnswerRequest
+	api.AnswerQuote
 }
 
 func (q answerQuote) result(currency string) (out output.Fields) {
@@ -274,7 +273,7 @@ func (q answerQuote) loss() string {
 }
 
 // tableDisplaced writes what of what is on offer would be lost, if anything.
-func tableDisplaced(w io.Writer, displaced []ledger.Displaced, currency string) {
+func tableDisplaced(w io.Writer, displaced []api.Displaced, currency string) {
 	if len(displaced) == 0 {
 		return
 	}

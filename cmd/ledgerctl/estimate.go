@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -31,7 +31,7 @@ func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
 	if !(f.Confidence > 0 && f.Confidence < 1) {
 		return output.UsageError("", "--confidence must be between 0 and 1")
 	}
-	r := ledger.EstimateRequest{Question: f.Question, Epsilon: f.Epsilon, Confidence: f.Confidence, Pool: f.Pool,
+	r := api.EstimateRequest{Question: f.Question, Epsilon: f.Epsilon, Confidence: f.Confidence, Pool: f.Pool,
 		Population: f.Population}
 	people, err := input.ReadPanel(cmd.Context(), a.Files, f.Objects, input.Columns{IDColumn: f.IDColumn})
 	if err != nil {
@@ -91,7 +91,7 @@ func among(people []string) func(string) bool {
 
 // estimateResult is an estimate as it is printed.
 type estimateResult struct {
-	ledger.Estimate
+	api.Estimate
 	Confidence float64 `json:"confidence"`
 }
 

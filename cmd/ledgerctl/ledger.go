@@ -16,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -24,51 +25,51 @@ import (
 
 // book is a ledger as commands know it: a file that they have open, or one that is served.
 type book interface {
-	About() ledger.About
-	Stats(ctx context.Context) (ledger.Stats, error)
+	About() api.About
+	Stats(ctx context.Context) (api.Stats, error)
 	Health(ctx context.Context) (observe.Health, error)
 	Close() error
 
-	Questions(ctx context.Context) ([]ledger.Question, error)
-	DefineQuestion(ctx context.Context, key string, q ledger.Question) error
-	Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error)
-	ChangeTerms(ctx context.Context, r ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error)
-	Raise(ctx context.Context, r ledger.RaiseRequest) (ledger.RaiseResult, error)
-	Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error)
-	Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerResult, error)
-	QuoteAnswer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerQuote, error)
+	Questions(ctx context.Context) ([]api.Question, error)
+	DefineQuestion(ctx context.Context, key string, q api.Question) error
+	Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error)
+	ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error)
+	Raise(ctx context.Context, r api.RaiseRequest) (api.RaiseResult, error)
+	Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error)
+	Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error)
+	QuoteAnswer(ctx context.Context, r api.AnswerRequest) (api.AnswerQuote, error)
 	BeginEpoch(ctx context.Context, key, question, object string) error
 	Withdraw(ctx context.Context, key, object string) error
 	Forget(ctx context.Context, key, object string) error
 
-	Budget(ctx context.Context, r ledger.BudgetRequest) (ledger.Budget, error)
-	Quote(ctx context.Context, o ledger.Order) (ledger.Quote, error)
-	Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error)
-	Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error)
-	Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error)
+	Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error)
+	Quote(ctx context.Context, o api.Order) (api.Quote, error)
+	Sell(ctx context.Context, r api.SellRequest) (api.Sale, error)
+	Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error)
+	Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error)
 	Cancel(ctx context.Context, key string, reservation uint64) error
-	Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale, error]
-	Reservations(ctx context.Context, buyer string, states ...ledger.ReservationState) iter.Seq2[ledger.Reservation,
+	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]
+	Reservations(ctx context.Context, buyer string, states ...api.ReservationState) iter.Seq2[api.Reservation,
 		error]
-	Buyers(ctx context.Context) ([]ledger.BuyerState, error)
-	Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error]
+	Buyers(ctx context.Context) ([]api.BuyerState, error)
+	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]
 
-	Object(ctx context.Context, name string) (ledger.ObjectState, error)
-	Estimate(ctx context.Context, r ledger.EstimateRequest) (ledger.Estimate, error)
-	Levels(ctx context.Context, question string) ([]ledger.LevelCount, error)
-	Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[ledger.Response, error]
+	Object(ctx context.Context, name string) (api.ObjectState, error)
+	Estimate(ctx context.Context, r api.EstimateRequest) (api.Estimate, error)
+	Levels(ctx context.Context, question string) ([]api.LevelCount, error)
+	Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[api.Response, error]
 	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]
 	Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]
 	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[ledger.Event, error]
 
 	Checkpoint(ctx context.Context) ([]byte, error)
-	Head(ctx context.Context, events uint64) (evidence.Head, error)
+	Head(ctx context.Context, events uint64) (api.Head, error)
 	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)
 	Statement(ctx context.Context, key, object string) (evidence.Statement, error)
-	Verify(ctx context.Context, r ledger.VerifyRequest) (ledger.Verification, error)
-	Backup(ctx context.Context, path string, progress ledger.Progress) (ledger.Copied, error)
-	CompactTo(ctx context.Context, path string, progress ledger.Progress) (ledger.Copied, error)
-	Compact(ctx context.Context, progress ledger.Progress) error
+	Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error)
+	Backup(ctx context.Context, path string, progress api.Progress) (api.Copied, error)
+	CompactTo(ctx context.Context, path string, progress api.Progress) (api.Copied, error)
+	Compact(ctx context.Context, progress api.Progress) error
 }
 
 var (
@@ -160,7 +161,7 @@ func (a *app) find(ctx context.Context, mode access) (book, error) {
 		return a.dial(ctx)
 	}
 	l, err := a.open(ctx, ledger.Options{ReadOnly: bool(mode), Signer: a.sign})
-	if a.sign != nil && errors.Is(err, ledger.ErrInvalid) {
+	if a.sign != nil && errors.Is(err, api.ErrInvalid) {
 		return nil, output.UsageError(input.OtherSigner, "%w", err)
 	}
 	return l, err
@@ -191,7 +192,7 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, output.NotFound(`run "ledgerctl init" first, or give --db FILE`, "there is no ledger at %q", a.DB)
-	case errors.Is(err, ledger.ErrCorrupt) && !errors.Is(err, ledger.ErrJournal):
+	case errors.Is(err, api.ErrCorrupt) && !errors.Is(err, api.ErrJournal):
 		return nil, &output.Error{
 			Kind: "corrupt", Code: output.ExitIntegrity, Err: err,
 			Hint: "if this is the file that is meant, restore a backup; --db or $LEDGER_DB may name the wrong one",

@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -60,8 +59,8 @@ func list[T any](a *app, cmd *cobra.Command, f *filter, all func(ctx context.Con
 }
 
 func (a *app) sales(cmd *cobra.Command, _ []string, f *filter) error {
-	of := func(ctx context.Context, l book) iter.Seq2[ledger.Sale, error] { return l.Sales(ctx, f.Buyer) }
-	all, err := list(a, cmd, f, of, func(s ledger.Sale) bool { return f.admits(s.Question, s.Epsilon) })
+	of := func(ctx context.Context, l book) iter.Seq2[api.Sale, error] { return l.Sales(ctx, f.Buyer) }
+	all, err := list(a, cmd, f, of, func(s api.Sale) bool { return f.admits(s.Question, s.Epsilon) })
 	if err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func (a *app) sales(cmd *cobra.Command, _ []string, f *filter) error {
 		currency = all[0].Currency
 	}
 	header := "SALE\tTIME\tBUYER\tQUESTION\tε\tPEOPLE\tREFUSED\t" + priceHeader(currency)
-	return a.Print(output.List("sales", all, header, func(s ledger.Sale) []any {
+	return a.Print(output.List("sales", all, header, func(s api.Sale) []any {
 		return []any{s.Number, s.Time, s.Buyer, s.Question, s.Epsilon, s.Objects, len(s.Refused), s.Price}
 	}))
 }
@@ -86,14 +85,14 @@ type reservationFlags struct {
 }
 
 func (a *app) reservations(cmd *cobra.Command, _ []string, f *reservationFlags) error {
-	var states []ledger.ReservationState
+	var states []api.ReservationState
 	for _, state := range f.States {
-		states = append(states, ledger.ReservationState(state)) // the ledger refuses others than there are
+		states = append(states, api.ReservationState(state)) // the ledger refuses others than there are
 	}
-	of := func(ctx context.Context, l book) iter.Seq2[ledger.Reservation, error] {
+	of := func(ctx context.Context, l book) iter.Seq2[api.Reservation, error] {
 		return l.Reservations(ctx, f.Buyer, states...)
 	}
-	all, err := list(a, cmd, &f.filter, of, func(r ledger.Reservation) bool { return f.admits(r.Question, r.Epsilon) })
+	all, err := list(a, cmd, &f.filter, of, func(r api.Reservation) bool { return f.admits(r.Question, r.Epsilon) })
 	if err != nil {
 		return err
 	}
@@ -102,7 +101,7 @@ func (a *app) reservations(cmd *cobra.Command, _ []string, f *reservationFlags) 
 		currency = all[0].Currency
 	}
 	header := "RESERVATION\tSTATE\tEXPIRES\tBUYER\tQUESTION\tε\tPEOPLE\tREFUSED\t" + priceHeader(currency)
-	return a.Print(output.List("reservations", all, header, func(r ledger.Reservation) []any {
+	return a.Print(output.List("reservations", all, header, func(r api.Reservation) []any {
 		return []any{r.Number, r.State, r.Expires, r.Buyer, r.Question, r.Epsilon, r.Objects, len(r.Refused), r.Price}
 	}))
 }
@@ -111,14 +110,14 @@ func (a *app) buyers(cmd *cobra.Command, _ []string, f *filter) error {
 	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
 		all, err := f.buyers(ctx, cmd, l)
 		header := "BUYER\tSALES\tPAID IN MINOR UNITS OF " + l.About().Currency
-		return output.List("buyers", all, header, func(b ledger.BuyerState) []any {
+		return output.List("buyers", all, header, func(b api.BuyerState) []any {
 			return []any{b.Buyer, b.Sales, b.Paid}
 		}), err
 	})
 }
 
 // buyers returns the buyers that the filter admits. With a question or an ε, only such sales count.
-func (f *filter) buyers(ctx context.Context, cmd *cobra.Command, l book) ([]ledger.BuyerState, error) {
+func (f *filter) buyers(ctx context.Context, cmd *cobra.Command, l book) ([]api.BuyerState, error) {
 	if err := f.check(ctx, cmd, l); err != nil {
 		return nil, err
 	}
@@ -126,7 +125,7 @@ func (f *filter) buyers(ctx context.Context, cmd *cobra.Command, l book) ([]ledg
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(b ledger.BuyerState) bool { return f.Buyer != "" && b.Buyer != f.Buyer })
+	all = slices.DeleteFunc(all, func(b api.BuyerState) bool { return f.Buyer != "" && b.Buyer != f.Buyer })
 	if f.Question == "" && f.Epsilon.IsZero() {
 		return all, nil
 	}
@@ -142,7 +141,7 @@ func (f *filter) buyers(ctx context.Context, cmd *cobra.Command, l book) ([]ledg
 			all[i].Sales, all[i].Paid = all[i].Sales+1, all[i].Paid+s.Price
 		}
 	}
-	return slices.DeleteFunc(all, func(b ledger.BuyerState) bool { return b.Sales == 0 }), nil
+	return slices.DeleteFunc(all, func(b api.BuyerState) bool { return b.Sales == 0 }), nil
 }
 
 // everything admits each item of a list.
@@ -168,7 +167,7 @@ func (a *app) responses(cmd *cobra.Command, _ []string, f *filter) error {
 
 // response is a recorded response with its channel.
 type response struct {
-	ledger.Response
+	api.Response
 	channelResult
 }
 
@@ -204,7 +203,7 @@ func (f *filter) responses(ctx context.Context, l book) iter.Seq2[response, erro
 
 // delivery is a response that a buyer was delivered.
 type delivery struct {
-	ledger.Delivery
+	api.Delivery
 	channelResult // instead of that of the delivery, whose numbers may have fewer digits
 }
 
@@ -253,9 +252,9 @@ func channelColumns() []string {
 }
 
 // channelCells are the cells of these columns. In finite encoding p and q are empty.
-func channelCells(r ledger.Response, c vocabulary.Channel) []string {
+func channelCells(r api.Response, c api.Channel) []string {
 	p, q := "", ""
-	if c.Encoding != ledger.Finite {
+	if c.Encoding != api.Finite {
 		p, q = probability(c.P), probability(c.Q)
 	}
 	return []string{r.Question, r.Epsilon.String(), string(c.Encoding), strconv.Itoa(c.Values), p, q}
@@ -265,25 +264,25 @@ func channelCells(r ledger.Response, c vocabulary.Channel) []string {
 func probability(p float64) string { return strconv.FormatFloat(p, 'g', 17, 64) }
 
 // channelAt returns the channel of the responses to a question at ε.
-func channelAt(ctx context.Context, l book, question string, epsilon privacy.Epsilon) (vocabulary.Channel, error) {
+func channelAt(ctx context.Context, l book, question string, epsilon privacy.Epsilon) (api.Channel, error) {
 	q, err := questionNamed(ctx, l, question)
 	if err != nil {
-		return vocabulary.Channel{}, err
+		return api.Channel{}, err
 	}
-	return vocabulary.ChannelOf(q.Encoding, len(q.Values), epsilon)
+	return api.ChannelOf(q.Encoding, len(q.Values), epsilon)
 }
 
-// channelResult is a [vocabulary.Channel] as the command prints it.
+// channelResult is a [api.Channel] as the command prints it.
 type channelResult struct {
-	Encoding ledger.Encoding `json:"encoding"`
-	Values   int             `json:"values"`
-	P        *float64        `json:"p,omitempty"`
-	Q        *float64        `json:"q,omitempty"`
+	Encoding api.Encoding `json:"encoding"`
+	Values   int          `json:"values"`
+	P        *float64     `json:"p,omitempty"`
+	Q        *float64     `json:"q,omitempty"`
 }
 
-func newChannelResult(c vocabulary.Channel) channelResult {
+func newChannelResult(c api.Channel) channelResult {
 	out := channelResult{Encoding: c.Encoding, Values: c.Values}
-	if c.Encoding != ledger.Finite {
+	if c.Encoding != api.Finite {
 		out.P, out.Q = &c.P, &c.Q
 	}
 	return out

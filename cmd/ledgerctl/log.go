@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -65,7 +66,7 @@ func (t *tail) run(ctx context.Context) error {
 func (t *tail) loop(ctx context.Context) error {
 	for {
 		events, err := t.read(ctx)
-		if errors.Is(err, ledger.ErrInUse) && t.Follow && t.ledger != "" {
+		if errors.Is(err, api.ErrInUse) && t.Follow && t.ledger != "" {
 			err = nil // try again
 		}
 		if err != nil {
@@ -160,7 +161,7 @@ func (t *tail) checkSame(ctx context.Context, l book) error {
 		return err
 	}
 	if id != t.ledger || stats.Events < t.last {
-		return fmt.Errorf("%q: %w", t.app.DB, ledger.ErrReplaced)
+		return fmt.Errorf("%q: %w", t.app.DB, api.ErrReplaced)
 	}
 	return nil
 }

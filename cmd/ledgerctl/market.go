@@ -13,8 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -29,10 +28,10 @@ type orderFlags struct {
 }
 
 // order reads the people to buy from, and counts those left out.
-func (f *orderFlags) order(ctx context.Context, a *app, c input.Columns) (ledger.Order, error) {
+func (f *orderFlags) order(ctx context.Context, a *app, c input.Columns) (api.Order, error) {
 	c.Skipped = &f.skipped
 	people, err := input.ReadPanel(ctx, a.Files, f.Objects, c)
-	return ledger.Order{Buyer: f.Buyer, Question: f.Question, Epsilon: f.Epsilon, Objects: people, All: people == nil},
+	return api.Order{Buyer: f.Buyer, Question: f.Question, Epsilon: f.Epsilon, Objects: people, All: people == nil},
 		err
 }
 
@@ -85,7 +84,7 @@ func (a *app) quote(cmd *cobra.Command, _ []string, f *quoteFlags) error {
 }
 
 // tableInstead writes what would be possible where objects are refused.
-func tableInstead(w io.Writer, b *ledger.Budget, currency string) {
+func tableInstead(w io.Writer, b *api.Budget, currency string) {
 	if b == nil || len(b.Levels) == 0 { // a served ledger may return none
 		return
 	}
@@ -104,7 +103,7 @@ func tableInstead(w io.Writer, b *ledger.Budget, currency string) {
 }
 
 // tableOffer writes what a quote and a sale have in common.
-func tableOffer(w io.Writer, o ledger.Offer) {
+func tableOffer(w io.Writer, o api.Offer) {
 	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon,
 		output.Money(o.Price, o.Currency))
 	fmt.Fprintf(w, "people who answer\t%d\n", o.Objects)
@@ -144,7 +143,7 @@ type delivering struct {
 	quote             string // the ID of the quote that was asked for, or ""
 	skipped           int    // rows without a value
 	// sell makes the sale.
-	sell func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error)
+	sell func(ctx context.Context, l book, truth api.TruthFunc, progress api.Progress) (api.Sale, error)
 }
 
 // deliver makes a sale, writes its files, which are open before anything is sold, and prints its
@@ -166,7 +165,7 @@ func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 		return err
 	}
 	defer receipt.Discard()
-	var sale ledger.Sale
+	var sale api.Sale
 	erased := 0
 	err = a.with(ctx, writing, func(l book) error {
 		shown, progress := a.progress("selling")
@@ -191,10 +190,10 @@ func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 		a.Print(out)))
 }
 
-func saleDone(s ledger.Sale) string { return fmt.Sprintf("sale %d is made", s.Number) }
+func saleDone(s api.Sale) string { return fmt.Sprintf("sale %d is made", s.Number) }
 
 // sold is the result of a sale.
-func (a *app) sold(s ledger.Sale, d delivering, erased int) (out output.Fields) {
+func (a *app) sold(s api.Sale, d delivering, erased int) (out output.Fields) {
 	out.AddNonZero("id", "", d.quote)
 	out.Add("sale", "sale", s.Number)
 	out.Inline(s.Offer)
@@ -259,7 +258,7 @@ type sellFlags struct {
 }
 
 func (a *app) sell(cmd *cobra.Command, _ []string, f *sellFlags) (err error) {
-	r := ledger.SellRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote}
+	r := api.SellRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote}
 	if err := errors.Join(f.check(f.Objects, f.Truth), input.CheckStdin(f.Objects, f.Truth)); err != nil {
 		return err
 	}
@@ -271,9 +270,9 @@ func (a *app) sell(cmd *cobra.Command, _ []string, f *sellFlags) (err error) {
 	if r.Order, err = f.order(cmd.Context(), a, c); err != nil {
 		return err
 	}
-	sell := func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
+	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress api.Progress) (api.Sale, error) {
 		if err := c.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
-			return ledger.Sale{}, err
+			return api.Sale{}, err
 		}
 		r.Truth, r.Progress = truth, progress
 		sale, err := l.Sell(ctx, r)
@@ -291,7 +290,7 @@ type reserveFlags struct {
 }
 
 func (a *app) reserve(cmd *cobra.Command, _ []string, f *reserveFlags) (err error) {
-	r := ledger.ReserveRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote}
+	r := api.ReserveRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote}
 	if r.For, r.Until, err = parseExpiry(f.Expires); err != nil {
 		return err
 	}
@@ -312,7 +311,7 @@ func (a *app) reserve(cmd *cobra.Command, _ []string, f *reserveFlags) (err erro
 }
 
 // reserved is the result of a reservation.
-func reserved(r ledger.Reservation, skipped int) (out output.Fields) {
+func reserved(r api.Reservation, skipped int) (out output.Fields) {
 	out.Inline(r)
 	out.Add("", "reservation", r.Number)
 	out.Add("", "state", r.State)
@@ -322,7 +321,7 @@ func reserved(r ledger.Reservation, skipped int) (out output.Fields) {
 	out.Add("", "ε", r.Epsilon)
 	out.Add("", "price, at most", output.Money(r.Price, r.Currency))
 	out.Add("", "people held", r.Objects)
-	out.AddNonZero("sums", "", vocabulary.SumRefusals(r.Refused))
+	out.AddNonZero("sums", "", api.SumRefusals(r.Refused))
 	out.Add("", "refused, and left out", len(r.Refused))
 	out.Add("skipped", "skipped, without a value", skipped)
 	out.Add("", "events", span{r.First, r.Last})
@@ -352,17 +351,17 @@ type captureFlags struct {
 }
 
 func (a *app) capture(cmd *cobra.Command, args []string, f *captureFlags) (err error) {
-	r := ledger.CaptureRequest{Key: a.key, Partial: f.Partial}
+	r := api.CaptureRequest{Key: a.key, Partial: f.Partial}
 	if r.Reservation, err = reservationNumber(args[0]); err != nil {
 		return err
 	}
 	if err := f.check(f.Truth); err != nil {
 		return err
 	}
-	sell := func(ctx context.Context, l book, truth ledger.TruthFunc, progress ledger.Progress) (ledger.Sale, error) {
+	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress api.Progress) (api.Sale, error) {
 		r.Truth, r.Progress = truth, progress
 		sale, err := l.Capture(ctx, r)
-		return sale, output.WithHint(err, ledger.ErrUnknown, reservationsHint)
+		return sale, output.WithHint(err, api.ErrUnknown, reservationsHint)
 	}
 	return a.deliver(cmd, delivering{deliveryFlags: &f.deliveryFlags, partial: f.Partial, captured: true, sell: sell})
 }
@@ -388,7 +387,7 @@ func (a *app) cancel(cmd *cobra.Command, args []string, _ *keyFlag) error {
 		var out output.Fields
 		out.Add("sale", "cancelled", number) // the number of the sale that would have come of it
 		out.Add("key", "key", a.key)
-		err := output.WithHint(l.Cancel(ctx, a.key, number), ledger.ErrUnknown, reservationsHint)
+		err := output.WithHint(l.Cancel(ctx, a.key, number), api.ErrUnknown, reservationsHint)
 		return fmt.Sprintf("reservation %d is cancelled", number), out, err
 	})
 }
@@ -403,7 +402,7 @@ type budgetFlags struct {
 }
 
 func (a *app) budget(cmd *cobra.Command, _ []string, f *budgetFlags) (err error) {
-	r := ledger.BudgetRequest{Question: f.Question, Buyer: f.Buyer}
+	r := api.BudgetRequest{Question: f.Question, Buyer: f.Buyer}
 	for _, text := range f.Epsilons {
 		epsilon, err := privacy.ParseEpsilon(text)
 		if err != nil {
@@ -431,7 +430,7 @@ func (a *app) budget(cmd *cobra.Command, _ []string, f *budgetFlags) (err error)
 }
 
 // forecast is the result of a budget. Prices are shown where there is a currency.
-func forecast(b ledger.Budget, skipped int, currency string) (out output.Fields) {
+func forecast(b api.Budget, skipped int, currency string) (out output.Fields) {
 	out.Inline(b)
 	out.Add("", "question", b.Question)
 	out.Add("", "people", b.Objects)
@@ -443,12 +442,12 @@ func forecast(b ledger.Budget, skipped int, currency string) (out output.Fields)
 	return out
 }
 
-func tableBudget(w io.Writer, b ledger.Budget, currency string) {
+func tableBudget(w io.Writer, b api.Budget, currency string) {
 	header := "\nε\tCAN ANSWER NOW\tMORE LATER\tBY"
 	if currency != "" {
 		header += "\tPRICE NOW"
 	}
-	output.Rows(w, header, b.Levels, func(at vocabulary.BudgetLevel) []any {
+	output.Rows(w, header, b.Levels, func(at api.BudgetLevel) []any {
 		row := []any{at.Epsilon, at.Can, at.Later, orDash(at.From)}
 		if currency != "" {
 			row = append(row, output.Money(at.Price, currency))
@@ -460,7 +459,7 @@ func tableBudget(w io.Writer, b ledger.Budget, currency string) {
 	}
 	const columns = "\nREFUSED AT ε=%s\tPEOPLE\tLARGEST ε FOR ALL OF THEM\tTIME WILL HAVE HELPED ALL BY"
 	output.Rows(w, fmt.Sprintf(columns, b.Levels[len(b.Levels)-1].Epsilon), b.Refused,
-		func(sum ledger.RefusalSum) []any {
+		func(sum api.RefusalSum) []any {
 			return []any{sum.Reason, sum.Count, orNone(sum.Largest), orDash(sum.From)}
 		})
 }

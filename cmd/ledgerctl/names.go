@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Names of the ledger are completed by the shell: questions, buyers, the numbers of sales and of
@@ -108,7 +108,7 @@ func levelNames(ctx context.Context, cmd *cobra.Command, l book) (names []cobra.
 
 // reservationNumbers finds the reservations that hold.
 func reservationNumbers(ctx context.Context, _ *cobra.Command, l book) (all []cobra.Completion, _ error) {
-	for r, err := range l.Reservations(ctx, "", ledger.ReservationOpen) {
+	for r, err := range l.Reservations(ctx, "", api.ReservationOpen) {
 		if err != nil {
 			return all, err
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -82,14 +82,14 @@ func (a *app) enroll(cmd *cobra.Command, _ []string, f *enrollFlags) error {
 	if err != nil {
 		return err
 	}
-	var done ledger.EnrollResult
+	var done api.EnrollResult
 	enroll := func(ctx context.Context, l book) (output.Result, error) {
 		if err := values.Check(ctx, l, f.Objects, f.Question); err != nil {
 			return nil, err
 		}
 		shown, progress := a.progress("enrolling")
 		defer shown.Clear()
-		done, err = l.Enroll(ctx, ledger.EnrollRequest{
+		done, err = l.Enroll(ctx, api.EnrollRequest{
 			Key: a.key, Question: f.Question, Objects: objects, Policy: terms, Cap: f.Cap, Partial: f.Partial,
 			Progress: progress, New: f.ByRow && !f.SameRows, DryRun: f.DryRun,
 		})
@@ -110,7 +110,7 @@ func (a *app) enroll(cmd *cobra.Command, _ []string, f *enrollFlags) error {
 }
 
 // enrolled is the result of an enrolment.
-func (a *app) enrolled(f *enrollFlags, skipped int, done ledger.EnrollResult) (out output.Fields) {
+func (a *app) enrolled(f *enrollFlags, skipped int, done api.EnrollResult) (out output.Fields) {
 	out.Add("question", "question", f.Question)
 	out.Add("enrolled", "enrolled", done.Enrolled)
 	out.Add("skipped", "skipped, without a value", skipped)
@@ -127,7 +127,7 @@ func (a *app) enrolled(f *enrollFlags, skipped int, done ledger.EnrollResult) (o
 
 // knownRows says what to do about rows whose numbers the ledger has already.
 func knownRows(err error) error {
-	if !errors.Is(err, ledger.ErrNotNew) {
+	if !errors.Is(err, api.ErrNotNew) {
 		return err
 	}
 	return output.InputError("--same-rows says that these are the rows of before; if they are other people, "+
@@ -150,7 +150,7 @@ func (a *app) terms(cmd *cobra.Command, _ []string, f *termsFlags) error {
 	if err != nil {
 		return err
 	}
-	var done ledger.ChangeTermsResult
+	var done api.ChangeTermsResult
 	err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 		err := errors.Join(f.CheckPeople(ctx, l, f.Objects, f.Question, objects),
 			values.Check(ctx, l, f.Objects, f.Question))
@@ -159,7 +159,7 @@ func (a *app) terms(cmd *cobra.Command, _ []string, f *termsFlags) error {
 		}
 		shown, progress := a.progress("changing")
 		defer shown.Clear()
-		done, err = l.ChangeTerms(ctx, ledger.ChangeTermsRequest{
+		done, err = l.ChangeTerms(ctx, api.ChangeTermsRequest{
 			Key: a.key, Question: f.Question, Objects: objects, Policy: under, Cap: f.Cap, Consent: f.Consent,
 			Partial: f.Partial, Progress: progress,
 		})
@@ -308,7 +308,7 @@ func (a *app) forgetOne(ctx context.Context, l book, object string, keepPages bo
 
 // unknownPerson adds to an error what may help if there is no such person.
 func unknownPerson(err error) error {
-	return output.WithHint(err, ledger.ErrUnknown,
+	return output.WithHint(err, api.ErrUnknown,
 		"people go by the ids that they were enrolled by: those of a column then, or row numbers")
 }
 
@@ -319,7 +319,7 @@ func (a *app) show(cmd *cobra.Command, args []string, _ *input.None) error {
 	})
 }
 
-type objectResult struct{ ledger.ObjectState }
+type objectResult struct{ api.ObjectState }
 
 func (r objectResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "object\t%s\ncap\t%s\nspent\t%s\nheld by reservations\t%s\nremaining\t%s\n", r.Object, r.Cap,
@@ -342,8 +342,8 @@ func (r objectResult) Table(w io.Writer) {
 }
 
 // earlier lists the epochs that have ended, if there are any.
-func earlier(w io.Writer, chains []ledger.ChainState) {
-	if !slices.ContainsFunc(chains, func(c ledger.ChainState) bool { return len(c.Earlier) > 0 }) {
+func earlier(w io.Writer, chains []api.ChainState) {
+	if !slices.ContainsFunc(chains, func(c api.ChainState) bool { return len(c.Earlier) > 0 }) {
 		return
 	}
 	fmt.Fprintln(w, "\nQUESTION\tEARLIER EPOCH\tENDED\tε\tBESIDES\tALL RESPONSES")
@@ -355,21 +355,21 @@ func earlier(w io.Writer, chains []ledger.ChainState) {
 	}
 }
 
-func part(c ledger.ChainState) string {
+func part(c api.ChainState) string {
 	if c.Withdrawn {
 		return "withdrawn"
 	}
 	return "yes"
 }
 
-func terms(c ledger.ChainState) string {
+func terms(c api.ChainState) string {
 	if c.Policy == nil {
 		return "none: only the cap binds"
 	}
 	return c.Policy.String()
 }
 
-func levels(all []ledger.LevelState) string {
+func levels(all []api.LevelState) string {
 	if len(all) == 0 {
 		return "none yet"
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/chart"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // What a picture of an estimate has space for.
@@ -22,11 +22,11 @@ const (
 
 // plot shows an estimate: a group of bars for each value, and in it a bar for each ε.
 type plot struct {
-	whole      ledger.Estimate   // everybody counts once
-	levels     []ledger.Estimate // by rising ε: of the objects that answered at that ε
-	recorded   int               // how many levels there are, shown or not
-	few        int               // how many of them are left out because few people are at them
-	values     []int             // the numbers of the values shown, from the top
+	whole      api.Estimate   // everybody counts once
+	levels     []api.Estimate // by rising ε: of the objects that answered at that ε
+	recorded   int            // how many levels there are, shown or not
+	few        int            // how many of them are left out because few people are at them
+	values     []int          // the numbers of the values shown, from the top
 	confidence float64
 }
 
@@ -41,7 +41,7 @@ func checkPlot(path string) error {
 // newPlot reads what the picture of an estimate shows besides it. Of a file all is of one instant,
 // because it cannot be written while it is open for reading; a served ledger may change between the
 // requests.
-func newPlot(ctx context.Context, l book, r ledger.EstimateRequest, whole ledger.Estimate) (*plot, error) {
+func newPlot(ctx context.Context, l book, r api.EstimateRequest, whole api.Estimate) (*plot, error) {
 	p := &plot{whole: whole, recorded: 1, values: shownValues(whole.Values), confidence: r.Confidence}
 	if !r.Epsilon.IsZero() {
 		return p, p.add(whole)
@@ -55,7 +55,7 @@ func newPlot(ctx context.Context, l book, r ledger.EstimateRequest, whole ledger
 	for _, at := range shown {
 		r.Epsilon = at.Epsilon
 		level, err := l.Estimate(ctx, r)
-		if r.Include != nil && errors.Is(err, ledger.ErrNoResponses) { // all there are of other people
+		if r.Include != nil && errors.Is(err, api.ErrNoResponses) { // all there are of other people
 			p.recorded--
 			continue
 		}
@@ -70,7 +70,7 @@ func newPlot(ctx context.Context, l book, r ledger.EstimateRequest, whole ledger
 }
 
 // add adds a level. A server may return anything.
-func (p *plot) add(level ledger.Estimate) error {
+func (p *plot) add(level api.Estimate) error {
 	if len(level.Levels) == 0 || len(level.Values) != len(p.whole.Values) {
 		return fmt.Errorf("an estimate of %d values at %d ε, where %d values at one are expected", len(level.Values),
 			len(level.Levels), len(p.whole.Values))
@@ -85,7 +85,7 @@ const fewest = 0.01
 
 // shownLevels returns all levels that are not too empty if they are few, and else the first, the
 // last and some between, evenly; and how many are too empty.
-func shownLevels(all []ledger.LevelCount) (levels []ledger.LevelCount, few int) {
+func shownLevels(all []api.LevelCount) (levels []api.LevelCount, few int) {
 	most := int64(0)
 	for _, l := range all {
 		most = max(most, l.N)
@@ -98,7 +98,7 @@ func shownLevels(all []ledger.LevelCount) (levels []ledger.LevelCount, few int) 
 	if few = len(all) - len(levels); len(levels) <= chart.MaxRows {
 		return levels, few
 	}
-	shown := make([]ledger.LevelCount, chart.MaxRows)
+	shown := make([]api.LevelCount, chart.MaxRows)
 	for i := range shown {
 		shown[i] = levels[i*(len(levels)-1)/(len(shown)-1)]
 	}
@@ -107,7 +107,7 @@ func shownLevels(all []ledger.LevelCount) (levels []ledger.LevelCount, few int) 
 
 // shownValues returns the numbers of all values in their order if they are few, and else of those
 // with the largest estimates, falling.
-func shownValues(values []ledger.ValueEstimate) []int {
+func shownValues(values []api.ValueEstimate) []int {
 	shown := make([]int, len(values))
 	for v := range shown {
 		shown[v] = v
@@ -184,7 +184,7 @@ func (p *plot) chart() chart.Bars {
 		Title: fmt.Sprintf("Estimated shares of the values of %q", shortened(p.whole.Question, 2*mostLetters)),
 		Axis:  "share, %", Groups: names, Notes: p.notes(numbered),
 	}
-	row := func(name string, e ledger.Estimate) chart.Series {
+	row := func(name string, e api.Estimate) chart.Series {
 		s := chart.Series{Name: name}
 		for _, v := range p.values {
 			at := e.Values[v]

@@ -9,38 +9,38 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/chart"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // estimated returns an estimate at some levels, of values with given estimates, all ± 10 %.
-func estimated(t *testing.T, levels string, estimates ...float64) ledger.Estimate {
+func estimated(t *testing.T, levels string, estimates ...float64) api.Estimate {
 	t.Helper()
-	out := ledger.Estimate{Question: "q"}
+	out := api.Estimate{Question: "q"}
 	for _, text := range strings.Fields(levels) {
 		e, err := privacy.ParseEpsilon(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out.Levels = append(out.Levels, ledger.LevelCount{Epsilon: e, N: 50})
+		out.Levels = append(out.Levels, api.LevelCount{Epsilon: e, N: 50})
 		out.N += 50
 	}
 	for v, x := range estimates {
-		out.Values = append(out.Values, ledger.ValueEstimate{Value: fmt.Sprint("value ", v), Estimate: x, StdErr: 0.05, Low: x - 0.1, High: x + 0.1})
+		out.Values = append(out.Values, api.ValueEstimate{Value: fmt.Sprint("value ", v), Estimate: x, StdErr: 0.05, Low: x - 0.1, High: x + 0.1})
 	}
 	return out
 }
 
 func TestShownLevelsAreEven(t *testing.T) {
-	var levels []ledger.LevelCount
+	var levels []api.LevelCount
 	for n := 1; n <= 50; n++ {
 		e, err := privacy.ParseEpsilon(fmt.Sprint(n))
 		if err != nil {
 			t.Fatal(err)
 		}
-		levels = append(levels, ledger.LevelCount{Epsilon: e})
+		levels = append(levels, api.LevelCount{Epsilon: e})
 		shown, few := shownLevels(levels)
-		if p := (&plot{levels: make([]ledger.Estimate, len(shown)), recorded: n, few: few}); strings.Contains(strings.Join(p.notes(false), " "), "few people") {
+		if p := (&plot{levels: make([]api.Estimate, len(shown)), recorded: n, few: few}); strings.Contains(strings.Join(p.notes(false), " "), "few people") {
 			t.Errorf("as many people are at each of %d levels, and the picture says %q", n, p.notes(false))
 		}
 		if len(shown) != min(n, chart.MaxRows) || shown[0] != levels[0] || shown[len(shown)-1] != levels[n-1] {
@@ -100,38 +100,38 @@ func TestLongNamesAreCut(t *testing.T) {
 // stranger is a ledger behind an address, whose estimates at an ε are not those that were asked for.
 type stranger struct {
 	book
-	at  []ledger.LevelCount
-	one ledger.Estimate
+	at  []api.LevelCount
+	one api.Estimate
 }
 
-func (s stranger) Levels(context.Context, string) ([]ledger.LevelCount, error) { return s.at, nil }
+func (s stranger) Levels(context.Context, string) ([]api.LevelCount, error) { return s.at, nil }
 
-func (s stranger) Estimate(context.Context, ledger.EstimateRequest) (ledger.Estimate, error) {
+func (s stranger) Estimate(context.Context, api.EstimateRequest) (api.Estimate, error) {
 	return s.one, nil
 }
 
 func TestEstimatesOfOtherValuesAreNotDrawn(t *testing.T) {
 	whole := estimated(t, "1", 0.4, 0.6)
-	for _, one := range []ledger.Estimate{{}, estimated(t, "1", 1), estimated(t, "", 0.4, 0.6)} {
-		if p, err := newPlot(t.Context(), stranger{at: whole.Levels, one: one}, ledger.EstimateRequest{}, whole); err == nil {
+	for _, one := range []api.Estimate{{}, estimated(t, "1", 1), estimated(t, "", 0.4, 0.6)} {
+		if p, err := newPlot(t.Context(), stranger{at: whole.Levels, one: one}, api.EstimateRequest{}, whole); err == nil {
 			t.Errorf("drawn is %+v", p.levels)
 		}
 	}
-	if p, err := newPlot(t.Context(), stranger{at: whole.Levels, one: whole}, ledger.EstimateRequest{}, whole); err != nil || len(p.levels) != 1 {
+	if p, err := newPlot(t.Context(), stranger{at: whole.Levels, one: whole}, api.EstimateRequest{}, whole); err != nil || len(p.levels) != 1 {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
 
 func TestLevelsOfFewAreNotShown(t *testing.T) {
-	at := func(epsilon string, n int64) ledger.LevelCount {
+	at := func(epsilon string, n int64) api.LevelCount {
 		e, err := privacy.ParseEpsilon(epsilon)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ledger.LevelCount{Epsilon: e, N: n}
+		return api.LevelCount{Epsilon: e, N: n}
 	}
-	got, few := shownLevels([]ledger.LevelCount{at("1", 10), at("2", 1000), at("3", 9), at("4", 500)})
-	if want := []ledger.LevelCount{at("1", 10), at("2", 1000), at("4", 500)}; !slices.Equal(got, want) || few != 1 {
+	got, few := shownLevels([]api.LevelCount{at("1", 10), at("2", 1000), at("3", 9), at("4", 500)})
+	if want := []api.LevelCount{at("1", 10), at("2", 1000), at("4", 500)}; !slices.Equal(got, want) || few != 1 {
 		t.Errorf("shown are %v but for %d, want %v", got, few, want)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
@@ -107,7 +108,7 @@ func writeSecret(path, secret string) error {
 }
 
 // copyCommand returns a command that copies the ledger.
-func (a *app) copyCommand(use, doing string, write func(book, context.Context, string, ledger.Progress) (ledger.Copied,
+func (a *app) copyCommand(use, doing string, write func(book, context.Context, string, api.Progress) (api.Copied,
 	error)) *cobra.Command {
 	run := func(cmd *cobra.Command, args []string, _ *input.None) error {
 		switch args[0] {
@@ -155,10 +156,10 @@ func (a *app) health(ctx context.Context) (out observe.Health, err error) {
 // statsResult has the currency of Stats. That of About, one level further down, is the same.
 type statsResult struct {
 	creation
-	ledger.Stats
+	api.Stats
 }
 
-type creation struct{ ledger.About }
+type creation struct{ api.About }
 
 func (r statsResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "ledger\t%s\ncreated\t%s\nlog\t%s\n", r.ID, r.Created.Format(time.RFC3339), r.Origin)

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/mechanisms"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -25,7 +25,7 @@ type questionFlags struct {
 }
 
 func (a *app) addQuestion(cmd *cobra.Command, args []string, f *questionFlags) (err error) {
-	q := ledger.Question{Name: args[0], Encoding: ledger.Encoding(f.Encoding)}
+	q := api.Question{Name: args[0], Encoding: api.Encoding(f.Encoding)}
 	if q.Values, err = mechanisms.ReadValues(f.Values); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (a *app) listQuestions(cmd *cobra.Command, _ []string, _ *input.None) error
 		var out output.Fields
 		out.Add("questions", "", all)
 		out.Section(func(w io.Writer) {
-			output.Rows(w, "QUESTION\tENCODING\tVALUES", all, func(q ledger.Question) []any {
+			output.Rows(w, "QUESTION\tENCODING\tVALUES", all, func(q api.Question) []any {
 				values := output.ListedValues(q.Values)
 				if q.Mechanism != nil {
 					values += " (" + outline(q.Mechanism) + ")"
@@ -75,7 +75,7 @@ func (a *app) listQuestions(cmd *cobra.Command, _ []string, _ *input.None) error
 }
 
 // outline describes the levels of a mechanism without its probabilities.
-func outline(m *ledger.Mechanism) string {
+func outline(m *api.Mechanism) string {
 	var outputs []string
 	for _, names := range m.Outputs {
 		outputs = append(outputs, strconv.Itoa(len(names)))
@@ -86,7 +86,7 @@ func outline(m *ledger.Mechanism) string {
 // atLevels adds to the error of a request at an ε what may help if the question has responses at
 // other ε only.
 func atLevels(ctx context.Context, l book, question string, epsilon privacy.Epsilon, err error) error {
-	if !errors.Is(err, ledger.ErrInvalid) {
+	if !errors.Is(err, api.ErrInvalid) {
 		return err
 	}
 	q, failed := questionNamed(ctx, l, question)
@@ -94,7 +94,7 @@ func atLevels(ctx context.Context, l book, question string, epsilon privacy.Epsi
 		return err
 	}
 	if hint := nearest(q.Mechanism.Family.Epsilons(), epsilon); hint != "" {
-		return output.WithHint(err, ledger.ErrInvalid, hint)
+		return output.WithHint(err, api.ErrInvalid, hint)
 	}
 	return err
 }

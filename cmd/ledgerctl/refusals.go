@@ -5,15 +5,14 @@ import (
 	"io"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // addRefused adds the refusals of a request that is done for the others, and the table of the first
 // of them below everything else. key is that of the request.
-func addRefused(out *output.Fields, refused []ledger.Refusal, unlisted int, key string) {
+func addRefused(out *output.Fields, refused []api.Refusal, unlisted int, key string) {
 	out.Add("refused", "", refused)
-	out.AddNonZero("sums", "", vocabulary.SumRefusals(refused))
+	out.AddNonZero("sums", "", api.SumRefusals(refused))
 	out.AddNonZero("unlisted", "", unlisted)
 	out.Add("", "refused, and left out", len(refused)+unlisted)
 	out.Below(func(w io.Writer) {
@@ -32,20 +31,20 @@ func tableUnlisted(w io.Writer, unlisted int, key string) {
 }
 
 // refusedAll is the error of a request that left all objects out, and so did nothing.
-func refusedAll(question string, done int, refused []ledger.Refusal, unlisted int) error {
+func refusedAll(question string, done int, refused []api.Refusal, unlisted int) error {
 	if done > 0 || len(refused)+unlisted == 0 {
 		return nil
 	}
-	return &ledger.RefusedError{Question: question, Refused: refused, Unlisted: unlisted}
+	return &api.RefusedError{Question: question, Refused: refused, Unlisted: unlisted}
 }
 
 // tableReasons writes the first refusals of new terms, if there are any, with what would be more.
-func tableReasons(w io.Writer, refused []ledger.Refusal) {
+func tableReasons(w io.Writer, refused []api.Refusal) {
 	if len(refused) == 0 {
 		return
 	}
 	shown := refused[:min(len(refused), mostRefusals)]
-	output.Rows(w, "\nREFUSED\tREASON\tHELPS\tWHY", shown, func(r ledger.Refusal) []any {
+	output.Rows(w, "\nREFUSED\tREASON\tHELPS\tWHY", shown, func(r api.Refusal) []any {
 		return []any{r.Object, r.Reason, r.Remedy, r.Why}
 	})
 	tableMore(w, len(refused)-mostRefusals)
@@ -65,24 +64,24 @@ const mostRefusals = 20
 const fewRefusals = 3
 
 // tableRefusals writes the first refusals, if there are any. All are listed.
-func tableRefusals(w io.Writer, refused []ledger.Refusal) {
-	tableRefused(w, refused, 0, vocabulary.SumRefusals(refused))
+func tableRefusals(w io.Writer, refused []api.Refusal) {
+	tableRefused(w, refused, 0, api.SumRefusals(refused))
 }
 
 // tableRefused writes the first refusals, if there are any, of which some are listed; the sums are
 // those of all.
-func tableRefused(w io.Writer, refused []ledger.Refusal, unlisted int, sums []ledger.RefusalSum) {
+func tableRefused(w io.Writer, refused []api.Refusal, unlisted int, sums []api.RefusalSum) {
 	if len(refused) == 0 {
 		return
 	}
 	if len(refused) > fewRefusals {
-		output.Rows(w, "\nREFUSED FOR\tPEOPLE\tLARGEST ε FOR ALL OF THEM", sums, func(sum ledger.RefusalSum) []any {
+		output.Rows(w, "\nREFUSED FOR\tPEOPLE\tLARGEST ε FOR ALL OF THEM", sums, func(sum api.RefusalSum) []any {
 			return []any{sum.Reason, sum.Count, orNone(sum.Largest)}
 		})
 	}
 	shown := refused[:min(len(refused), mostRefusals)]
 	const header = "\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\tLARGEST"
-	output.Rows(w, header, shown, func(r ledger.Refusal) []any {
+	output.Rows(w, header, shown, func(r api.Refusal) []any {
 		return []any{r.Object, r.Reason, r.Ceiling, r.Spent, r.Remaining, r.Asked, r.Remedy, r.Largest}
 	})
 	more := len(refused) + unlisted - len(shown)

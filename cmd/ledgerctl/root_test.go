@@ -12,6 +12,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 type brokenWriter struct{}
@@ -103,10 +104,10 @@ func TestKeysAreTheBytesOfTheirFiles(t *testing.T) {
 	if err := open(truth, noise); err != nil {
 		t.Errorf("with the keys: %v", err)
 	}
-	if err := open(noise, noise); !errors.Is(err, ledger.ErrTruthKey) {
+	if err := open(noise, noise); !errors.Is(err, api.ErrTruthKey) {
 		t.Errorf("with another truth key: %v", err)
 	}
-	if err := open(truth, truth); !errors.Is(err, ledger.ErrNoiseKey) {
+	if err := open(truth, truth); !errors.Is(err, api.ErrNoiseKey) {
 		t.Errorf("with another noise key: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/serving"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
@@ -56,7 +57,7 @@ func runServed(args []string, stdin io.Reader, stdout, stderr io.Writer) (code i
 		}
 	}
 	l, err := ledger.Open("ledger.db", options)
-	if errors.Is(err, ledger.ErrInUse) { // by the script itself
+	if errors.Is(err, api.ErrInUse) { // by the script itself
 		return run(args, stdin, stdout, stderr), nil
 	}
 	if err != nil {

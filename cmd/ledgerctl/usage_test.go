@@ -10,9 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 func TestWantsJSON(t *testing.T) {
@@ -94,12 +93,12 @@ func TestCompletedValuesAreAll(t *testing.T) {
 	for _, r := range ledgerhttp.Roles() {
 		roles = append(roles, string(r))
 	}
-	for _, state := range vocabulary.ReservationStates() {
+	for _, state := range api.ReservationStates() {
 		states = append(states, string(state))
 	}
 	for command, want := range map[string][]string{
 		"token add --role": roles, "reservations --state": states,
-		"question add --encoding": {string(ledger.Direct), string(ledger.Unary), string(ledger.Finite)},
+		"question add --encoding": {string(api.Direct), string(api.Unary), string(api.Finite)},
 	} {
 		_, got, _ := invoke(t, append([]string{"__completeNoDesc"}, append(strings.Fields(command), "")...)...)
 		if values := strings.Fields(got); len(values) == 0 || !slices.Equal(values[:len(values)-1], want) {

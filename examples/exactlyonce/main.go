@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -80,15 +81,15 @@ func live(ctx context.Context, dir, death string) error {
 			return err
 		}
 		step(death, "before sale "+id)
-		sale, err := l.Sell(ctx, ledger.SellRequest{
+		sale, err := l.Sell(ctx, api.SellRequest{
 			Key:   id, // the same key gets the same sale: nothing is drawn, or charged, twice
-			Order: ledger.Order{Buyer: buyer, Question: "smoker", Epsilon: level, All: true},
+			Order: api.Order{Buyer: buyer, Question: "smoker", Epsilon: level, All: true},
 			Truth: func(_ context.Context, _ string, people []string) ([]string, error) {
 				return []string{"no", "no", "no"}[:len(people)], nil
 			},
 		})
 		state := fmt.Sprintf("sold for %d¢", sale.Price)
-		if refused := new(ledger.RefusedError); errors.As(err, &refused) {
+		if refused := new(api.RefusedError); errors.As(err, &refused) {
 			state = "refused"
 		} else if err != nil {
 			return err // nothing is decided: the order stays open
@@ -127,8 +128,8 @@ func openLedger(ctx context.Context, dir string) (*ledger.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	defining := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}})
-	_, enrolling := l.Enroll(ctx, ledger.EnrollRequest{
+	defining := l.DefineQuestion(ctx, "define", api.Question{Name: "smoker", Values: []string{"yes", "no"}})
+	_, enrolling := l.Enroll(ctx, api.EnrollRequest{
 		Key: "enrol", Question: "smoker", Objects: []string{"ana", "eva", "leo"}, Policy: terms, Cap: terms.Limit(),
 	})
 	return l, errors.Join(defining, enrolling)

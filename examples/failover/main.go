@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
@@ -29,7 +30,7 @@ func main() { kit.Exit(run(context.Background(), append(os.Args, "")[1], os.Stdo
 // host has orders in the database, and a ledger that it serves or follows.
 type host struct {
 	name, file string
-	keys       *keyholder.Directory // of the journal, which is encrypted: the database has none
+	keys       keyholder.Holder // of the journal, which is encrypted: the database has none
 	orders     *pgx.Conn
 	ledger     *ledger.Ledger
 	out        io.Writer
@@ -83,8 +84,8 @@ func prepare(ctx context.Context, dsn string, a, b *host) error {
 		return err
 	}
 	l := a.ledger
-	defining := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}})
-	_, enrolling := l.Enroll(ctx, ledger.EnrollRequest{
+	defining := l.DefineQuestion(ctx, "define", api.Question{Name: "smoker", Values: []string{"yes", "no"}})
+	_, enrolling := l.Enroll(ctx, api.EnrollRequest{
 		Key: "enrol", Question: "smoker", Objects: []string{"ana", "eva", "leo"}, Policy: terms, Cap: terms.Limit(),
 	})
 	_, copying := l.Backup(ctx, b.file, nil)
@@ -113,15 +114,15 @@ func (h *host) sell(ctx context.Context, until string) error {
 		if until == "hangs before sale "+o.ID {
 			return nil
 		}
-		sale, err := h.ledger.Sell(ctx, ledger.SellRequest{
+		sale, err := h.ledger.Sell(ctx, api.SellRequest{
 			Key:   o.ID, // whichever host asks with it gets the same sale
-			Order: ledger.Order{Buyer: o.Buyer, Question: "smoker", Epsilon: privacy.MustEpsilon(o.Epsilon), All: true},
+			Order: api.Order{Buyer: o.Buyer, Question: "smoker", Epsilon: privacy.MustEpsilon(o.Epsilon), All: true},
 			Truth: func(_ context.Context, _ string, people []string) ([]string, error) {
 				return []string{"no", "no", "no"}[:len(people)], nil
 			},
 		})
 		state := fmt.Sprintf("for %d¢", sale.Price)
-		if refused := new(ledger.RefusedError); errors.As(err, &refused) {
+		if refused := new(api.RefusedError); errors.As(err, &refused) {
 			state, err = "refused", nil
 		} else if errors.Is(err, journal.ErrFenced) {
 			fmt.Fprintf(h.out, "%s    | is told that somebody else has the journal, and stops\n", h.name)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -65,7 +66,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 // enrol lets people offer their answers, each on terms of their own. Prices are in cents. The key
 // has no person's name in it: a key is kept even if the person is deleted.
 func enrol(ctx context.Context, l *ledger.Ledger) error {
-	smoker := ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}
+	smoker := api.Question{Name: "smoker", Values: []string{"yes", "no"}}
 	if err := l.DefineQuestion(ctx, "define", smoker); err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func enrol(ctx context.Context, l *ledger.Ledger) error {
 		}
 		terms[people[i]] = p
 	}
-	_, err := l.Enroll(ctx, ledger.EnrollRequest{
+	_, err := l.Enroll(ctx, api.EnrollRequest{
 		Key: "enrol", Question: "smoker", Objects: people,
 		Terms: func(person string) (policy.Policy, privacy.Epsilon) { return terms[person], privacy.MustEpsilon("3") },
 	})
@@ -98,15 +99,15 @@ func truth(_ context.Context, _ string, people []string) (values []string, err e
 
 // sell asks for the price, and sells for that price to the cent, or not at all.
 func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, buyer, at string) error {
-	order := ledger.Order{Buyer: buyer, Question: "smoker", Epsilon: privacy.MustEpsilon(at), All: true}
+	order := api.Order{Buyer: buyer, Question: "smoker", Epsilon: privacy.MustEpsilon(at), All: true}
 	quote, err := l.Quote(ctx, order)
 	if err != nil {
 		return err
 	}
-	sale, err := l.Sell(ctx, ledger.SellRequest{
+	sale, err := l.Sell(ctx, api.SellRequest{
 		Key: "order of " + buyer + " at " + at, Order: order, QuoteID: quote.ID, Truth: truth,
 	})
-	if refused := new(ledger.RefusedError); errors.As(err, &refused) {
+	if refused := new(api.RefusedError); errors.As(err, &refused) {
 		fmt.Fprintf(out, "%s wants ε = %s, and gets nothing: %v\n", buyer, at, refused.Refused[0])
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
@@ -46,11 +47,11 @@ func run(ctx context.Context, out io.Writer, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: kit.Votes()}); err != nil {
+	if err := l.DefineQuestion(ctx, "define", api.Question{Name: question, Values: kit.Votes()}); err != nil {
 		return err
 	}
 	budget := privacy.MustEpsilon("2.55") // for the winners of the own region and of all, 1.25 each, and a majority
-	r := ledger.EnrollRequest{Key: "enroll", Question: question, Objects: chile.People, Cap: budget}
+	r := api.EnrollRequest{Key: "enroll", Question: question, Objects: chile.People, Cap: budget}
 	if _, err = l.Enroll(ctx, r); err != nil {
 		return err
 	}
@@ -63,8 +64,8 @@ func run(ctx context.Context, out io.Writer, file string) (err error) {
 // ask asks the people of a region, or all if it is "". The ledger charges each of them ε.
 func ask(
 	ctx context.Context, l *ledger.Ledger, chile kit.Survey, key, query, level, region string,
-) (ledger.AnswerResult, error) {
-	return l.Answer(ctx, ledger.AnswerRequest{
+) (api.AnswerResult, error) {
+	return l.Answer(ctx, api.AnswerRequest{
 		Key: key, Question: question, Query: query, Epsilon: privacy.MustEpsilon(level),
 		Objects: chile.Members(region), Truth: chile.Truth,
 	})
@@ -77,7 +78,7 @@ func reveal(chile kit.Survey, level, region string) (truth string, changes int64
 	if err != nil {
 		return "", 0, 0, err
 	}
-	place, err := query.Place(chile.Counts(region), mechanism.Substitution)
+	place, err := query.Place(chile.Counts(region))
 	if err != nil {
 		return "", 0, 0, err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -55,7 +56,7 @@ func run(out io.Writer, file string, options ledger.Options) error {
 }
 
 // use opens the ledger, calls do, and reads all recorded answers, which is free and needs no truth.
-func use(file string, options ledger.Options, do func(*ledger.Ledger) error) (answers []ledger.Response, err error) {
+func use(file string, options ledger.Options, do func(*ledger.Ledger) error) (answers []api.Response, err error) {
 	l, err := ledger.Open(file, options)
 	if err != nil {
 		return nil, err
@@ -71,11 +72,11 @@ func use(file string, options ledger.Options, do func(*ledger.Ledger) error) (an
 
 // sell enrols all people, executes four sales, and prints the results.
 func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey) error {
-	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: kit.Votes()}); err != nil {
+	if err := l.DefineQuestion(ctx, "define", api.Question{Name: question, Values: kit.Votes()}); err != nil {
 		return err
 	}
 	budget := privacy.MustEpsilon("2")
-	enrolled, err := l.Enroll(ctx, ledger.EnrollRequest{
+	enrolled, err := l.Enroll(ctx, api.EnrollRequest{
 		Key: "enroll", Question: question, Objects: chile.People, Policy: policy.Fixed(budget), Cap: budget,
 	})
 	if err != nil {
@@ -89,7 +90,7 @@ func sell(ctx context.Context, out io.Writer, l *ledger.Ledger, chile kit.Survey
 	var spent, anew privacy.Epsilon
 	for i, sale := range [][2]string{{"Ana", "0.5"}, {"Ana", "1"}, {"Ana", "2"}, {"Ben", "0.7"}} {
 		level := privacy.MustEpsilon(sale[1])
-		done, failed := l.Raise(ctx, ledger.RaiseRequest{
+		done, failed := l.Raise(ctx, api.RaiseRequest{
 			Key: fmt.Sprint("order ", i+1), Question: question, Epsilon: level, All: true, Truth: chile.Truth,
 		})
 		one, err := l.Object(ctx, chile.People[0]) // all are alike
@@ -137,7 +138,7 @@ func printShares(ctx context.Context, rows io.Writer, l *ledger.Ledger, chile ki
 	fmt.Fprintf(rows, "%.1f %%\t", 100*chile.Share(vote, region))
 	include := func(person string) bool { return region == "" || chile.Region[person] == region }
 	for _, level := range strings.Fields(levels) {
-		r := ledger.EstimateRequest{Question: question, Epsilon: privacy.MustEpsilon(level), Include: include}
+		r := api.EstimateRequest{Question: question, Epsilon: privacy.MustEpsilon(level), Include: include}
 		estimate, err := l.Estimate(ctx, r)
 		if err != nil {
 			return err

@@ -78,7 +78,7 @@ func newTriangle(people int) (t *triangle, err error) {
 	for row := range people + 1 {
 		for column := range row + 1 {
 			way := []int64{int64(people - row), int64(row - column), int64(column)}
-			place, err := mechanism.Plurality().Place(way, mechanism.Substitution)
+			place, err := mechanism.Plurality().Place(way)
 			if err != nil {
 				return nil, err
 			}

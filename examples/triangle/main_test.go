@@ -96,7 +96,7 @@ func TestGraphAgreesWithQuery(t *testing.T) {
 			t.Fatal(err)
 		}
 		for v, way := range tri.ways {
-			place, err := mechanism.Plurality().Place(way, mechanism.Substitution)
+			place, err := mechanism.Plurality().Place(way)
 			if err != nil {
 				t.Fatal(err)
 			}

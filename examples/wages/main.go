@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -55,11 +56,11 @@ func run(ctx context.Context, out io.Writer, file string, n int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.ledger.Close()) }()
-	if err := h.ledger.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: ends()}); err != nil {
+	if err := h.ledger.DefineQuestion(ctx, "define", api.Question{Name: question, Values: ends()}); err != nil {
 		return err
 	}
 	most := privacy.MustEpsilon("3")
-	_, err = h.ledger.Enroll(ctx, ledger.EnrollRequest{
+	_, err = h.ledger.Enroll(ctx, api.EnrollRequest{
 		Key: "enroll", Question: question, Objects: h.wages.People, Policy: policy.Fixed(most), Cap: most,
 	})
 	if err != nil {
@@ -100,7 +101,7 @@ func (h host) printMeans(ctx context.Context, out io.Writer) error {
 		fmt.Fprintln(rows)
 	}
 	for _, text := range []string{"0.25", "0.5", "1", "2"} {
-		r := ledger.RaiseRequest{Key: "raise to " + text, Question: question, All: true, Truth: h.truth}
+		r := api.RaiseRequest{Key: "raise to " + text, Question: question, All: true, Truth: h.truth}
 		r.Epsilon = privacy.MustEpsilon(text)
 		if _, err := h.ledger.Raise(ctx, r); err != nil {
 			return err
@@ -136,10 +137,10 @@ func (h host) roundAnew(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	other := map[string]string{"low": "high", "high": "low"}[kept[0]]
-	_, err = h.ledger.Release(ctx, ledger.ReleaseRequest{
+	_, err = h.ledger.Release(ctx, api.ReleaseRequest{
 		Key: "careless", Question: question, Object: person, Epsilon: privacy.MustEpsilon("3"), TrueValue: other,
 	})
-	if refused := new(ledger.RefusedError); errors.As(err, &refused) {
+	if refused := new(api.RefusedError); errors.As(err, &refused) {
 		_, err = fmt.Fprintf(out, "\nThe end of person %s is %q, and stays it. Raised with the other end, "+
 			"everybody sees:\n   %v\nThe host alone is told that the value of %q has changed.\n",
 			person, kept[0], err, refused.TruthChanged)

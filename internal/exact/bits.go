@@ -28,6 +28,22 @@ func NewBits() *Bits {
 // package fails when any other file of the module names it.
 func ReplayBits(fill func([]byte)) *Bits { return &Bits{fill: fill, used: page} }
 
+// BitsFrom returns source if it is a stream of bits, a stream that replays it if it is another
+// source, and a stream from the operating system's generator if it is nil. Only tests give a source.
+func BitsFrom(source interface{ Uint64() uint64 }) *Bits {
+	if source == nil {
+		return NewBits()
+	}
+	if b, ok := source.(*Bits); ok {
+		return b
+	}
+	return ReplayBits(func(p []byte) {
+		for ; len(p) > 0; p = p[8:] {
+			binary.BigEndian.PutUint64(p, source.Uint64())
+		}
+	})
+}
+
 // Uint64 returns the next 64 bits and forgets them: bits that were used must not be found in
 // memory beside the response they led to.
 func (b *Bits) Uint64() uint64 {

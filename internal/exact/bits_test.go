@@ -56,22 +56,45 @@ func TestBitsAreFilledPageByPage(t *testing.T) {
 	}
 }
 
-// replaying says which names replay bits, and in which files alone they may stand beside tests:
-// those that define them, and the package that makes samplers for tests.
+type counter uint64
+
+func (c *counter) Uint64() uint64 { *c++; return uint64(*c) }
+
+func TestBitsFrom_Source_IsReplayed(t *testing.T) {
+	one := BitsFrom(new(counter))
+	if two := BitsFrom(one); two != one {
+		t.Error("a stream of bits is not itself")
+	}
+	for want := range uint64(3 * page / 8) {
+		if got := one.Uint64(); got != want+1 {
+			t.Fatalf("word %d is %d", want, got)
+		}
+	}
+	if bits := BitsFrom(nil); bits.Uint64() == 0 && bits.Uint64() == 0 {
+		t.Error("the operating system's bits are all 0")
+	}
+}
+
+// replaying says which names replay bits, and in which files alone they may stand beside tests: those
+// that define them.
 var replaying = map[string][]string{
-	"ReplayBits":            {"internal/exact/bits.go"},
-	"internal/replaybits\"": nil,
+	"ReplayBits": {"internal/exact/bits.go"},
+	"BitsFrom":   {"internal/exact/bits.go", "mechanism/answer.go", "rrchain/law.go", "rrchain/finite/sampler.go"},
+	// With a field: outside tests, a sampler is made by new.
+	"mechanism.Sampler{": nil, "rrchain.Sampler{": nil, "finite.Sampler{": nil,
 }
 
 // TestNothingReplaysBits is the promise made at ReplayBits: outside tests, randomness is the
 // operating system's.
 func TestNothingReplaysBits(t *testing.T) {
 	root := os.DirFS(moduleRoot(t))
-	if text, err := fs.ReadFile(root, "internal/exact/bits.go"); err != nil || !bytes.Contains(text, []byte("func ReplayBits(")) {
-		t.Errorf("internal/exact/bits.go does not define ReplayBits (%v)", err)
-	}
-	if _, err := fs.Stat(root, "internal/replaybits"); err != nil {
-		t.Error(err)
+	for name, homes := range replaying {
+		if homes == nil {
+			continue
+		}
+		if text, err := fs.ReadFile(root, homes[0]); err != nil || !bytes.Contains(text, []byte("func "+name+"(")) {
+			t.Errorf("%s does not define %s (%v)", homes[0], name, err)
+		}
 	}
 	for _, offence := range replayers(t, root) {
 		t.Error(offence)
@@ -83,13 +106,14 @@ func TestReplayersAreFound(t *testing.T) {
 	module := fstest.MapFS{
 		"internal/exact/bits.go":      source("func ReplayBits(fill func([]byte)) *Bits"),
 		"internal/exact/bits_test.go": source("ReplayBits(nil)"),
-		"rrchain/law_test.go":         source(`import "…/internal/replaybits"`),
+		"rrchain/law_test.go":         source("Sampler{bits: exact.ReplayBits(nil)}"),
 		"rrchain/law.go":              source("var bits = exact.ReplayBits(seeded)"),
-		"cmd/ledgerctl/main.go":       source(`import "…/internal/replaybits"`),
+		"cmd/ledgerctl/main.go":       source("sampler := rrchain.Sampler{Random: r}"),
 		"ledger/ledger.go":            source("package ledger"),
+		"ledger/draws.go":             source("s := &mechanism.Sampler{Random: r}"),
 		"docs/ReplayBits.md":          source("ReplayBits"),
 	}
-	want := []string{"cmd/ledgerctl/main.go names internal/replaybits\"", "rrchain/law.go names ReplayBits"}
+	want := []string{"cmd/ledgerctl/main.go names rrchain.Sampler{", "ledger/draws.go names mechanism.Sampler{", "rrchain/law.go names ReplayBits"}
 	if got := replayers(t, module); !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}

@@ -6,7 +6,6 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -28,29 +27,24 @@ func elsewhere() map[string]bool {
 // comment on a group speaks for its constants or variables, that of a type for its only field. A method needs none if an interface of its
 // package says what it does.
 func TestEveryExportedNameIsDocumented(t *testing.T) {
-	files, told, said := map[string]*ast.File{}, map[string]bool{}, map[string]map[string]bool{}
-	set := token.NewFileSet()
-	for _, at := range goFiles(t) {
-		if strings.HasSuffix(at, "_test.go") {
+	files, told, said := map[goFile]*ast.File{}, map[string]bool{}, map[string]map[string]bool{}
+	for _, f := range goFiles(t) {
+		if f.isTest {
 			continue
 		}
-		file, err := parser.ParseFile(set, at, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
+		file, _ := f.parse(t, parser.ParseComments)
+		if said[f.pkg] == nil {
+			said[f.pkg] = elsewhere()
 		}
-		folder := filepath.Dir(at)
-		if said[folder] == nil {
-			said[folder] = elsewhere()
-		}
-		maps.Copy(said[folder], contracts(file))
-		files[at], told[folder] = file, told[folder] || file.Doc != nil
+		maps.Copy(said[f.pkg], contracts(file))
+		files[f], told[f.pkg] = file, told[f.pkg] || file.Doc != nil
 	}
-	for at, file := range files {
-		if !told[filepath.Dir(at)] {
-			t.Errorf("%s: package %s has no comment", at, file.Name.Name)
+	for f, file := range files {
+		if !told[f.pkg] {
+			t.Errorf("%s: package %s has no comment", f.path, file.Name.Name)
 		}
-		for _, name := range silent(file, said[filepath.Dir(at)]) {
-			t.Errorf("%s: %s has no comment: say what its name does not", set.Position(name.Pos()), name.Name)
+		for _, name := range silent(file, said[f.pkg]) {
+			t.Errorf("%s: %s has no comment: say what its name does not", f.path, name.Name)
 		}
 	}
 }

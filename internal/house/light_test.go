@@ -49,7 +49,7 @@ func closureOn(t *testing.T, context build.Context, root string, packages ...str
 // Who verifies a document, or reads events that were sent as JSON, links neither a database nor linear algebra, and needs no disk and
 // no network.
 func TestDocumentsAreVerifiedWithLittle(t *testing.T) {
-	ours, others := closure(t, filepath.Join("..", ".."), "ledger/evidence", "ledger/event", "ledger/vocabulary")
+	ours, others := closure(t, filepath.Join("..", ".."), "ledger/evidence", "ledger/event", "ledger/api")
 	if !ours["ledger/internal/event"] || !others["encoding/json"] {
 		t.Fatalf("the imports were not found: %v, %v", ours, others)
 	}

@@ -50,7 +50,7 @@ func TestTheLedgerDoesNotLinkItsServer(t *testing.T) {
 		return found
 	}
 	server := []string{"ledger/ledgerhttp"}
-	both := append([]string{"ledger/ledgerclient", "ledger/internal/api", "ledger/problem", "github.com/go-json-experiment", "net/http", "gonum.org/v1/gonum"}, server...)
+	both := append([]string{"ledger/ledgerclient", "ledger/internal/httpapi", "ledger/problem", "github.com/go-json-experiment", "net/http", "gonum.org/v1/gonum"}, server...)
 	for _, folder := range []string{"ledger", "ledger/ledgertest", "ledger/evidence", "ledger/event"} {
 		if found := needs(folder, both...); len(found) > 0 {
 			t.Errorf("%s links %v", folder, found)

@@ -2,96 +2,60 @@ package mutants
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// root is where the module lies.
-var root = filepath.Join("..", "..")
-
-// lists are the files that hold the entries.
-func lists() []string { return []string{"outside.txt", "ledger.txt"} }
-
 // mutant is a fault, and the test that catches it.
 type mutant struct {
-	at       string // where the entry stands
-	file     string // of the module, with slashes
+	at       string // the list and line of the entry
+	path     string // the directory of the function, or the file that is not Go, in the module
+	name     string // of the function or other declaration
 	fault    string // what is wrong
 	old, new string
-	pkg      string // of the test, as a folder of the module
+	pkg      string // the directory of the test
 	test     string // its name; a subtest follows a slash
-	hangs    bool   // the test ends by its time limit only
+	hangs    bool   // the test ends only by its time limit
 }
 
-// name names a mutant among all.
-func (m mutant) name() string { return m.file + ": " + m.fault }
+// title names a mutant among all.
+func (m mutant) title() string { return m.path + " " + m.name + ": " + m.fault }
 
-// parse reads the entries of a list, and what is wrong with their form.
-func parse(name, text string) (all []mutant, faults []string) {
+// entry is the form of an entry, after its comments.
+var entry = regexp.MustCompile(`^= (\S+)(?: (\S+))?: (.+)\n((?:- .*\n)+)((?:\+.*\n)*)! (\S+) (\S+)( hangs)?$`)
+
+// comments are lines of a paragraph that begin with #, and empty lines.
+var comments = regexp.MustCompile(`(?m)^(#.*)?\n`)
+
+// parseList reads the entries of a list. faults are those that have another form.
+func parseList(name, text string) (all []mutant, faults []string) {
 	line := 1
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		at := fmt.Sprintf("%s:%d", name, line)
 		line += strings.Count(paragraph, "\n") + 2
-		m, something, err := parseEntry(paragraph)
-		m.at = at
-		if err != nil {
-			faults = append(faults, fmt.Sprintf("%s: %v", at, err))
-		} else if something {
-			all = append(all, m)
+		text := strings.TrimSpace(comments.ReplaceAllString(paragraph+"\n", ""))
+		if found := entry.FindStringSubmatch(text); found != nil {
+			old, new := strings.ReplaceAll("\n"+found[4], "\n- ", "\n"), strings.ReplaceAll("\n"+found[5], "\n+", "\n")
+			all = append(all, mutant{at, found[1], found[2], found[3], strings.TrimSpace(old), strings.TrimSpace(new), found[6], found[7], found[8] != ""})
+		} else if text != "" {
+			faults = append(faults, fmt.Sprintf("%s is no entry: %q", at, text))
 		}
 	}
 	return all, faults
 }
 
-// parseEntry reads a paragraph. There may be nothing in it but comments.
-func parseEntry(paragraph string) (m mutant, something bool, err error) {
-	marked := map[string][]string{}
-	for line := range strings.SplitSeq(paragraph, "\n") {
-		mark, rest, _ := strings.Cut(line, " ")
-		switch {
-		case line == "" || mark == "#":
-		case strings.Contains("=-+!", mark):
-			marked[mark] = append(marked[mark], rest)
-		default:
-			return m, true, fmt.Errorf("a line begins with %q", mark)
-		}
-	}
-	if len(marked) == 0 {
-		return m, false, nil
-	}
-	title, test := marked["="], marked["!"]
-	if len(title) != 1 || len(test) != 1 || len(marked["-"]) == 0 {
-		return m, true, fmt.Errorf("there must be one line with =, one with !, and at least one with -")
-	}
-	var found bool
-	if m.file, m.fault, found = strings.Cut(title[0], ": "); !found || m.fault == "" {
-		return m, true, fmt.Errorf("no file, and what is wrong with it, after =")
-	}
-	words := strings.Fields(test[0])
-	m.hangs = len(words) == 3 && words[2] == "hangs"
-	if len(words) != 2 && !m.hangs {
-		return m, true, fmt.Errorf("no package and test after !")
-	}
-	m.pkg, m.test = words[0], words[1]
-	m.old, m.new = strings.Join(marked["-"], "\n"), strings.Join(marked["+"], "\n")
-	return m, true, nil
-}
-
-// read returns all entries.
-func read(t *testing.T) (all []mutant) {
+// mutants returns all entries.
+func mutants(t *testing.T) (all []mutant) {
 	t.Helper()
-	for _, name := range lists() {
+	for _, name := range []string{"outside.txt", "ledger.txt"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries, faults := parse(name, string(text))
+		entries, faults := parseList(name, string(text))
 		for _, fault := range faults {
 			t.Error(fault)
 		}
@@ -100,135 +64,100 @@ func read(t *testing.T) (all []mutant) {
 	return all
 }
 
-// apply returns a file with a mutant in it.
-func apply(m mutant, content string) (string, error) {
-	if n := strings.Count(content, m.old); n != 1 {
-		return "", fmt.Errorf("the text %q is in %s %d times, not once", m.old, m.file, n)
-	}
-	if m.old == m.new {
-		return "", fmt.Errorf("nothing would change")
-	}
-	return strings.Replace(content, m.old, m.new, 1), nil
-}
-
-// mutated reads the file of a mutant, and returns it with the fault in it.
-func mutated(m mutant) (string, error) {
-	content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.file)))
-	if err != nil {
-		return "", err
-	}
-	return apply(m, string(content))
-}
-
-// whereabouts tells which files of the module have a text, for whoever moved it: tests, or others.
-func whereabouts(text string, tests bool) string {
-	var found []string
-	err := filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(at, ".go") || strings.HasSuffix(at, "_test.go") != tests {
-			return err
-		}
-		content, err := os.ReadFile(at)
-		if strings.Contains(string(content), text) {
-			found = append(found, filepath.ToSlash(strings.TrimPrefix(at, root+string(filepath.Separator))))
-		}
-		return err
-	})
-	if err != nil {
-		return err.Error()
-	}
-	if len(found) == 0 {
-		return "in no file"
-	}
-	const most = 5
-	return "now in " + strings.Join(found[:min(len(found), most)], ", ")
-}
-
-// tests returns the names of the tests of a package.
-func tests(pkg string) (map[string]bool, error) {
+// testsOf returns the text of all tests of a package.
+func testsOf(t *testing.T, pkg string) (text string) {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go"))
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	names := map[string]bool{}
-	for _, at := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), at, nil, parser.SkipObjectResolution)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
 		if err != nil {
-			return nil, err
+			t.Fatal(err)
 		}
-		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
-				names[f.Name.Name] = true
-			}
-		}
+		text += string(content)
 	}
-	return names, nil
+	return text
 }
 
-// Every entry still fits the code: none rots when code moves.
+// Every entry fits the code, and the test that it names exists.
 func TestEveryMutantStillApplies(t *testing.T) {
-	all := read(t)
-	if len(all) < 50 {
+	all := mutants(t)
+	if len(all) < 600 {
 		t.Errorf("only %d mutants", len(all))
 	}
-	known, told := map[string]map[string]bool{}, map[string]bool{}
+	c, titles, tests := code{}, map[string]bool{}, map[string]string{}
 	for _, m := range all {
-		if _, err := mutated(m); err != nil {
-			t.Errorf("%s: %v; it is %s", m.at, err, whereabouts(m.old, false))
+		if _, _, err := c.apply(m); err != nil {
+			t.Errorf("%s: %v", m.at, err)
 		}
-		if told[m.name()] {
-			t.Errorf("%s: a second entry of this name", m.at)
+		if titles[m.title()] {
+			t.Errorf("%s: a second entry with this title", m.at)
 		}
-		told[m.name()] = true
-		if known[m.pkg] == nil {
-			names, err := tests(m.pkg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			known[m.pkg] = names
+		titles[m.title()] = true
+		if _, read := tests[m.pkg]; !read {
+			tests[m.pkg] = testsOf(t, m.pkg)
 		}
-		if test, _, _ := strings.Cut(m.test, "/"); !known[m.pkg][test] || !strings.HasPrefix(test, "Test") {
-			t.Errorf("%s: package %s has no test %s; it is %s", m.at, m.pkg, test, whereabouts("func "+test+"(", true))
+		if test, _, _ := strings.Cut(m.test, "/"); !strings.Contains(tests[m.pkg], "\nfunc "+test+"(t *testing.T)") {
+			t.Errorf("%s: package %s has no test %s", m.at, m.pkg, test)
 		}
 	}
 }
 
-// The form of a list is checked, and so is what an entry changes.
-func TestListsAreRead(t *testing.T) {
-	all, faults := parse("list", "# A comment.\n\n= a/b.go: wrong\n- if x {\n- \ty\n+ if !x {\n+ \ty\n! a TestX/some_case\n\n= c.go: slow\n- i++\n! c TestY hangs\n")
+func TestParseList_FaultyEntries_AreReported(t *testing.T) {
+	all, faults := parseList("list", "# A comment.\n\n= a T.f: wrong\n- if x {\n- \ty\n+ if !x {\n+ \ty\n! a TestX/some_case\n\n"+
+		"= c.json: slow\n- i++\n! c TestY hangs\n")
 	want := []mutant{
-		{"list:3", "a/b.go", "wrong", "if x {\n\ty", "if !x {\n\ty", "a", "TestX/some_case", false},
-		{"list:10", "c.go", "slow", "i++", "", "c", "TestY", true},
+		{"list:3", "a", "T.f", "wrong", "if x {\n\ty", "if !x {\n \ty", "a", "TestX/some_case", false},
+		{"list:10", "c.json", "", "slow", "i++", "", "c", "TestY", true},
 	}
 	if len(faults) > 0 || len(all) != 2 || all[0] != want[0] || all[1] != want[1] {
 		t.Errorf("read as %+v, with faults %q", all, faults)
 	}
 	for _, text := range []string{
-		"= a.go: x\n- y\n? a TestX", "= a.go: x\n- y", "= a.go: x\n! a TestX", "= a.go\n- y\n! a TestX",
-		"= a.go: x\n- y\n! TestX", "= a.go: x\n- y\n! a TestX dies", "= a.go: x\n= b.go: x\n- y\n! a TestX",
+		"= a f: x\n- y\n? a TestX", "= a f: x\n- y", "= a f: x\n! a TestX", "= a f\n- y\n! a TestX",
+		"= a f: x\n- y\n! TestX", "= a f: x\n- y\n! a TestX dies", "= a f: x\n= b f: x\n- y\n! a TestX",
 	} {
-		if all, faults := parse("list", text); len(all) != 0 || len(faults) != 1 {
+		if all, faults := parseList("list", text); len(all) != 0 || len(faults) != 1 {
 			t.Errorf("%q is read as %+v, with faults %q", text, all, faults)
 		}
 	}
-	for old, new := range map[string]string{"i++": "i--", "j": "k", "x": "x"} {
-		if _, err := apply(mutant{old: old, new: new}, "i++; i++; x"); err == nil {
-			t.Errorf("%q may become %q", old, new)
-		}
+}
+
+// A mutant applies to its function wherever that is, however its lines are wrapped, and whatever its comments say.
+func TestApply_Wrapped_IsFoundOnceInItsFunction(t *testing.T) {
+	const text = "package p\n\nfunc e() { f(0) }\n\nconst (\n\tx = 1\n\ty = x + 1\n)\n\n" +
+		"func (t *T[A]) f(a,\n\tb int,\n) bool { // f\n\treturn a < b && // <\n\t\tf(b)\n}\n"
+	all, err := parse("p.go", text)
+	if err != nil || len(all) != 4 {
+		t.Fatal(all, err)
 	}
-	if got, err := apply(mutant{old: "i++; x", new: "y"}, "i++; i++; x"); err != nil || got != "i++; y" {
-		t.Errorf("applied: %q, %v", got, err)
+	c := code{"p": all}
+	for _, m := range []struct{ name, old, new, want string }{
+		{"T.f", "(a, b int) bool", "(a, b, c int) bool", "f(a, b, c int) bool { // f"},
+		{"T.f", "a < b && f(b)", "f(b)", "\treturn f(b)\n}"},
+		{"T.f", "< b", "<= b", "a <= b && // <"},
+		{"e", "f(0)", "", "func e() {  }"},
+		{"y", "1", "2", "\ty = x + 2\n"},
+		{"T.f", "f(0)", "f(1)", ""}, // in another function
+		{"T.f", "b", "c", ""},       // several times
+		{"y", "1", "1", ""},         // nothing changes
+		{"y", "1", ")", ""},         // no Go
+		{"z", "1", "2", ""},         // no such declaration
+	} {
+		_, got, err := c.apply(mutant{path: "p", name: m.name, old: m.old, new: m.new})
+		if m.want == "" && err == nil || m.want != "" && (err != nil || !strings.Contains(got, m.want)) {
+			t.Errorf("%q for %q in %s: %q, %v", m.new, m.old, m.name, got, err)
+		}
 	}
 }
 
-// Whoever moves what an entry changes is told where it is now.
-func TestWhatHasMovedIsFound(t *testing.T) {
-	if got := whereabouts("func (e Epsilon) Nano() int64", false); got != "now in privacy/privacy.go" {
-		t.Errorf("a function is %s", got)
-	}
-	if got := whereabouts("func TestWhatHasMoved"+"IsFound(", true); got != "now in internal/mutants/list_test.go" {
-		t.Errorf("this test is %s", got)
-	}
-	if got := whereabouts("func TestThereIs"+"None(", true); got != "in no file" {
-		t.Errorf("a test that there is not is %s", got)
+// An entry whose code has moved names where it is now.
+func TestApply_MovedCode_IsNamed(t *testing.T) {
+	for _, m := range []mutant{{path: "policy", name: "Epsilon.Nano"}, {path: "policy", old: "func (e Epsilon) Nano() int64"}} {
+		if _, _, err := (code{}).apply(m); err == nil || !strings.Contains(err.Error(), `"privacy Epsilon.Nano"`) {
+			t.Errorf("%+v: %v", m, err)
+		}
 	}
 }

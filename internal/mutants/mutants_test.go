@@ -44,7 +44,7 @@ func chosen(entries int) (func(i int) bool, error) {
 
 // Each fault makes its test fail.
 func TestNoMutantSurvives(t *testing.T) {
-	all := read(t)
+	all := mutants(t)
 	isChosen, err := chosen(len(all))
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestNoMutantSurvives(t *testing.T) {
 		if !isChosen(i) {
 			continue
 		}
-		t.Run(m.name(), func(t *testing.T) {
+		t.Run(m.title(), func(t *testing.T) {
 			t.Parallel()
 			places <- struct{}{}
 			defer func() { <-places }()
@@ -71,7 +71,11 @@ func TestNoMutantSurvives(t *testing.T) {
 // try makes a fault in a copy that only the compiler sees, and returns nil if its test fails.
 func try(t *testing.T, m mutant) error {
 	t.Helper()
-	overlay, err := overlaid(t.TempDir(), m)
+	file, content, err := code{}.apply(m)
+	if err != nil {
+		return err
+	}
+	overlay, err := overlaid(t.TempDir(), map[string]string{file: content})
 	if err != nil {
 		return err
 	}
@@ -79,36 +83,45 @@ func try(t *testing.T, m mutant) error {
 	if m.hangs {
 		limit = "20s"
 	}
-	dir, pkg := root, m.pkg
-	if inLab, is := strings.CutPrefix(pkg, "lab/"); is { // a module of its own
-		dir, pkg = filepath.Join(root, "lab"), inLab
-	}
-	run := exec.Command("go", "test", "-vet=off", "-overlay", overlay, "-timeout", limit, "-run", exactly(m.test), "./"+pkg)
-	run.Dir = dir
-	run.Env = quick(os.Environ())
-	out, err := run.CombinedOutput()
-	if verdict := judge(m, string(out), err); verdict != "" {
-		return fmt.Errorf("%s\n%s", verdict, last(string(out), 3000))
+	out, err := run(t, overlay, m.pkg, m.test, limit)
+	if verdict := judge(m, out, err); verdict != "" {
+		return fmt.Errorf("%s\n%s", verdict, last(out, 3000))
 	}
 	return nil
 }
 
-// overlaid writes the mutated file and the list of replacements that the go command reads, and returns where the latter is.
-func overlaid(dir string, m mutant) (string, error) {
-	content, err := mutated(m)
+// run runs a test with an overlay, for so long at most.
+func run(t *testing.T, overlay, pkg, test, limit string) (out string, err error) {
+	dir := root
+	if inLab, is := strings.CutPrefix(pkg, "lab/"); is { // a module of its own
+		dir, pkg = filepath.Join(root, "lab"), inLab
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-overlay", overlay, "-timeout", limit,
+		"-run", exactly(test), "./"+pkg)
+	cmd.Dir, cmd.Env = dir, quick(os.Environ())
+	output, err := cmd.CombinedOutput()
+	return string(output), err
+}
+
+// overlaid writes the contents of files, and the list of replacements that the go command reads. It returns the path of the list.
+func overlaid(dir string, files map[string]string) (list string, err error) {
+	replace := map[string]string{}
+	for file, content := range files {
+		original, err := filepath.Abs(file)
+		if err != nil {
+			return "", err
+		}
+		replace[original] = filepath.Join(dir, strconv.Itoa(len(replace))+".go")
+		if err := os.WriteFile(replace[original], []byte(content), 0o600); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
-	original, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(m.file)))
-	if err != nil {
-		return "", err
-	}
-	copied, list := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {original: copied}})
-	if err != nil {
-		return "", err
-	}
-	return list, errors.Join(os.WriteFile(copied, []byte(content), 0o600), os.WriteFile(list, text, 0o600))
+	list = filepath.Join(dir, "overlay.json")
+	return list, os.WriteFile(list, text, 0o600)
 }
 
 // exactly returns what -run wants for one test, or one subtest.

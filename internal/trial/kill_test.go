@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // What the environment tells a process that is to be the host of a shop, and not the tests.
@@ -77,7 +77,7 @@ func host(path, calls string) error {
 			for n := range numbers {
 				s.tidy(path, n)
 				one, err := s.tell(context.Background(), n)
-				if err != nil && !refused(err) && !errors.Is(err, ledger.ErrStopped) {
+				if err != nil && !refused(err) && !errors.Is(err, api.ErrStopped) {
 					fmt.Fprintln(os.Stderr, trying, err)
 					one, err = s.tell(context.Background(), n)
 				}
@@ -138,7 +138,7 @@ const (
 )
 
 // copied makes a copy, and tells so.
-func copied(path string, n int, copyTo func(context.Context, string, ledger.Progress) (ledger.Copied, error)) error {
+func copied(path string, n int, copyTo func(context.Context, string, api.Progress) (api.Copied, error)) error {
 	to := fmt.Sprint(path, ".", n)
 	if _, err := copyTo(context.Background(), to, nil); err != nil {
 		return err
@@ -153,7 +153,7 @@ const copying = "copied to "
 // goOn makes more calls after one has failed for another reason than a refusal: all must say that the ledger has stopped.
 func (s *shop) goOn(failed int) error {
 	for n := failed; n < failed+12; n++ {
-		if _, err := s.tell(context.Background(), n); !errors.Is(err, ledger.ErrStopped) && !refused(err) {
+		if _, err := s.tell(context.Background(), n); !errors.Is(err, api.ErrStopped) && !refused(err) {
 			return fmt.Errorf("call %d, after call %d has failed, comes to %w", n, failed, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -31,13 +32,13 @@ func tries(quick, deep, long int) int {
 type shop struct {
 	ledger *ledger.Ledger
 	clock  atomic.Int64 // the highest number of a call so far, in minutes
-	truth  ledger.TruthFunc
+	truth  api.TruthFunc
 }
 
 // opening is later than the creation of any file of the tests.
 func opening() time.Time { return time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-func openShop(path string, truth ledger.TruthFunc, memory int64) (*shop, error) {
+func openShop(path string, truth api.TruthFunc, memory int64) (*shop, error) {
 	s := &shop{truth: truth}
 	var err error
 	s.ledger, err = ledger.Open(path, ledger.Options{Memory: memory, TruthKey: []byte("a key of the tests"), ClockAhead: opening().AddDate(1, 0, 0), Now: func() time.Time {
@@ -99,7 +100,7 @@ func terms(question string) (policy.Policy, error) {
 	if question == diary {
 		return policy.Linear(tenths(2), tenths(30), opening(), opening().Add(2000*time.Minute), tenths(1))
 	}
-	return policy.Sell(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}, Floor: 3})
+	return policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}, Floor: 3}.Policy()
 }
 
 // opened is how many calls it takes until the shop is open.
@@ -118,20 +119,20 @@ func (s *shop) call(ctx context.Context, n int) (any, error) {
 		return s.open(ctx, key, n)
 	}
 	question := []string{vote, home}[n%2]
-	order := ledger.Order{Buyer: []string{"acme", "zeta", "hooli"}[n/2%3], Question: question, Epsilon: tenths(1 + n*7%22), Objects: some(n)}
+	order := api.Order{Buyer: []string{"acme", "zeta", "hooli"}[n/2%3], Question: question, Epsilon: tenths(1 + n*7%22), Objects: some(n)}
 	switch n % 10 {
 	case 0, 1, 6:
-		return s.delivered(ctx)(s.ledger.Sell(ctx, ledger.SellRequest{Key: key, Order: order, Partial: true, Truth: s.truth}))
+		return s.delivered(ctx)(s.ledger.Sell(ctx, api.SellRequest{Key: key, Order: order, Partial: true, Truth: s.truth}))
 	case 2:
-		return s.release(ctx, n, ledger.ReleaseRequest{Key: key, Question: question, Object: some(n)[0], Epsilon: tenths(1 + n%29)})
+		return s.release(ctx, n, api.ReleaseRequest{Key: key, Question: question, Object: some(n)[0], Epsilon: tenths(1 + n%29)})
 	case 3:
-		return s.ledger.Advance(ctx, ledger.AdvanceRequest{Key: key, Question: diary, Truth: s.truth})
+		return s.ledger.Advance(ctx, api.AdvanceRequest{Key: key, Question: diary, Truth: s.truth})
 	case 4:
-		return s.ledger.Raise(ctx, ledger.RaiseRequest{Key: key, Question: question, All: true, Partial: true, Epsilon: tenths(1 + n%20), Truth: s.truth})
+		return s.ledger.Raise(ctx, api.RaiseRequest{Key: key, Question: question, All: true, Partial: true, Epsilon: tenths(1 + n%20), Truth: s.truth})
 	case 5:
-		return s.ledger.Answer(ctx, ledger.AnswerRequest{Key: key, Question: vote, Query: "majority:yes", Epsilon: tenths(1 + n/10%5), Objects: people()[:5], Partial: true, AcceptLoss: true, Truth: s.truth})
+		return s.ledger.Answer(ctx, api.AnswerRequest{Key: key, Question: vote, Query: "majority:yes", Epsilon: tenths(1 + n/10%5), Objects: people()[:5], Partial: true, AcceptLoss: true, Truth: s.truth})
 	case 7:
-		return s.ledger.Reserve(ctx, ledger.ReserveRequest{Key: key, Order: order, For: 1000 * time.Hour, Partial: true})
+		return s.ledger.Reserve(ctx, api.ReserveRequest{Key: key, Order: order, For: 1000 * time.Hour, Partial: true})
 	case 8:
 		return s.commit(ctx, n)
 	}
@@ -142,9 +143,9 @@ func (s *shop) call(ctx context.Context, n int) (any, error) {
 func (s *shop) open(ctx context.Context, key string, n int) (any, error) {
 	question := []string{vote, home, diary}[n%3]
 	if n < 3 {
-		q := ledger.Question{Name: question, Values: valuesOf(question)}
+		q := api.Question{Name: question, Values: valuesOf(question)}
 		if question == home {
-			q.Encoding = ledger.Unary
+			q.Encoding = api.Unary
 		}
 		return nil, s.ledger.DefineQuestion(ctx, key, q)
 	}
@@ -152,7 +153,7 @@ func (s *shop) open(ctx context.Context, key string, n int) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.ledger.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: question, Objects: people(), Policy: p, Cap: tenths(60)})
+	return s.ledger.Enroll(ctx, api.EnrollRequest{Key: key, Question: question, Objects: people(), Policy: p, Cap: tenths(60)})
 }
 
 // some returns a few of the people, in an order that is not theirs.
@@ -164,14 +165,14 @@ func some(n int) (names []string) {
 }
 
 // delivered returns a sale with everything it delivers.
-func (s *shop) delivered(ctx context.Context) func(ledger.Sale, error) (any, error) {
-	return func(sale ledger.Sale, err error) (any, error) {
+func (s *shop) delivered(ctx context.Context) func(api.Sale, error) (any, error) {
+	return func(sale api.Sale, err error) (any, error) {
 		if err != nil {
 			return nil, err
 		}
 		out := struct {
-			Sale       ledger.Sale
-			Deliveries []ledger.Delivery
+			Sale       api.Sale
+			Deliveries []api.Delivery
 		}{Sale: sale}
 		for one, err := range s.ledger.Deliveries(ctx, sale.Number) {
 			if err != nil {
@@ -186,23 +187,23 @@ func (s *shop) delivered(ctx context.Context) func(ledger.Sale, error) (any, err
 // commit carries out the reservation of the call before, or cancels it, or does so to one that is not there.
 func (s *shop) commit(ctx context.Context, n int) (any, error) {
 	made, err := s.call(ctx, n-1)
-	var closed *ledger.ReservationError
+	var closed *api.ReservationError
 	if err != nil && !errors.As(err, &closed) {
 		return nil, err
 	}
-	number := made.(ledger.Reservation).Number
+	number := made.(api.Reservation).Number
 	if closed != nil {
 		number = closed.Number
 	}
 	if key := fmt.Sprint("call ", n); n%20 == 8 {
-		return s.delivered(ctx)(s.ledger.Capture(ctx, ledger.CaptureRequest{Key: key, Reservation: number, Partial: true, Truth: s.truth}))
+		return s.delivered(ctx)(s.ledger.Capture(ctx, api.CaptureRequest{Key: key, Reservation: number, Partial: true, Truth: s.truth}))
 	} else {
 		return nil, s.ledger.Cancel(ctx, key, number)
 	}
 }
 
 // release brings the true value along every second time.
-func (s *shop) release(ctx context.Context, n int, r ledger.ReleaseRequest) (any, error) {
+func (s *shop) release(ctx context.Context, n int, r api.ReleaseRequest) (any, error) {
 	if n/10%2 == 0 {
 		r.Truth = s.truth
 	} else if values, err := truths(ctx, r.Question, []string{r.Object}); err == nil {
@@ -216,9 +217,9 @@ func (s *shop) guest(ctx context.Context, n int) (any, error) {
 	key, name := fmt.Sprint("call ", n), guestOf(n)
 	switch n / 10 % 4 {
 	case 0:
-		return s.ledger.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: vote, Objects: []string{name}, Cap: tenths(60)})
+		return s.ledger.Enroll(ctx, api.EnrollRequest{Key: key, Question: vote, Objects: []string{name}, Cap: tenths(60)})
 	case 1:
-		return s.release(ctx, n, ledger.ReleaseRequest{Key: key, Question: vote, Object: name, Epsilon: tenths(3)})
+		return s.release(ctx, n, api.ReleaseRequest{Key: key, Question: vote, Object: name, Epsilon: tenths(3)})
 	case 2:
 		if n/40%2 == 0 {
 			return nil, s.ledger.Withdraw(ctx, key, name)
@@ -227,7 +228,7 @@ func (s *shop) guest(ctx context.Context, n int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.ledger.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: key, Question: vote, Objects: []string{name}, Policy: &p, Cap: tenths(2), Consent: "a word of " + name})
+		return s.ledger.ChangeTerms(ctx, api.ChangeTermsRequest{Key: key, Question: vote, Objects: []string{name}, Policy: &p, Cap: tenths(2), Consent: "a word of " + name})
 	}
 	return nil, s.ledger.Forget(ctx, key, name)
 }
@@ -298,11 +299,11 @@ func wantTold(t testing.TB, path string, told map[int]json.RawMessage, others ..
 func (s *shop) repeat(ctx context.Context, told map[int]json.RawMessage) (faults []error) {
 	for n, was := range told {
 		one, err := s.tell(ctx, n)
-		if errors.Is(err, ledger.ErrForgotten) && n%10 == 9 {
+		if errors.Is(err, api.ErrForgotten) && n%10 == 9 {
 			continue // the guest is forgotten by now
 		}
-		var closed *ledger.ReservationError
-		var granted ledger.Reservation
+		var closed *api.ReservationError
+		var granted api.Reservation
 		if errors.As(err, &closed) && json.Unmarshal(was, &granted) == nil && granted.Number == closed.Number {
 			continue // the reservation is not open any more, and says so
 		}
@@ -317,14 +318,14 @@ func (s *shop) repeat(ctx context.Context, told map[int]json.RawMessage) (faults
 func withoutGuests(result json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	var list struct {
-		Refused  []ledger.Refusal
+		Refused  []api.Refusal
 		Unlisted int // left out where it is 0
 	}
 	if json.Unmarshal(result, &fields) != nil || fields["refused"] == nil || json.Unmarshal(result, &list) != nil {
 		return string(result)
 	}
-	rest := slices.DeleteFunc(slices.Clone(list.Refused), func(r ledger.Refusal) bool { return strings.HasPrefix(r.Object, "guest ") })
-	fields["refused"], _ = json.Marshal(slices.Clip(append([]ledger.Refusal{}, rest...)))
+	rest := slices.DeleteFunc(slices.Clone(list.Refused), func(r api.Refusal) bool { return strings.HasPrefix(r.Object, "guest ") })
+	fields["refused"], _ = json.Marshal(slices.Clip(append([]api.Refusal{}, rest...)))
 	fields["unlisted"], _ = json.Marshal(list.Unlisted + len(list.Refused) - len(rest))
 	all, _ := json.Marshal(fields)
 	return string(all)
@@ -333,7 +334,7 @@ func withoutGuests(result json.RawMessage) string {
 // verify lets an auditor look at a ledger.
 func verify(ctx context.Context, l *ledger.Ledger) (faults []error) {
 	ahead := 0 // a shop that is opened again begins with an early clock
-	found, err := l.Verify(ctx, ledger.VerifyRequest{Report: func(p ledger.Problem) {
+	found, err := l.Verify(ctx, api.VerifyRequest{Report: func(p api.Finding) {
 		if p.Kind == "clock" {
 			ahead++
 			return
@@ -348,6 +349,6 @@ func verify(ctx context.Context, l *ledger.Ledger) (faults []error) {
 
 // refused tells whether a call was decided, and not carried out.
 func refused(err error) bool {
-	var r *ledger.RefusedError
-	return errors.As(err, &r) || errors.Is(err, ledger.ErrUnknown) || errors.Is(err, ledger.ErrNotReserved) || errors.Is(err, ledger.ErrForgotten)
+	var r *api.RefusedError
+	return errors.As(err, &r) || errors.Is(err, api.ErrUnknown) || errors.Is(err, api.ErrNotReserved) || errors.Is(err, api.ErrForgotten)
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // scripted is how many calls of a shop make the fixed script.
@@ -237,7 +237,7 @@ func nths(n int) (nths []int) {
 // outcome tells what is wrong with how a host ended that was killed at a call, or for which the call failed.
 func (s *struckLife) outcome() error {
 	c, led := s.struck, callers(s.struck)
-	stopped := s.status.ExitStatus() == 3 && strings.Contains(s.said, ledger.ErrStopped.Error())
+	stopped := s.status.ExitStatus() == 3 && strings.Contains(s.said, api.ErrStopped.Error())
 	goesOn := s.status.ExitStatus() == 0
 	_, journal := os.Stat(s.path + ".journal")
 	switch why := led.cause(); {

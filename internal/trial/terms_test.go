@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -34,13 +35,13 @@ func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
 	must(t, ledger.Create(path, ledger.CreateOptions{}))
 	l, err := ledger.Open(path, ledger.Options{})
 	must(t, err)
-	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: vote, Values: valuesOf(vote)}))
+	must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: vote, Values: valuesOf(vote)}))
 	p, err := terms(vote)
 	must(t, err)
-	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: vote, Objects: manyNames(), Policy: p, Cap: tenths(60)})
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: vote, Objects: manyNames(), Policy: p, Cap: tenths(60)})
 	must(t, err)
 	must(t, l.Close())
-	dearer, err = policy.Sell(policy.Market{Max: tenths(10), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 50}, {Epsilon: tenths(20), Amount: 200}}, Floor: 3})
+	dearer, err = policy.Market{Max: tenths(10), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 50}, {Epsilon: tenths(20), Amount: 200}}, Floor: 3}.Policy()
 	must(t, err)
 	return path, dearer
 }
@@ -60,10 +61,10 @@ func leftBehind(t *testing.T, path string, n int) string {
 
 func TestTermsThatAKillCutsOff(t *testing.T) {
 	path, dearer := crowdedShop(t)
-	request := ledger.ChangeTermsRequest{Key: "dearer", Question: vote, Objects: manyNames(), Policy: &dearer, Cap: tenths(40)}
-	table := func(yield func(ledger.Member, error) bool) {
+	request := api.ChangeTermsRequest{Key: "dearer", Question: vote, Objects: manyNames(), Policy: &dearer, Cap: tenths(40)}
+	table := func(yield func(api.Member, error) bool) {
 		for i, name := range manyNames() {
-			m := ledger.Member{Object: name, Question: vote, Policy: dearer, Cap: tenths(30)}
+			m := api.Member{Object: name, Question: vote, Policy: dearer, Cap: tenths(30)}
 			if i%2 == 0 {
 				m.Object = "new " + name
 			}
@@ -72,17 +73,17 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 			}
 		}
 	}
-	calls := map[string]func(ctx context.Context, l *ledger.Ledger, p ledger.Progress) (any, error){
-		"a change": func(ctx context.Context, l *ledger.Ledger, p ledger.Progress) (any, error) {
+	calls := map[string]func(ctx context.Context, l *ledger.Ledger, p api.Progress) (any, error){
+		"a change": func(ctx context.Context, l *ledger.Ledger, p api.Progress) (any, error) {
 			r := request
 			r.Progress = p
 			done, err := l.ChangeTerms(ctx, r)
 			return []int{done.Changed, done.Unchanged}, err
 		},
-		"a table": func(ctx context.Context, l *ledger.Ledger, p ledger.Progress) (any, error) {
-			_, err := l.Reconcile(ctx, ledger.ReconcileRequest{Members: table, Withdraw: true, Gone: manyPeople / 2, Progress: p})
-			if gone := new(ledger.GoneError); errors.As(err, &gone) { // the others are withdrawn by now
-				_, err = l.Reconcile(ctx, ledger.ReconcileRequest{Members: table, Withdraw: true, Gone: gone.Gone, Progress: p})
+		"a table": func(ctx context.Context, l *ledger.Ledger, p api.Progress) (any, error) {
+			_, err := l.Reconcile(ctx, api.ReconcileRequest{Members: table, Withdraw: true, Gone: manyPeople / 2, Progress: p})
+			if gone := new(api.GoneError); errors.As(err, &gone) { // the others are withdrawn by now
+				_, err = l.Reconcile(ctx, api.ReconcileRequest{Members: table, Withdraw: true, Gone: gone.Gone, Progress: p})
 			}
 			return nil, err
 		},
@@ -130,7 +131,7 @@ func booksOf(t *testing.T, l *ledger.Ledger) map[string]int {
 	for _, name := range manyNames() {
 		for _, name := range []string{name, "new " + name} {
 			o, err := l.Object(t.Context(), name)
-			if errors.Is(err, ledger.ErrUnknown) {
+			if errors.Is(err, api.ErrUnknown) {
 				continue
 			}
 			must(t, err)

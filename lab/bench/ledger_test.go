@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/policy"
@@ -31,12 +32,12 @@ import (
 // enrolled defines the question "vote" and enrolls objects in it.
 func enrolled(b *testing.B, l *ledger.Ledger, objects int) {
 	b.Helper()
-	must(b, l.DefineQuestion(b.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	must(b, l.DefineQuestion(b.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	names := make([]string, objects)
 	for i := range names {
 		names[i] = objectName(i)
 	}
-	_, err := l.Enroll(b.Context(), ledger.EnrollRequest{
+	_, err := l.Enroll(b.Context(), api.EnrollRequest{
 		Key: "enrol", Question: "vote", Objects: names, Cap: privacy.MaxEpsilon(), Policy: policy.Fixed(privacy.MaxEpsilon()),
 	})
 	must(b, err)
@@ -65,7 +66,7 @@ func answered(b *testing.B, objects, levels int) (*ledger.Ledger, *bbolt.DB) {
 	l := opened(b, path)
 	enrolled(b, l, objects)
 	for level := range levels {
-		_, err := l.Raise(b.Context(), ledger.RaiseRequest{
+		_, err := l.Raise(b.Context(), api.RaiseRequest{
 			Key: fmt.Sprint("raise ", level), Question: "vote", All: true,
 			Epsilon: epsilonOf(b, int64(1+level)*1_000_000_000), Truth: allYes,
 		})
@@ -137,7 +138,7 @@ func BenchmarkEstimate(b *testing.B) {
 	estimate := func(l *ledger.Ledger) func() error {
 		return func() error {
 			for range chunk {
-				if _, err := l.Estimate(b.Context(), ledger.EstimateRequest{Question: "vote"}); err != nil {
+				if _, err := l.Estimate(b.Context(), api.EstimateRequest{Question: "vote"}); err != nil {
 					return err
 				}
 			}
@@ -159,7 +160,7 @@ func BenchmarkEstimateFromScratch(b *testing.B) {
 	for _, objects := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(objects), func(b *testing.B) {
 			l, db := answered(b, objects, 1)
-			all := ledger.EstimateRequest{Question: "vote", Include: func(string) bool { return true }}
+			all := api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }}
 			var t turns
 			for b.Loop() {
 				t.ours = append(t.ours, timed(b, func() error { _, err := l.Estimate(b.Context(), all); return err }))
@@ -261,7 +262,7 @@ func releaseAll(ctx context.Context, l *ledger.Ledger, callers, objects int, eps
 				if i >= objects {
 					return
 				}
-				_, errs[c] = l.Release(ctx, ledger.ReleaseRequest{
+				_, errs[c] = l.Release(ctx, api.ReleaseRequest{
 					Key: fmt.Sprint(epsilon, " ", i), Question: "vote", Object: objectName(i), Epsilon: epsilon, TrueValue: "yes",
 				})
 			}

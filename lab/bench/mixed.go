@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -130,15 +131,15 @@ func (m *mix) open(ctx context.Context) (err error) {
 		return err
 	}
 	most := privacy.MaxEpsilon()
-	terms, err := policy.Sell(policy.Market{Max: most, Prices: []policy.Price{{Epsilon: most, Amount: 100_000}}})
+	terms, err := policy.Market{Max: most, Prices: []policy.Price{{Epsilon: most, Amount: 100_000}}}.Policy()
 	if err == nil {
-		err = m.l.DefineQuestion(ctx, "define", ledger.Question{Name: "vote", Values: []string{"yes", "no", "blank"}})
+		err = m.l.DefineQuestion(ctx, "define", api.Question{Name: "vote", Values: []string{"yes", "no", "blank"}})
 	}
 	for i := range m.mixedOptions.people {
 		m.people = append(m.people, fmt.Sprintf("person-%08d", i))
 	}
 	if err == nil {
-		_, err = m.l.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: m.people, Policy: terms,
+		_, err = m.l.Enroll(ctx, api.EnrollRequest{Key: "enrol", Question: "vote", Objects: m.people, Policy: terms,
 			Cap: most})
 	}
 	rand.Shuffle(len(m.people), func(i, j int) { m.people[i], m.people[j] = m.people[j], m.people[i] })
@@ -240,7 +241,7 @@ func (m *mix) release(ctx context.Context, _ int) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.l.Release(ctx, ledger.ReleaseRequest{
+	_, err = m.l.Release(ctx, api.ReleaseRequest{
 		Key: fmt.Sprintf("order-%016x", uint64(n)*0x9e3779b97f4a7c15), Question: "vote",
 		Object: m.people[n%int64(len(m.people))], Epsilon: epsilon,
 		TrueValue: "yes",
@@ -256,9 +257,9 @@ func (m *mix) sell(ctx context.Context, n int) error {
 	}
 	some := int(math.Pow(largestSale, rand.Float64()))
 	first := rand.IntN(len(m.people) - some + 1)
-	_, err = m.l.Sell(ctx, ledger.SellRequest{
+	_, err = m.l.Sell(ctx, api.SellRequest{
 		Key: fmt.Sprint("sale-", n),
-		Order: ledger.Order{Buyer: fmt.Sprint("buyer-", n%10), Question: "vote", Epsilon: epsilon,
+		Order: api.Order{Buyer: fmt.Sprint("buyer-", n%10), Question: "vote", Epsilon: epsilon,
 			Objects: m.people[first : first+some]},
 		Truth: yesForAll,
 	})
@@ -279,7 +280,7 @@ func (m *mix) read(ctx context.Context, _ int) error {
 func (m *mix) raise(ctx context.Context, n int) error {
 	epsilon, err := privacy.EpsilonFromNano(m.round(m.released.Load()) + 1 + int64(n))
 	if err == nil {
-		_, err = m.l.Raise(ctx, ledger.RaiseRequest{Key: fmt.Sprint("raise-", n), Question: "vote", Epsilon: epsilon,
+		_, err = m.l.Raise(ctx, api.RaiseRequest{Key: fmt.Sprint("raise-", n), Question: "vote", Epsilon: epsilon,
 			All: true, Truth: yesForAll})
 	}
 	return err
@@ -292,7 +293,7 @@ func (m *mix) backup(ctx context.Context, _ int) error {
 }
 
 func (m *mix) audit(ctx context.Context, _ int) error {
-	found, err := m.l.Verify(ctx, ledger.VerifyRequest{})
+	found, err := m.l.Verify(ctx, api.VerifyRequest{})
 	if err == nil && found.Problems > 0 {
 		err = fmt.Errorf("%d problems", found.Problems)
 	}

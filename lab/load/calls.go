@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -51,11 +51,11 @@ func (r release) body() string {
 }
 
 // request is the call as a process has it.
-func (r release) request() (ledger.ReleaseRequest, error) {
+func (r release) request() (api.ReleaseRequest, error) {
 	epsilon, err := privacy.ParseEpsilon(r.epsilon)
 	if err != nil {
-		return ledger.ReleaseRequest{}, err
+		return api.ReleaseRequest{}, err
 	}
-	return ledger.ReleaseRequest{Key: r.key, Question: question, Object: r.object, Epsilon: epsilon,
+	return api.ReleaseRequest{Key: r.key, Question: question, Object: r.object, Epsilon: epsilon,
 		TrueValue: r.truth}, nil
 }

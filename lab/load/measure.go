@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -93,14 +94,14 @@ func create(ctx context.Context, path string, objects int) (err error) {
 	for i := range values {
 		values[i] = valueOf(i)
 	}
-	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: question, Values: values}); err != nil {
+	if err := l.DefineQuestion(ctx, "define", api.Question{Name: question, Values: values}); err != nil {
 		return err
 	}
 	names := make([]string, objects)
 	for i := range names {
 		names[i] = nameOf(i)
 	}
-	enrol := ledger.EnrollRequest{Key: "enrol", Question: question, Objects: names, Cap: privacy.MaxEpsilon(),
+	enrol := api.EnrollRequest{Key: "enrol", Question: question, Objects: names, Cap: privacy.MaxEpsilon(),
 		Policy: policy.Fixed(privacy.MaxEpsilon())}
 	_, err = l.Enroll(ctx, enrol)
 	return err
@@ -212,7 +213,7 @@ func (p *process) settle(ctx context.Context, made calls) error {
 	if there != made.begun {
 		return fmt.Errorf("%d releases were asked for, and the ledger has %d", made.begun, there)
 	}
-	_, err = p.ledger.Verify(ctx, ledger.VerifyRequest{})
+	_, err = p.ledger.Verify(ctx, api.VerifyRequest{})
 	return err
 }
 

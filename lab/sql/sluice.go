@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -39,7 +41,7 @@ func openSluiceBy(ctx context.Context, dir string, options ledger.Options) (cont
 	for i := range valuesAsked {
 		s.values = append(s.values, fmt.Sprint("value ", i))
 	}
-	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: "vote", Values: s.values}); err != nil {
+	if err := l.DefineQuestion(ctx, "define", api.Question{Name: "vote", Values: s.values}); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return s, nil
@@ -62,14 +64,14 @@ func (s *theSluice) checkpoints() (int, error) {
 }
 
 func (s *theSluice) enroll(ctx context.Context, names []string, limit, ceiling privacy.Epsilon) error {
-	_, err := s.l.Enroll(ctx, ledger.EnrollRequest{
+	_, err := s.l.Enroll(ctx, api.EnrollRequest{
 		Key: "enroll", Question: "vote", Objects: names, Cap: limit, Policy: policy.Fixed(ceiling),
 	})
 	return err
 }
 
 func (s *theSluice) raise(ctx context.Context, key string, epsilon privacy.Epsilon) error {
-	_, err := s.l.Raise(ctx, ledger.RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, All: true,
+	_, err := s.l.Raise(ctx, api.RaiseRequest{Key: key, Question: "vote", Epsilon: epsilon, All: true,
 		Truth: s.truths})
 	return err
 }
@@ -83,7 +85,7 @@ func (s *theSluice) truths(_ context.Context, _ string, names []string) ([]strin
 }
 
 func (s *theSluice) release(ctx context.Context, o order) error {
-	_, err := s.l.Release(ctx, ledger.ReleaseRequest{
+	_, err := s.l.Release(ctx, api.ReleaseRequest{
 		Key: o.key, Question: "vote", Object: o.object, Epsilon: o.epsilon, TrueValue: s.values[o.truth],
 	})
 	return err
@@ -97,13 +99,35 @@ func (s *theSluice) read(ctx context.Context, name string) (levels int, err erro
 	return len(state.Chains[0].Levels), nil
 }
 
+// size counts the file with its journal, after the checkpoint that a copy makes first: the commits
+// of a small ledger are in the journal alone until then.
 func (s *theSluice) size(ctx context.Context) (written, compact int64, err error) {
-	stats, err := s.l.Stats(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
 	copied := filepath.Join(s.dir, "compact")
 	defer os.Remove(copied)
 	small, err := s.l.CompactTo(ctx, copied, nil)
-	return stats.Bytes, small.Bytes, err
+	if err != nil {
+		return 0, 0, err
+	}
+	written, err = bytesIn(filepath.Join(s.dir, "ledger.db"), filepath.Join(s.dir, "ledger.db.journal"))
+	return written, small.Bytes, err
+}
+
+// bytesIn returns the bytes of files, and of those in directories. What is not there has none.
+func bytesIn(paths ...string) (sum int64, err error) {
+	for _, path := range paths {
+		err := filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			info, err := entry.Info()
+			if err == nil {
+				sum += info.Size()
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+	}
+	return sum, nil
 }

@@ -282,12 +282,12 @@ func (d *sqlite) over(name string, epsilon privacy.Epsilon) (n int, err error) {
 
 func (d *sqlite) read(name string) (*object, error) { return findObject(d.readObject, name) }
 
+// size counts the file with its log, after a checkpoint.
 func (d *sqlite) size(ctx context.Context) (written, compact int64, err error) {
 	if _, err := d.writer.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
 		return 0, 0, err
 	}
-	file, err := os.Stat(d.path)
-	if err != nil {
+	if written, err = bytesIn(d.path, d.path+"-wal"); err != nil {
 		return 0, 0, err
 	}
 	copied := filepath.Join(filepath.Dir(d.path), "compact")
@@ -299,5 +299,5 @@ func (d *sqlite) size(ctx context.Context) (written, compact int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return file.Size(), small.Size(), nil
+	return written, small.Size(), nil
 }

@@ -32,7 +32,8 @@ type contestant interface {
 	// release carries out an order so that many callers are fastest.
 	release(ctx context.Context, o order) error
 	read(ctx context.Context, name string) (levels int, err error)
-	// size returns the bytes on disk, as they are and after compacting.
+	// size returns the bytes on disk: all that the ledger uses once its log is brought into its file,
+	// and what a compacted copy takes.
 	size(ctx context.Context) (written, compact int64, err error)
 	close() error
 }

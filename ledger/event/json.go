@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // head is what all kinds have in common.
@@ -37,7 +37,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements [json.Unmarshaler]: it reads what MarshalJSON writes; null changes
 // nothing. A kind or key that it does not know, and a value that its key cannot have, are
-// ledger.ErrInvalid.
+// api.ErrInvalid.
 func (e *Event) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
@@ -138,14 +138,14 @@ func erasable(d Detail) bool {
 
 // refused is a [ObjectRefused] in JSON: its key holds a list, as in the results of requests.
 type refused struct {
-	Object   string               `json:"object,omitempty"`
-	Question string               `json:"question,omitempty"`
-	Refused  []vocabulary.Refusal `json:"refused"`
+	Object   string        `json:"object,omitempty"`
+	Question string        `json:"question,omitempty"`
+	Refused  []api.Refusal `json:"refused"`
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (d ObjectRefused) MarshalJSON() ([]byte, error) {
-	return write(refused{d.Refusal.Object, d.Question, []vocabulary.Refusal{d.Refusal}})
+	return write(refused{d.Refusal.Object, d.Question, []api.Refusal{d.Refusal}})
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]: it reads what MarshalJSON writes, and refuses all

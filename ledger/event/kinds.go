@@ -3,7 +3,7 @@ package event
 import (
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -46,11 +46,11 @@ type NoiseKeySet struct {
 
 // QuestionDefined defines a question. It is never changed.
 type QuestionDefined struct {
-	Number    uint32                `json:"-" fact:"1,number,omitempty"`          // from 1, in the order of the log
-	Name      string                `json:"question" fact:"2,question,omitempty"` // its name
-	Values    []string              `json:"values" fact:"3,values,omitempty"`     // the labels, at least two
-	Encoding  vocabulary.Encoding   `json:"encoding" fact:"4,encoding,omitempty"` // what a response is
-	Mechanism *vocabulary.Mechanism `json:"mechanism,omitempty" fact:"5"`         // in finite encoding; else nil
+	Number    uint32         `json:"-" fact:"1,number,omitempty"`          // from 1, in the order of the log
+	Name      string         `json:"question" fact:"2,question,omitempty"` // its name
+	Values    []string       `json:"values" fact:"3,values,omitempty"`     // the labels, at least two
+	Encoding  api.Encoding   `json:"encoding" fact:"4,encoding,omitempty"` // what a response is
+	Mechanism *api.Mechanism `json:"mechanism,omitempty" fact:"5"`         // in finite encoding; else nil
 }
 
 // PolicyDefined records the first use of a policy.
@@ -175,7 +175,7 @@ type SaleMade struct {
 	Buyer    string          `json:"buyer,omitempty" fact:"2"`    // by its name
 	Price    int64           `json:"price" fact:"6"`              // of all objects together
 	// The objects by how their responses came about, and those of which the buyer held a lower
-	// level: see ledger.Offer.
+	// level: see api.Offer.
 	Draws        uint64 `json:"-" fact:"7,draws,omitempty"`        // drawn from the true value, and charged
 	Resales      uint64 `json:"-" fact:"8,resales,omitempty"`      // recorded before
 	Degradations uint64 `json:"-" fact:"9,degradations,omitempty"` // derived from the lowest response
@@ -201,8 +201,8 @@ type Sold struct {
 // ObjectRefused records that a request left an object out of a question, and why. The [Settled] of
 // the request, or of the part of it, follows.
 type ObjectRefused struct {
-	Question string             `json:"question,omitempty" fact:"1"` // by its name
-	Refusal  vocabulary.Refusal `json:"refusal" fact:"2"`            // it has the name of the object
+	Question string      `json:"question,omitempty" fact:"1"` // by its name
+	Refusal  api.Refusal `json:"refusal" fact:"2"`            // it has the name of the object
 }
 
 // Settled ends a request, or one part of a large one.

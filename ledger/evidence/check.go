@@ -9,6 +9,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
@@ -17,7 +18,7 @@ import (
 type Checked struct {
 	// Head is the log that the document is about, as its checkpoint names it; zero if that cannot
 	// be read.
-	Head Head `json:"head"`
+	Head api.Head `json:"head"`
 	// Signed: one of the keys given to Verify, with the name of the log, signed the checkpoint.
 	// Without that, a document without faults only agrees with itself: anybody can make one.
 	Signed bool `json:"signed"`
@@ -110,7 +111,7 @@ func (v *checker) checkLog(about event.About, checkpoint string, keys note.Verif
 		v.fault("the checkpoint: %v", err)
 		return keys == nil
 	}
-	v.Head, v.read = Head{read.Origin, read.Size, read.Root}, true
+	v.Head, v.read = api.Head{Origin: read.Origin, Events: read.Size, Root: read.Root}, true
 	if keys != nil {
 		_, beside, err := openCosigned([]byte(checkpoint), keys)
 		if v.Signed = err == nil; err != nil {

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	said "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -144,7 +144,7 @@ func kindsOfPolicies() map[string]func(i int) string {
 
 // hostileStatements are the facts of statements of about n times the same size.
 func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
-	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Direct}
+	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}
 	enrolled := &said.Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}
 	repeat := func(n int, begin []Detail, item func(i int) []Detail) []Detail {
 		for i := range n {
@@ -196,7 +196,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 		},
 		"refused": func(n int) []Detail {
 			return repeat(200*n, []Detail{question, enrolled}, func(int) []Detail {
-				return []Detail{&said.ObjectRefused{Question: "q", Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: "more"}}}
+				return []Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: "more"}}}
 			})
 		},
 		"withdrawn": func(n int) []Detail {
@@ -228,7 +228,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 				for v := range values {
 					values[v] = fmt.Sprint("v", v)
 				}
-				return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: values, Encoding: vocabulary.Unary}}
+				return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: values, Encoding: api.Unary}}
 			})
 		},
 		"nothing is defined": func(n int) []Detail {
@@ -240,38 +240,38 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 			return repeat(200*n, []Detail{question}, func(int) []Detail { return []Detail{&said.Withdrawn{Object: "bob"}} })
 		},
 		"unary": func(n int) []Detail {
-			values := make([]string, vocabulary.MaxUnaryValues)
+			values := make([]string, api.MaxUnaryValues)
 			for v := range values {
 				values[v] = fmt.Sprint("v", v)
 			}
-			return repeat(20*n, []Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: values, Encoding: vocabulary.Unary}, enrolled}, func(i int) []Detail {
+			return repeat(20*n, []Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: values, Encoding: api.Unary}, enrolled}, func(i int) []Detail {
 				return []Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: strings.Repeat("01", len(values)/2), Method: "raise"}}
 			})
 		},
 		"finite": func(n int) []Detail {
 			m := manyOutputs(t)
 			names := m.Outputs[0]
-			return repeat(100*n, []Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}, enrolled}, func(int) []Detail {
+			return repeat(100*n, []Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}, enrolled}, func(int) []Detail {
 				return []Detail{&said.Released{Object: "ann", Question: "q", Epsilon: m.Family.Epsilons()[0], Response: names[len(names)-1], Method: "raise"}}
 			})
 		},
 		"mechanisms": func(n int) []Detail {
 			m := manyOutputs(t)
 			return repeat(n, nil, func(i int) []Detail {
-				return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}}
+				return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}}
 			})
 		},
 	}
 	all["enrolled in questions with long names"] = func(n int) []Detail {
 		return repeat(20*n, nil, func(i int) []Detail {
 			name := fmt.Sprintf("%0*d", event.MaxNameBytes, i)
-			return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct}, &said.Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
+			return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct}, &said.Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
 		})
 	}
 	all["refused at length"] = func(n int) []Detail {
-		why := strings.Repeat("\x01", vocabulary.MaxWhy) // each is six bytes of JSON
+		why := strings.Repeat("\x01", api.MaxWhy) // each is six bytes of JSON
 		return repeat(50*n, []Detail{question, enrolled}, func(int) []Detail {
-			return []Detail{&said.ObjectRefused{Question: "q", Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: why}}}
+			return []Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: why}}}
 		})
 	}
 	all["forgotten in many questions"] = func(n int) []Detail {
@@ -279,7 +279,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 		begin := repeat(50*n, nil, func(i int) []Detail {
 			name := fmt.Sprint("q", i)
 			chains = append(chains, said.ForgottenChain{Question: name, Spent: epsilonOf(i + 1)})
-			return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct}}
+			return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct}}
 		})
 		begin = append(begin, &said.Forgotten{Object: "ann", Chains: chains})
 		return repeat(50*n, begin, func(i int) []Detail {
@@ -294,7 +294,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 	}
 	all["levels of one mechanism"] = func(n int) []Detail {
 		m := manyLevels(t, 60)
-		return repeat(n, []Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}, enrolled}, func(int) []Detail {
+		return repeat(n, []Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}, enrolled}, func(int) []Detail {
 			epoch := []Detail{&said.EpochBegun{Object: "ann", Question: "q"}}
 			for level, epsilon := range slices.Backward(m.Family.Epsilons()) {
 				epoch = append(epoch, &said.Released{Object: "ann", Question: "q", Epsilon: epsilon, Response: m.Outputs[level][0], Method: "degrade"})
@@ -312,8 +312,8 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 		return repeat(50*n, nil, func(i int) []Detail {
 			name := fmt.Sprint("q", i)
 			return []Detail{
-				&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: vocabulary.Direct},
-				&said.ObjectRefused{Question: name, Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NotEnrolled, Remedy: vocabulary.RemedyEnrolling, Asked: epsilonOf(1)}},
+				&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct},
+				&said.ObjectRefused{Question: name, Refusal: api.Refusal{Object: "ann", Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling, Asked: epsilonOf(1)}},
 			}
 		})
 	}
@@ -353,7 +353,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 }
 
 // manyOutputs is a mechanism of few inputs and many outputs.
-func manyOutputs(t testing.TB) *vocabulary.Mechanism {
+func manyOutputs(t testing.TB) *api.Mechanism {
 	t.Helper()
 	const outputs = 1000
 	var rows [2][]string
@@ -367,11 +367,11 @@ func manyOutputs(t testing.TB) *vocabulary.Mechanism {
 	}
 	m := &finite.Family{}
 	must(t, json.Unmarshal([]byte(`{"levels":[[[`+strings.Join(rows[0], ",")+`],[`+strings.Join(rows[1], ",")+`]]],"channels":[]}`), m))
-	return event.NameOutputs(&vocabulary.Mechanism{Family: m})
+	return event.NameOutputs(&api.Mechanism{Family: m})
 }
 
 // manyLevels is a mechanism of two inputs, two outputs, and many levels.
-func manyLevels(t testing.TB, levels int) *vocabulary.Mechanism {
+func manyLevels(t testing.TB, levels int) *api.Mechanism {
 	t.Helper()
 	symmetric := func(over, under int) string { // the matrix that keeps its input with (over+under)/2·under
 		same, other := fmt.Sprintf(`"%d/%d"`, under+over, 2*under), fmt.Sprintf(`"%d/%d"`, under-over, 2*under)
@@ -386,11 +386,11 @@ func manyLevels(t testing.TB, levels int) *vocabulary.Mechanism {
 	}
 	m := &finite.Family{}
 	must(t, json.Unmarshal([]byte(`{"levels":[`+strings.Join(all, ",")+`],"channels":[`+strings.Join(channels, ",")+`]}`), m))
-	return event.NameOutputs(&vocabulary.Mechanism{Family: m})
+	return event.NameOutputs(&api.Mechanism{Family: m})
 }
 
 // hostileReceipt signs a receipt of n responses.
-func (h *hostileHost) receipt(n int, q vocabulary.Question, epsilon privacy.Epsilon, response string) []byte {
+func (h *hostileHost) receipt(n int, q api.Question, epsilon privacy.Epsilon, response string) []byte {
 	h.t.Helper()
 	entry := func(number int, c event.Change) Entry {
 		ev := event.Event{Number: uint64(number), Time: hostileTime, Change: c}
@@ -525,20 +525,20 @@ func TestCostOfDocuments_AnyKindOfFact_IsLinear(t *testing.T) {
 
 func TestCostOfReceipts_AnyEncoding_IsLinear(t *testing.T) {
 	h := newHostileHost(t)
-	values := make([]string, vocabulary.MaxUnaryValues)
+	values := make([]string, api.MaxUnaryValues)
 	for v := range values {
 		values[v] = fmt.Sprint("v", v)
 	}
 	m := manyOutputs(t)
 	for name, of := range map[string]struct {
 		n        int
-		question vocabulary.Question
+		question api.Question
 		epsilon  privacy.Epsilon
 		response string
 	}{
-		"direct": {200, vocabulary.Question{Name: "q", Values: values, Encoding: vocabulary.Direct}, epsilonOf(1e9), values[len(values)-1]},
-		"unary":  {20, vocabulary.Question{Name: "q", Values: values, Encoding: vocabulary.Unary}, epsilonOf(1e9), strings.Repeat("01", len(values)/2)},
-		"finite": {200, vocabulary.Question{Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Finite, Mechanism: m}, m.Family.Epsilons()[0], m.Outputs[0][len(m.Outputs[0])-1]},
+		"direct": {200, api.Question{Name: "q", Values: values, Encoding: api.Direct}, epsilonOf(1e9), values[len(values)-1]},
+		"unary":  {20, api.Question{Name: "q", Values: values, Encoding: api.Unary}, epsilonOf(1e9), strings.Repeat("01", len(values)/2)},
+		"finite": {200, api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}, m.Family.Epsilons()[0], m.Outputs[0][len(m.Outputs[0])-1]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantLinear(t, name, func(n int) []byte { return h.receipt(of.n*n, of.question, of.epsilon, of.response) }, func(data []byte) (any, bool) {
@@ -616,7 +616,7 @@ func TestVerify_ForeignSignature_ChecksNothingElse(t *testing.T) {
 	if checked := st.Verify(h.keys); !checked.Signed || len(checked.Faults) < 2 {
 		t.Errorf("%+v", checked)
 	}
-	r, err := ReadReceipt(h.receipt(1, vocabulary.Question{Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Direct}, epsilonOf(1e9), "a"))
+	r, err := ReadReceipt(h.receipt(1, api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}, epsilonOf(1e9), "a"))
 	must(t, err)
 	r.Price++
 	if checked := r.Verify(other.keys); checked.Signed || len(checked.Faults) != 1 {
@@ -661,7 +661,7 @@ func TestVerify_LongNameOfABuyer_IsAFault(t *testing.T) {
 // A ledger never has a longer chain.
 func TestVerify_ChainAboveTheBound_IsAFault(t *testing.T) {
 	h := newHostileHost(t)
-	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Direct}
+	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}
 	begin := []Detail{question, &said.Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}}
 	level := func(i int) []Detail {
 		return []Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: "a", Method: "raise"}}
@@ -680,7 +680,7 @@ func TestVerify_ChainAboveTheBound_IsAFault(t *testing.T) {
 	for name, test := range map[string]struct {
 		most int // how many make the chain full
 		item func(i int) []Detail
-	}{"levels": {vocabulary.MaxEntries, level}, "buyers": {vocabulary.MaxEntries - 1, sale}, "epochs": {vocabulary.MaxEntries / 2, epoch}} {
+	}{"levels": {api.MaxEntries, level}, "buyers": {api.MaxEntries - 1, sale}, "epochs": {api.MaxEntries / 2, epoch}} {
 		for more := range 2 {
 			says := slices.Clone(begin)
 			for i := range test.most + more {

@@ -19,9 +19,9 @@ import (
 
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -37,7 +37,7 @@ func everyFact(t testing.TB) (log []Entry) {
 	t.Helper()
 	e := privacy.MustEpsilon
 	party := fixture.Party(t)
-	party.Encoding, party.Mechanism = vocabulary.Finite, event.NameOutputs(party.Mechanism)
+	party.Encoding, party.Mechanism = api.Finite, event.NameOutputs(party.Mechanism)
 	deal := event.Deal{Sale: 4, Buyer: 1, Question: 1, Epsilon: e("0.5"), Objects: 3, Price: 200, Refused: 2}
 	bare := event.Deal{Sale: 1<<64 - 1, Buyer: 2, Question: 2, Epsilon: e("2"), Objects: 1}
 	raised := event.Response{Method: event.MethodRaise}
@@ -45,7 +45,7 @@ func everyFact(t testing.TB) (log []Entry) {
 	for i, c := range []event.Change{
 		&event.Created{ID: [16]byte{1, 2, 3, 15: 255}, Currency: "EUR", LogKey: "example.com/office+9fdd85bd+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c"},
 		&event.Created{},
-		&event.QuestionDefined{Number: 1, Question: vocabulary.Question{Name: "vote", Values: []string{"yes", "<no> & \u00a7", "é"}, Encoding: vocabulary.Direct}},
+		&event.QuestionDefined{Number: 1, Question: api.Question{Name: "vote", Values: []string{"yes", "<no> & \u00a7", "é"}, Encoding: api.Direct}},
 		&event.QuestionDefined{Number: 2, Question: party},
 		&event.PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"1"}`},
 		&event.BuyerNamed{Number: 1, Name: "acme"},
@@ -68,8 +68,8 @@ func everyFact(t testing.TB) (log []Entry) {
 		&event.EpochBegun{Object: "ann", Question: 1},
 		&event.TermsChanged{Object: "ann", Question: 1, Policy: 1, Cap: e("4"), Consent: "form 17"},
 		&event.TermsChanged{Object: "ann", Question: 2, Cap: e("4")},
-		&event.ObjectRefused{Question: 1, Refusal: vocabulary.Refusal{Object: "ann", Reason: event.ReasonCodes()[0], Ceiling: e("1"), Spent: e("0.5"), Asked: e("2"), Cost: e("1.5"), Remaining: e("0.5"), Remedy: event.RemedyCodes()[0], Largest: e("1")}},
-		&event.ObjectRefused{Question: 2, Refusal: vocabulary.Refusal{Object: "ann", Reason: event.ReasonCodes()[1], Remedy: event.RemedyCodes()[1]}},
+		&event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: "ann", Reason: event.ReasonCodes()[0], Ceiling: e("1"), Spent: e("0.5"), Asked: e("2"), Cost: e("1.5"), Remaining: e("0.5"), Remedy: event.RemedyCodes()[0], Largest: e("1")}},
+		&event.ObjectRefused{Question: 2, Refusal: api.Refusal{Object: "ann", Reason: event.ReasonCodes()[1], Remedy: event.RemedyCodes()[1]}},
 		&event.Forgotten{Object: "ann", Events: 12, Account: event.Account{Cap: e("8"), Spent: e("1.5"), Earned: 9}, Chains: []event.Remnant{{Question: 1, Policy: 1, Spent: e("1")}, {Question: 2, Spent: e("0.5")}}},
 		&event.Forgotten{Object: "ann"},
 		&event.Stated{Object: "ann", Forgotten: 26, Events: []uint64{1, 1<<64 - 1}, Account: event.Account{Cap: e("8"), Spent: e("2"), Earned: 1<<63 - 1}},

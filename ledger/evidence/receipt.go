@@ -9,9 +9,9 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -30,24 +30,24 @@ const ReceiptFormat = "sluice receipt 4"
 // the log, by the numbers of events, of the sale and of the buyer, and of the log's tree some
 // hashes. Its checkpoint is of the log as the sale left it.
 type Receipt struct {
-	Format   string              `json:"format"`   // "sluice receipt 4"
-	Ledger   string              `json:"ledger"`   // the ID of the ledger
-	Created  time.Time           `json:"created"`  // the ledger
-	Currency string              `json:"currency"` // the ledger's
-	LogKey   string              `json:"log_key"`  // the verifier key that the log began with; "" for none
-	Sale     uint64              `json:"sale"`     // its number, from 1
-	Buyer    string              `json:"buyer"`    // by its name
-	Question string              `json:"question"` // by its name
-	Values   []string            `json:"values"`   // of the question
-	Encoding vocabulary.Encoding `json:"encoding"` // of the responses
+	Format   string       `json:"format"`   // "sluice receipt 4"
+	Ledger   string       `json:"ledger"`   // the ID of the ledger
+	Created  time.Time    `json:"created"`  // the ledger
+	Currency string       `json:"currency"` // the ledger's
+	LogKey   string       `json:"log_key"`  // the verifier key that the log began with; "" for none
+	Sale     uint64       `json:"sale"`     // its number, from 1
+	Buyer    string       `json:"buyer"`    // by its name
+	Question string       `json:"question"` // by its name
+	Values   []string     `json:"values"`   // of the question
+	Encoding api.Encoding `json:"encoding"` // of the responses
 	// Mechanism is how the question is answered, in finite encoding.
-	Mechanism *vocabulary.Mechanism `json:"mechanism,omitempty"`
-	Epsilon   privacy.Epsilon       `json:"epsilon"`  // of the responses
-	Objects   uint64                `json:"objects"`  // that answer
-	Price     int64                 `json:"price"`    // in all, in minor units of the currency
-	Refused   uint64                `json:"refused"`  // objects left out
-	Time      time.Time             `json:"time"`     // when it was sold
-	Upgrades  uint64                `json:"upgrades"` // of which the buyer held a lower level
+	Mechanism *api.Mechanism  `json:"mechanism,omitempty"`
+	Epsilon   privacy.Epsilon `json:"epsilon"`  // of the responses
+	Objects   uint64          `json:"objects"`  // that answer
+	Price     int64           `json:"price"`    // in all, in minor units of the currency
+	Refused   uint64          `json:"refused"`  // objects left out
+	Time      time.Time       `json:"time"`     // when it was sold
+	Upgrades  uint64          `json:"upgrades"` // of which the buyer held a lower level
 	// Responses are in the order of the objects' names.
 	Responses []SoldResponse `json:"responses"`
 	Evidence  Evidence       `json:"evidence"` // that all of this is in the log
@@ -161,7 +161,7 @@ func (m *ReceiptMaker) Finish(proof []tlog.Hash, checkpoint []byte) Receipt {
 
 // ReadReceipt reads a receipt from JSON. It is strict: there is one way to write a receipt, to the
 // byte what [encoding/json.Marshal] makes of it, and whatever else, white space, an unknown field
-// or another spelling of a number included, is ledger.ErrInvalid. So two readers of one text cannot
+// or another spelling of a number included, is api.ErrInvalid. So two readers of one text cannot
 // see different receipts in it, and nobody can make a second text of one that verifies, but by what
 // a holder may do openly: leave out responses ([SoldResponse.Erased]) and add or leave out
 // cosignatures of the checkpoint ([Checked.Cosigned]). It takes at most [MaxDocument] bytes. That a
@@ -225,8 +225,8 @@ func (r Receipt) Verify(keys note.Verifiers) Checked {
 }
 
 // asked returns the question.
-func (r *Receipt) asked() vocabulary.Question {
-	return vocabulary.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
+func (r *Receipt) asked() api.Question {
+	return api.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}
 }
 
 // checkHeads checks the events that the responses rest on.

@@ -36,7 +36,7 @@ const StatementFormat = "sluice statement 4"
 // are requests, and their idempotency keys.
 type Statement struct {
 	Format   string          `json:"format"`   // "sluice statement 4"
-	Ledger   string          `json:"ledger"`   // ledger.About.ID
+	Ledger   string          `json:"ledger"`   // api.About.ID
 	Created  time.Time       `json:"created"`  // the ledger
 	Currency string          `json:"currency"` // the ledger's
 	LogKey   string          `json:"log_key"`  // the verifier key that the log began with; "" for none

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -186,7 +186,7 @@ func (t *teller) checkLess(c *event.TermsChanged, under uint32, ev event.Event) 
 		t.fault("the terms change more often without consent than anybody compares")
 		return
 	}
-	if err := policy.AtMost(t.terms(c.Policy), t.terms(under), ev.Time); err != nil {
+	if err := t.terms(c.Policy).AtMost(t.terms(under), ev.Time); err != nil {
 		t.fault("without consent: %v", err)
 		return
 	}
@@ -349,8 +349,8 @@ func (t *teller) levelEntries(question uint32) int {
 // promises to reservations cannot be seen here: no event about an object says that one was
 // cancelled.
 func (t *teller) addEntries(ch *toldChain, n int) {
-	if ch.entries += n; ch.entries > vocabulary.MaxEntries {
-		t.fault("the chain has %d entries; at most %d are possible", ch.entries, vocabulary.MaxEntries)
+	if ch.entries += n; ch.entries > api.MaxEntries {
+		t.fault("the chain has %d entries; at most %d are possible", ch.entries, api.MaxEntries)
 	}
 }
 
@@ -378,7 +378,7 @@ type toldChain struct {
 	bound    bool                            // to a truth
 	levels   map[privacy.Epsilon]event.Value // of the epoch. They come in any order, and what they cost needs none
 	holders  map[holding]bool                // of the levels
-	entries  int                             // of all epochs: see vocabulary.MaxEntries
+	entries  int                             // of all epochs: see api.MaxEntries
 	lowest   privacy.Epsilon                 // of the levels, 0 without any
 	highest  privacy.Epsilon                 // likewise
 	answered privacy.Epsilon                 // what answers about panels cost

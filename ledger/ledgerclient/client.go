@@ -18,8 +18,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -36,7 +36,7 @@ type Client struct {
 	base  string
 	token string
 	http  *http.Client
-	about ledger.About
+	about api.About
 }
 
 // Dial returns a client of the server at an address: https://…, http://… on this machine, or
@@ -45,7 +45,7 @@ type Client struct {
 //
 // On Linux, nothing is sent to a server at a Unix socket that may be another user's trap: it must
 // run as root or as this user, or listen at a path whose directories only its user, root and this
-// one can write to. Else the error is [ledger.ErrInvalid].
+// one can write to. Else the error is [api.ErrInvalid].
 func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 	c := &Client{token: o.Token, http: &http.Client{}}
 	if o.HTTP != nil {
@@ -57,7 +57,7 @@ func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 	if err := c.locate(address); err != nil {
 		return nil, err
 	}
-	about, err := get[ledger.About](ctx, c, "/v1/about", nil)
+	about, err := get[api.About](ctx, c, "/v1/about", nil)
 	if err == nil {
 		err = checkAbout(about)
 	}
@@ -69,7 +69,7 @@ func Dial(ctx context.Context, address string, o Options) (*Client, error) {
 }
 
 // checkAbout refuses what no ledger says of itself: any web server may answer with a JSON object.
-func checkAbout(a ledger.About) error {
+func checkAbout(a api.About) error {
 	var lacks []string
 	for name, missing := range map[string]bool{
 		"id":       uuid.Validate(a.ID) != nil,
@@ -105,12 +105,12 @@ func (c *Client) locate(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%w: an address is https://…, http://… on this machine, or unix:PATH", ledger.ErrInvalid)
+		return fmt.Errorf("%w: an address is https://…, http://… on this machine, or unix:PATH", api.ErrInvalid)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("%w: an address has no user, query or fragment", ledger.ErrInvalid)
+		return fmt.Errorf("%w: an address has no user, query or fragment", api.ErrInvalid)
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
 		return fmt.Errorf("%w: without TLS only this machine is spoken to: the address must begin with https://",
-			ledger.ErrInvalid)
+			api.ErrInvalid)
 	}
 	c.base = strings.TrimSuffix(address, "/")
 	return nil
@@ -129,7 +129,7 @@ func (c *Client) Close() error {
 }
 
 // About returns what the ledger was created with, as [ledger.Ledger.About] does.
-func (c *Client) About() ledger.About { return c.about }
+func (c *Client) About() api.About { return c.about }
 
 // message is a request to the server: a POST if it has a body, or else a GET.
 type message struct {
@@ -176,22 +176,22 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 		// It refuses what is no UTF-8, where encoding/json changes it.
 		text, err := json.Marshal(m.body, json.FormatNilSliceAsNull(true))
 		if err != nil {
-			return nil, fmt.Errorf("%w: a request that is no UTF-8, or has a number that is none", ledger.ErrInvalid)
+			return nil, fmt.Errorf("%w: a request that is no UTF-8, or has a number that is none", api.ErrInvalid)
 		}
 		body = bytes.NewReader(text)
 	}
 	request, err := http.NewRequestWithContext(ctx, method, at, body)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ledger.ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
 	if m.body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if m.keyed {
 		if m.key == "" {
-			return nil, fmt.Errorf("%w: idempotency key: is empty", ledger.ErrInvalid)
+			return nil, fmt.Errorf("%w: idempotency key: is empty", api.ErrInvalid)
 		}
-		request.Header.Set(api.KeyHeader, api.QuotedKey(m.key))
+		request.Header.Set(httpapi.KeyHeader, httpapi.QuotedKey(m.key))
 	}
 	if m.accept != "" {
 		request.Header.Set("Accept", m.accept)
@@ -252,7 +252,7 @@ func (c *Client) call(ctx context.Context, m message, out any) error {
 // nil.
 func ask[Out any](ctx context.Context, c *Client, m message) (out Out, err error) {
 	err = c.call(ctx, m, &out)
-	api.WithoutEmptyLists(&out)
+	httpapi.WithoutEmptyLists(&out)
 	return out, err
 }
 
@@ -293,7 +293,7 @@ func change[Out any](ctx context.Context, c *Client, path, key string, in any) (
 
 // changeOnly is change for a request without a result.
 func (c *Client) changeOnly(ctx context.Context, path, key string, in any) error {
-	_, err := change[api.Done](ctx, c, path, key, in)
+	_, err := change[httpapi.Done](ctx, c, path, key, in)
 	return err
 }
 

@@ -24,6 +24,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/problem"
@@ -48,8 +49,8 @@ func eps(t testing.TB, text string) privacy.Epsilon {
 // polled is an open ledger with the question vote and some people in it.
 func polled(t *testing.T, l *ledger.Ledger, people ...string) *ledger.Ledger {
 	t.Helper()
-	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: people, Cap: eps(t, "9")})
+	must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: people, Cap: eps(t, "9")})
 	must(t, err)
 	return l
 }
@@ -83,7 +84,7 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		})
 	})
-	r := ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), Truth: ledger.TruthOf("yes")}
+	r := api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), Truth: api.TruthOf("yes")}
 	sent := r.Truth
 	r.Truth = func(ctx context.Context, question string, objects []string) ([]string, error) {
 		lose.Store(true) // from now on: the next request is the one that draws
@@ -122,8 +123,8 @@ func TestATrueValueGoesAlong(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	r := ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), TrueValue: "yes", Truth: ledger.TruthOf("yes")}
-	if _, err := c.Release(t.Context(), r); !errors.Is(err, ledger.ErrInvalid) || sent.Load() != 0 {
+	r := api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), TrueValue: "yes", Truth: api.TruthOf("yes")}
+	if _, err := c.Release(t.Context(), r); !errors.Is(err, api.ErrInvalid) || sent.Load() != 0 {
 		t.Errorf("a true value and a source: %v, after %d requests", err, sent.Load())
 	}
 	r.Truth = nil
@@ -143,15 +144,15 @@ func TestATrueValueGoesAlong(t *testing.T) {
 
 // isInvalidTruth reports whether ann was refused for a true value that is none of the question's.
 func isInvalidTruth(err error) bool {
-	var refused *ledger.RefusedError
-	return errors.As(err, &refused) && slices.Equal(refused.TruthInvalid, []string{"ann"}) && refused.Refused[0].Reason == ledger.NoTruth
+	var refused *api.RefusedError
+	return errors.As(err, &refused) && slices.Equal(refused.TruthInvalid, []string{"ann"}) && refused.Refused[0].Reason == api.NoTruth
 }
 
 // A true value that is no UTF-8 is none of the question's, as in process: the same request may do once the source is mended.
 func TestATrueValueThatCannotBeSent(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
 	c := around(t, l, plainly)
-	for name, r := range map[string]ledger.ReleaseRequest{"at hand": {TrueValue: "\xff"}, "of a source": {Truth: ledger.TruthOf("\xff")}} {
+	for name, r := range map[string]api.ReleaseRequest{"at hand": {TrueValue: "\xff"}, "of a source": {Truth: api.TruthOf("\xff")}} {
 		r.Key, r.Question, r.Object, r.Epsilon = name, "vote", "ann", eps(t, "1")
 		_, here := l.Release(t.Context(), r)
 		_, there := c.Release(t.Context(), r)
@@ -168,7 +169,7 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 		people = append(people, fmt.Sprintf("p%04d", i))
 	}
 	l := polled(t, ledgertest.New(t).Ledger, people...)
-	_, err := l.Release(t.Context(), ledger.ReleaseRequest{Key: "k", Question: "vote", Object: people[7], Epsilon: eps(t, "1"), Truth: ledger.TruthOf("no")})
+	_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "k", Question: "vote", Object: people[7], Epsilon: eps(t, "1"), Truth: api.TruthOf("no")})
 	must(t, err)
 	var rounds atomic.Int64
 	c := around(t, l, func(h http.Handler) http.Handler {
@@ -180,7 +181,7 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 		})
 	})
 	var asked []string
-	done, err := c.Raise(t.Context(), ledger.RaiseRequest{Key: "r", Question: "vote", Epsilon: eps(t, "1"), All: true, Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
+	done, err := c.Raise(t.Context(), api.RaiseRequest{Key: "r", Question: "vote", Epsilon: eps(t, "1"), All: true, Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
 		if len(objects) > 4096 {
 			t.Errorf("asked for %d at once", len(objects))
 		}
@@ -198,14 +199,14 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 	held := ledgertest.New(t)
 	l := held.Ledger
-	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	var people []string
 	for i := range 9000 {
 		people = append(people, fmt.Sprintf("p%04d", i))
 	}
 	under, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: eps(t, "1")})
 	must(t, err)
-	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "e", Question: "vote", Objects: people, Policy: under, Cap: eps(t, "9")})
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: people, Policy: under, Cap: eps(t, "9")})
 	must(t, err)
 	held.Clock.Set(ledgertest.Begin().Add(time.Hour))
 	var largest atomic.Int64
@@ -216,7 +217,7 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 		})
 	})
 	asked := map[string]int{}
-	done, err := c.Advance(t.Context(), ledger.AdvanceRequest{Key: "a", Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
+	done, err := c.Advance(t.Context(), api.AdvanceRequest{Key: "a", Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
 		for _, one := range objects {
 			asked[one]++
 		}
@@ -239,7 +240,7 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 // An address is https://, http:// on this machine, or a Unix socket; a token goes nowhere else, redirected or not.
 func TestAddresses(t *testing.T) {
 	for _, address := range []string{"", "ledger.db", "ftp://x", "http://example.com", "http://10.0.0.1:80", "https://u:p@example.com", "https://example.com/?x", "https://example.com/#x", "://", "http://"} {
-		if _, err := Dial(t.Context(), address, Options{}); !errors.Is(err, ledger.ErrInvalid) || strings.Contains(err.Error(), "u:p") {
+		if _, err := Dial(t.Context(), address, Options{}); !errors.Is(err, api.ErrInvalid) || strings.Contains(err.Error(), "u:p") {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
@@ -323,14 +324,14 @@ func TestARefusedClientLeavesNoConnection(t *testing.T) {
 // A name that is no UTF-8 is refused, and does not become another one on the way.
 func TestNamesAreNotChanged(t *testing.T) {
 	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), plainly)
-	if err := c.Withdraw(t.Context(), "k", "\xff"); !errors.Is(err, ledger.ErrInvalid) {
+	if err := c.Withdraw(t.Context(), "k", "\xff"); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("%v", err)
 	}
-	if _, err := c.Object(t.Context(), "\xff"); !errors.Is(err, ledger.ErrInvalid) {
+	if _, err := c.Object(t.Context(), "\xff"); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("%v", err)
 	}
 	for _, name := range []string{"a/b", "..", "a&b=c", "ü ?#%2f", "+"} {
-		if _, err := c.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol " + name, Question: "vote", Objects: []string{name}, Cap: eps(t, "1")}); err != nil {
+		if _, err := c.Enroll(t.Context(), api.EnrollRequest{Key: "enrol " + name, Question: "vote", Objects: []string{name}, Cap: eps(t, "1")}); err != nil {
 			t.Fatalf("%q: %v", name, err)
 		}
 		if o, err := c.Object(t.Context(), name); err != nil || o.Object != name {
@@ -475,7 +476,7 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 		})
 	})
 	direct := around(t, l, plainly)
-	found, err := direct.Verify(t.Context(), ledger.VerifyRequest{})
+	found, err := direct.Verify(t.Context(), api.VerifyRequest{})
 	must(t, err)
 	stats, err := l.Stats(t.Context())
 	must(t, err)
@@ -524,7 +525,7 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 		// What is in no record says nothing: bytes of a page that are not used.
 		l, err := ledger.Open(robbed, ledger.Options{ReadOnly: true})
 		must(t, err)
-		if _, err := l.Object(t.Context(), "rob"); !errors.Is(err, ledger.ErrUnknown) {
+		if _, err := l.Object(t.Context(), "rob"); !errors.Is(err, api.ErrUnknown) {
 			t.Errorf("a copy in which bob is robbed is taken (%d): %v", n, err)
 		}
 		_, err = l.Object(t.Context(), "bob")
@@ -563,12 +564,12 @@ func TestCopy_LocalFileFails_TheErrorNamesThePath(t *testing.T) {
 		t.Errorf("%v; want the path %s", err, path)
 	}
 	t.Setenv("TMPDIR", temp)
-	_, err = c.Verify(t.Context(), ledger.VerifyRequest{})
+	_, err = c.Verify(t.Context(), api.VerifyRequest{})
 	if err == nil || !strings.Contains(err.Error(), "open the fetched ledger") || strings.Contains(err.Error(), temp) {
 		t.Errorf("%v; want the fetched ledger", err)
 	}
 	t.Setenv("TMPDIR", filepath.Join(temp, "none"))
-	_, err = c.Verify(t.Context(), ledger.VerifyRequest{})
+	_, err = c.Verify(t.Context(), api.VerifyRequest{})
 	if want := "the fetched ledger in " + filepath.Join(temp, "none"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sluice-verify") {
 		t.Errorf("%v; want %q", err, want)
 	}
@@ -607,10 +608,10 @@ func TestProofs(t *testing.T) {
 	proof, err := c.Consistency(t.Context(), 2, now.Events)
 	must(t, err)
 	must(t, tlog.CheckTree(proof, int64(now.Events), now.Root, 2, then.Root))
-	if _, err := c.Checkpoint(t.Context()); !errors.Is(err, ledger.ErrNoSigner) {
+	if _, err := c.Checkpoint(t.Context()); !errors.Is(err, api.ErrNoSigner) {
 		t.Errorf("%v", err)
 	}
-	if _, err := c.Estimate(t.Context(), ledger.EstimateRequest{Question: "vote", Include: func(string) bool { return true }}); !errors.Is(err, ledger.ErrInvalid) {
+	if _, err := c.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("%v", err)
 	}
 }
@@ -619,9 +620,9 @@ func TestProofs(t *testing.T) {
 func TestTermsOfEach(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
 	c := around(t, l, plainly)
-	dear, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})
+	dear, err := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}}.Policy()
 	must(t, err)
-	r := ledger.EnrollRequest{Key: "each", Question: "vote", Objects: []string{"dan", "bob", "cid"}}
+	r := api.EnrollRequest{Key: "each", Question: "vote", Objects: []string{"dan", "bob", "cid"}}
 	var asked []string
 	r.Terms = func(object string) (policy.Policy, privacy.Epsilon) {
 		asked = append(asked, object)
@@ -640,15 +641,15 @@ func TestTermsOfEach(t *testing.T) {
 		t.Errorf("%+v, %+v", again, done)
 	}
 	r.Key, r.Objects = "twice", []string{"eve", "eve"}
-	if _, err := c.Enroll(t.Context(), r); !errors.Is(err, ledger.ErrInvalid) {
+	if _, err := c.Enroll(t.Context(), r); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("twice: %v", err)
 	}
 	r.Key, r.Objects, r.Cap = "both", []string{"eve"}, eps(t, "1")
-	if _, err := c.Enroll(t.Context(), r); !errors.Is(err, ledger.ErrInvalid) {
+	if _, err := c.Enroll(t.Context(), r); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("terms and a cap: %v", err)
 	}
 	until := ledgertest.Begin().Add(time.Hour + time.Nanosecond)
-	held := ledger.ReserveRequest{Key: "hold", Order: ledger.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"bob"}}, Until: until}
+	held := api.ReserveRequest{Key: "hold", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"bob"}}, Until: until}
 	got, err := c.Reserve(t.Context(), held)
 	must(t, err)
 	if same, err := l.Reserve(t.Context(), held); err != nil || same.Number != got.Number || !got.Expires.Equal(until) {
@@ -660,9 +661,9 @@ func TestTermsOfEach(t *testing.T) {
 	if same, failed := l.Reserve(t.Context(), held); err != nil || failed != nil || same.Number != got.Number || !got.Expires.Equal(odd) {
 		t.Errorf("%+v, %+v, %v, %v", got, same, err, failed)
 	}
-	none := ledger.ChangeTermsRequest{Key: "none", Question: "vote", Objects: []string{"bob"}, Policy: &policy.Policy{}}
-	var refused *ledger.RefusedError
-	if _, err := c.ChangeTerms(t.Context(), none); !errors.As(err, &refused) || refused.Refused[0].Reason != ledger.NeedsConsent {
+	none := api.ChangeTermsRequest{Key: "none", Question: "vote", Objects: []string{"bob"}, Policy: &policy.Policy{}}
+	var refused *api.RefusedError
+	if _, err := c.ChangeTerms(t.Context(), none); !errors.As(err, &refused) || refused.Refused[0].Reason != api.NeedsConsent {
 		t.Errorf("without consent: %v", err)
 	}
 	none.Consent = "box 17"
@@ -678,8 +679,8 @@ func TestTermsOfEach(t *testing.T) {
 func TestATableIsConfirmed(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
 	c := around(t, l, plainly)
-	rows := []ledger.Member{{Object: "ann", Question: "vote"}, {Object: "bob", Question: "vote"}, {Object: "cid", Question: "vote", Cap: eps(t, "2")}}
-	r := ledger.ReconcileRequest{Members: func(yield func(ledger.Member, error) bool) {
+	rows := []api.Member{{Object: "ann", Question: "vote"}, {Object: "bob", Question: "vote"}, {Object: "cid", Question: "vote", Cap: eps(t, "2")}}
+	r := api.ReconcileRequest{Members: func(yield func(api.Member, error) bool) {
 		for _, row := range rows {
 			if !yield(row, nil) {
 				return
@@ -695,7 +696,7 @@ func TestATableIsConfirmed(t *testing.T) {
 		}
 	}
 	no := errors.New("no")
-	r.Confirm = func(told ledger.ReconcileResult) error {
+	r.Confirm = func(told api.ReconcileResult) error {
 		if told.Questions[0].New.Count != 1 || told.Questions[0].Same != 2 {
 			t.Errorf("%+v", told)
 		}
@@ -705,7 +706,7 @@ func TestATableIsConfirmed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	unchanged("not confirmed")
-	r.Confirm = func(ledger.ReconcileResult) error { rows[2].Object = "dan"; return nil } // which is read once
+	r.Confirm = func(api.ReconcileResult) error { rows[2].Object = "dan"; return nil } // which is read once
 	done, err := c.Reconcile(t.Context(), r)
 	if must(t, err); done.Questions[0].New.Count != 1 || done.Questions[0].New.First[0] != "cid" {
 		t.Errorf("%+v", done)
@@ -713,8 +714,8 @@ func TestATableIsConfirmed(t *testing.T) {
 	before, err = l.Stats(t.Context())
 	must(t, err)
 	rows[2].Object = "eve"
-	r.Confirm = func(ledger.ReconcileResult) error { // meanwhile somebody else enrols another one
-		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "meanwhile", Question: "vote", Objects: []string{"eve"}, Cap: eps(t, "2")})
+	r.Confirm = func(api.ReconcileResult) error { // meanwhile somebody else enrols another one
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "meanwhile", Question: "vote", Objects: []string{"eve"}, Cap: eps(t, "2")})
 		if err == nil {
 			before, err = l.Stats(t.Context())
 		}
@@ -725,15 +726,15 @@ func TestATableIsConfirmed(t *testing.T) {
 	}
 	unchanged("changed")
 	r.Confirm = nil
-	r.Members = func(yield func(ledger.Member, error) bool) { yield(ledger.Member{}, no) }
+	r.Members = func(yield func(api.Member, error) bool) { yield(api.Member{}, no) }
 	if _, err := c.Reconcile(t.Context(), r); !errors.Is(err, no) {
 		t.Errorf("a table that cannot be read: %v", err)
 	}
-	if _, err := c.Reconcile(t.Context(), ledger.ReconcileRequest{}); !errors.Is(err, ledger.ErrInvalid) {
+	if _, err := c.Reconcile(t.Context(), api.ReconcileRequest{}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("no table: %v", err)
 	}
-	r = ledger.ReconcileRequest{Withdraw: true, Members: func(yield func(ledger.Member, error) bool) {}}
-	var gone *ledger.GoneError
+	r = api.ReconcileRequest{Withdraw: true, Members: func(yield func(api.Member, error) bool) {}}
+	var gone *api.GoneError
 	if _, err := c.Reconcile(t.Context(), r); !errors.As(err, &gone) || gone.Gone != 4 || gone.Of != 4 || kindOf(err) != problem.ManyGone {
 		t.Errorf("%v", err)
 	}
@@ -749,12 +750,12 @@ func TestWhatIsNewerThanASentTableStays(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
 	c := around(t, l, plainly)
 	less := func(key, object string) {
-		_, err := l.ChangeTerms(t.Context(), ledger.ChangeTermsRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: eps(t, "1")})
+		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: eps(t, "1")})
 		must(t, err)
 	}
-	r := ledger.ReconcileRequest{Members: func(yield func(ledger.Member, error) bool) {
+	r := api.ReconcileRequest{Members: func(yield func(api.Member, error) bool) {
 		for _, object := range []string{"ann", "bob"} {
-			yield(ledger.Member{Object: object, Question: "vote", Cap: eps(t, "10"), Consent: "box 17"}, nil)
+			yield(api.Member{Object: object, Question: "vote", Cap: eps(t, "10"), Consent: "box 17"}, nil)
 		}
 		less("while it is read", "ann")
 	}}
@@ -768,8 +769,8 @@ func TestWhatIsNewerThanASentTableStays(t *testing.T) {
 	old, err := l.Stats(t.Context())
 	must(t, err)
 	less("behind it", "bob")
-	r.AsOf, r.Members = old.Events, func(yield func(ledger.Member, error) bool) {
-		yield(ledger.Member{Object: "bob", Question: "vote", Cap: eps(t, "10"), Consent: "box 17"}, nil)
+	r.AsOf, r.Members = old.Events, func(yield func(api.Member, error) bool) {
+		yield(api.Member{Object: "bob", Question: "vote", Cap: eps(t, "10"), Consent: "box 17"}, nil)
 	}
 	_, err = l.Reconcile(t.Context(), r) // in process as well
 	must(t, err)
@@ -777,7 +778,7 @@ func TestWhatIsNewerThanASentTableStays(t *testing.T) {
 		t.Errorf("an older table brings back the cap %s, %v", o.Cap, err)
 	}
 	r.AsOf = 1 << 40
-	if _, err := c.Reconcile(t.Context(), r); !errors.Is(err, ledger.ErrInvalid) {
+	if _, err := c.Reconcile(t.Context(), r); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("a table of the future: %v", err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 type eventKey struct{}
@@ -21,7 +21,7 @@ func WithEvent(ctx context.Context, note func(event uint64)) context.Context {
 // noteEvent reports as of which event an answer is, if it is a standby's.
 func noteEvent(ctx context.Context, header http.Header) {
 	note, _ := ctx.Value(eventKey{}).(func(uint64))
-	event, err := strconv.ParseUint(header.Get(api.EventHeader), 10, 64)
+	event, err := strconv.ParseUint(header.Get(httpapi.EventHeader), 10, 64)
 	if note != nil && err == nil {
 		note(event)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 )
@@ -20,7 +20,7 @@ func TestWithEvent_AnswersOfAStandby_AreNoted(t *testing.T) {
 	event := "7"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if event != "" {
-			w.Header().Set(api.EventHeader, event)
+			w.Header().Set(httpapi.EventHeader, event)
 		}
 		h.ServeHTTP(w, r)
 	}))

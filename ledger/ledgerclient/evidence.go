@@ -15,8 +15,9 @@ import (
 
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -33,7 +34,7 @@ func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, er
 
 // Statement is [ledger.Ledger.Statement].
 func (c *Client) Statement(ctx context.Context, key, object string) (evidence.Statement, error) {
-	m := message{path: "/v1/statements", keyed: true, key: key, body: &api.Object{Object: object}}
+	m := message{path: "/v1/statements", keyed: true, key: key, body: &httpapi.Object{Object: object}}
 	m.most = evidence.MaxDocument
 	text, err := c.whole(ctx, m)
 	if err != nil {
@@ -51,14 +52,14 @@ func (c *Client) Checkpoint(ctx context.Context) ([]byte, error) {
 }
 
 // Head is [ledger.Ledger.Head].
-func (c *Client) Head(ctx context.Context, events uint64) (evidence.Head, error) {
-	return get[evidence.Head](ctx, c, "/v1/head", query("events", events))
+func (c *Client) Head(ctx context.Context, events uint64) (api.Head, error) {
+	return get[api.Head](ctx, c, "/v1/head", query("events", events))
 }
 
 // Consistency is [ledger.Ledger.Consistency]; with a buyer's token it is
 // [ledger.Ledger.ConsistencyOf].
 func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreeProof, error) {
-	out, err := get[api.Consistency](ctx, c, "/v1/consistency", query("from", from, "to", to))
+	out, err := get[httpapi.Consistency](ctx, c, "/v1/consistency", query("from", from, "to", to))
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreePro
 	for i, text := range out.Proof {
 		hash, err := base64.StdEncoding.DecodeString(text)
 		if err != nil || len(hash) != tlog.HashSize {
-			return nil, fmt.Errorf("%w: the server's proof has something else than hashes", ledger.ErrInvalid)
+			return nil, fmt.Errorf("%w: the server's proof has something else than hashes", api.ErrInvalid)
 		}
 		copy(proof[i][:], hash)
 	}
@@ -76,21 +77,21 @@ func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreePro
 // Backup is [ledger.Ledger.Backup]: the copy is on this machine, and verified here. It is fetched
 // to a file beside path, and copied from there, which needs room for two. progress is told of that
 // copy alone. What a crash leaves of one, .sluice-fetched-*, can be removed.
-func (c *Client) Backup(ctx context.Context, path string, progress ledger.Progress) (ledger.Copied, error) {
+func (c *Client) Backup(ctx context.Context, path string, progress api.Progress) (api.Copied, error) {
 	return c.copyTo(ctx, path, nil, progress)
 }
 
 // CompactTo is [ledger.Ledger.CompactTo], as [Client.Backup].
-func (c *Client) CompactTo(ctx context.Context, path string, progress ledger.Progress) (ledger.Copied, error) {
+func (c *Client) CompactTo(ctx context.Context, path string, progress api.Progress) (api.Copied, error) {
 	return c.copyTo(ctx, path, query("compact", true), progress)
 }
 
 func (c *Client) copyTo(
-	ctx context.Context, path string, query url.Values, progress ledger.Progress,
-) (done ledger.Copied, err error) {
+	ctx context.Context, path string, query url.Values, progress api.Progress,
+) (done api.Copied, err error) {
 	path, err = ledgerfile.NewLedger(path, "") // before all of it is fetched
 	if errors.As(err, new(*ledgerfile.OccupiedError)) {
-		err = fmt.Errorf("%w: %w", ledger.ErrInvalid, err)
+		err = fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
 	if err != nil {
 		return done, fmt.Errorf("copy: %w", err)
@@ -153,7 +154,7 @@ func (c *Client) fetchInto(ctx context.Context, file *os.File, query url.Values)
 
 // Verify is [ledger.Ledger.Verify]. It fetches the whole ledger, and verifies that here: the
 // server's word proves nothing.
-func (c *Client) Verify(ctx context.Context, r ledger.VerifyRequest) (found ledger.Verification, err error) {
+func (c *Client) Verify(ctx context.Context, r api.VerifyRequest) (found api.Verification, err error) {
 	err = c.withFetched(ctx, os.TempDir(), "the fetched ledger", nil, func(l *ledger.Ledger) error {
 		found, err = l.Verify(ctx, r)
 		return err

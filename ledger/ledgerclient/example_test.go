@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/privacy"
@@ -34,7 +35,7 @@ func releaseElsewhere(ctx context.Context, address, token, order, person, truth 
 	if err != nil {
 		return "", err
 	}
-	response, err := l.Release(ctx, ledger.ReleaseRequest{Key: order, Question: "smoker", Object: person, Epsilon: epsilon, TrueValue: truth})
+	response, err := l.Release(ctx, api.ReleaseRequest{Key: order, Question: "smoker", Object: person, Epsilon: epsilon, TrueValue: truth})
 	return response.Value, err
 }
 
@@ -55,10 +56,10 @@ func Example() {
 		panic(err)
 	}
 	defer func() { _ = l.Close() }()
-	if err := l.DefineQuestion(ctx, "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
+	if err := l.DefineQuestion(ctx, "define", api.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
 		panic(err)
 	}
-	if _, err := l.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: "smoker", Objects: []string{"17"}, Cap: privacy.MustEpsilon("60")}); err != nil {
+	if _, err := l.Enroll(ctx, api.EnrollRequest{Key: "enrol", Question: "smoker", Objects: []string{"17"}, Cap: privacy.MustEpsilon("60")}); err != nil {
 		panic(err)
 	}
 

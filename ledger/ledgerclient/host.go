@@ -6,21 +6,21 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
 // What the host asks.
 
 // Stats is [ledger.Ledger.Stats].
-func (c *Client) Stats(ctx context.Context) (ledger.Stats, error) {
-	return get[ledger.Stats](ctx, c, "/v1/stats", nil)
+func (c *Client) Stats(ctx context.Context) (api.Stats, error) {
+	return get[api.Stats](ctx, c, "/v1/stats", nil)
 }
 
 // Health is [ledger.Ledger.Health], of the server's ledger.
 func (c *Client) Health(ctx context.Context) (observe.Health, error) {
-	out, err := get[api.Health](ctx, c, "/v1/health", nil)
+	out, err := get[httpapi.Health](ctx, c, "/v1/health", nil)
 	if err == nil && out.Stopped != nil {
 		err = out.Stopped
 	}
@@ -28,49 +28,49 @@ func (c *Client) Health(ctx context.Context) (observe.Health, error) {
 }
 
 // Questions is [ledger.Ledger.Questions].
-func (c *Client) Questions(ctx context.Context) ([]ledger.Question, error) {
-	out, err := get[api.Questions](ctx, c, "/v1/questions", nil)
+func (c *Client) Questions(ctx context.Context) ([]api.Question, error) {
+	out, err := get[httpapi.Questions](ctx, c, "/v1/questions", nil)
 	return out.Questions, err
 }
 
 // DefineQuestion is [ledger.Ledger.DefineQuestion].
-func (c *Client) DefineQuestion(ctx context.Context, key string, q ledger.Question) error {
-	in := api.NewQuestion(q)
+func (c *Client) DefineQuestion(ctx context.Context, key string, q api.Question) error {
+	in := httpapi.NewQuestion(q)
 	return c.changeOnly(ctx, "/v1/questions", key, &in)
 }
 
 // Enroll is [ledger.Ledger.Enroll].
-func (c *Client) Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
-	in := api.Enrolment{EnrollRequest: r}
+func (c *Client) Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error) {
+	in := httpapi.Enrolment{EnrollRequest: r}
 	if r.Terms != nil {
-		in.Terms = map[string]api.Terms{}
+		in.Terms = map[string]httpapi.Terms{}
 		for _, object := range slices.Sorted(slices.Values(r.Objects)) {
 			if _, twice := in.Terms[object]; !twice {
 				ceiling, largest := r.Terms(object)
-				in.Terms[object] = api.Terms{Policy: ceiling, Cap: largest}
+				in.Terms[object] = httpapi.Terms{Policy: ceiling, Cap: largest}
 			}
 		}
 	}
-	return change[ledger.EnrollResult](ctx, c, "/v1/enrolments", r.Key, &in)
+	return change[api.EnrollResult](ctx, c, "/v1/enrolments", r.Key, &in)
 }
 
 // ChangeTerms is [ledger.Ledger.ChangeTerms], but for its progress.
-func (c *Client) ChangeTerms(ctx context.Context, r ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error) {
-	in := api.NewTerms{ChangeTermsRequest: r}
+func (c *Client) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) {
+	in := httpapi.NewTerms{ChangeTermsRequest: r}
 	if r.Policy != nil {
 		in.Policy, in.NoPolicy = *r.Policy, r.Policy.IsZero()
 	}
-	return change[ledger.ChangeTermsResult](ctx, c, "/v1/terms", r.Key, &in)
+	return change[api.ChangeTermsResult](ctx, c, "/v1/terms", r.Key, &in)
 }
 
 // Reconcile is [ledger.Ledger.Reconcile], but for its progress. The table goes to the server in one
 // request, and must fit into it. Confirm is told what a dry run says; if anything else is to be
 // done by then, nothing is, and the error is a [problem.Changed].
-func (c *Client) Reconcile(ctx context.Context, r ledger.ReconcileRequest) (out ledger.ReconcileResult, err error) {
+func (c *Client) Reconcile(ctx context.Context, r api.ReconcileRequest) (out api.ReconcileResult, err error) {
 	if r.Members == nil {
-		return out, fmt.Errorf("%w: no table is given", ledger.ErrInvalid)
+		return out, fmt.Errorf("%w: no table is given", api.ErrInvalid)
 	}
-	in := api.Reconcile{ReconcileRequest: r, Members: []ledger.Member{}}
+	in := httpapi.Reconcile{ReconcileRequest: r, Members: []api.Member{}}
 	if in.AsOf == 0 { // the table is read now, and not when it arrives
 		now, err := c.Stats(ctx)
 		if err != nil {
@@ -97,34 +97,34 @@ func (c *Client) Reconcile(ctx context.Context, r ledger.ReconcileRequest) (out 
 	return c.reconcile(ctx, in, r.DryRun)
 }
 
-func (c *Client) reconcile(ctx context.Context, in api.Reconcile, dry bool) (ledger.ReconcileResult, error) {
+func (c *Client) reconcile(ctx context.Context, in httpapi.Reconcile, dry bool) (api.ReconcileResult, error) {
 	in.DryRun = dry
-	return post[ledger.ReconcileResult](ctx, c, "/v1/reconciliations", &in)
+	return post[api.ReconcileResult](ctx, c, "/v1/reconciliations", &in)
 }
 
 // Release is [ledger.Ledger.Release]. A true value goes along with the request, whether it is
 // needed or not.
-func (c *Client) Release(ctx context.Context, r ledger.ReleaseRequest) (out ledger.Response, err error) {
-	send := func(truths map[string]api.Truths) (err error) {
-		in := api.Release{ReleaseRequest: r, Truths: one(truths)}
-		out, err = change[ledger.Response](ctx, c, "/v1/releases", r.Key, &in)
+func (c *Client) Release(ctx context.Context, r api.ReleaseRequest) (out api.Response, err error) {
+	send := func(truths map[string]httpapi.Truths) (err error) {
+		in := httpapi.Release{ReleaseRequest: r, Truths: one(truths)}
+		out, err = change[api.Response](ctx, c, "/v1/releases", r.Key, &in)
 		return err
 	}
 	switch {
 	case r.TrueValue == "":
 		err = telling{truth: r.Truth, send: send}.run(ctx)
 	case r.Truth != nil:
-		err = fmt.Errorf("%w: a release with a true value, and with a source of one", ledger.ErrInvalid)
+		err = fmt.Errorf("%w: a release with a true value, and with a source of one", api.ErrInvalid)
 	default:
-		err = send(map[string]api.Truths{r.Question: {r.Object: sendable(r.TrueValue)}})
+		err = send(map[string]httpapi.Truths{r.Question: {r.Object: sendable(r.TrueValue)}})
 	}
 	return out, err
 }
 
 // Raise is [ledger.Ledger.Raise], but for its progress.
-func (c *Client) Raise(ctx context.Context, r ledger.RaiseRequest) (ledger.RaiseResult, error) {
-	out, err := draw[api.Raised](ctx, c, "/v1/raises", r.Key, r.Truth, func(truths api.Truths) any {
-		return &api.Raise{RaiseRequest: r, Truths: truths}
+func (c *Client) Raise(ctx context.Context, r api.RaiseRequest) (api.RaiseResult, error) {
+	out, err := draw[httpapi.Raised](ctx, c, "/v1/raises", r.Key, r.Truth, func(truths httpapi.Truths) any {
+		return &httpapi.Raise{RaiseRequest: r, Truths: truths}
 	})
 	done := out.RaiseResult
 	done.TruthChanged, done.TruthInvalid = out.Aside.Changed, out.Aside.Invalid
@@ -132,21 +132,21 @@ func (c *Client) Raise(ctx context.Context, r ledger.RaiseRequest) (ledger.Raise
 }
 
 // Advance is [ledger.Ledger.Advance], but for its progress.
-func (c *Client) Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error) {
+func (c *Client) Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error) {
 	all, err := c.Questions(ctx)
 	if err != nil {
-		return ledger.AdvanceResult{}, err
+		return api.AdvanceResult{}, err
 	}
-	var out api.Advanced
+	var out httpapi.Advanced
 	// A sweep goes on part by part, and asks about each object at most once for each question.
 	// Older values are of parts that are done, and are not sent again.
-	send := func(truths map[string]api.Truths) (err error) {
-		in := api.Advance{AdvanceRequest: r, Truths: truths}
-		out, err = change[api.Advanced](ctx, c, "/v1/advances", r.Key, &in)
+	send := func(truths map[string]httpapi.Truths) (err error) {
+		in := httpapi.Advance{AdvanceRequest: r, Truths: truths}
+		out, err = change[httpapi.Advanced](ctx, c, "/v1/advances", r.Key, &in)
 		return err
 	}
 	err = telling{truth: r.Truth, keep: len(all) + 1, send: send}.run(ctx)
-	done := ledger.AdvanceResult{First: out.First, Last: out.Last}
+	done := api.AdvanceResult{First: out.First, Last: out.Last}
 	for _, one := range out.Questions {
 		one.Advanced.TruthChanged, one.Advanced.TruthInvalid = one.Aside.Changed, one.Aside.Invalid
 		done.Questions = append(done.Questions, one.Advanced)
@@ -155,9 +155,9 @@ func (c *Client) Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.A
 }
 
 // Answer is [ledger.Ledger.Answer].
-func (c *Client) Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerResult, error) {
-	out, err := draw[api.Answered](ctx, c, "/v1/answers", r.Key, r.Truth, func(truths api.Truths) any {
-		return &api.Inquiry{AnswerRequest: r, Truths: truths}
+func (c *Client) Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error) {
+	out, err := draw[httpapi.Answered](ctx, c, "/v1/answers", r.Key, r.Truth, func(truths httpapi.Truths) any {
+		return &httpapi.Inquiry{AnswerRequest: r, Truths: truths}
 	})
 	done := out.AnswerResult
 	done.TruthChanged, done.TruthInvalid = out.Aside.Changed, out.Aside.Invalid
@@ -166,8 +166,8 @@ func (c *Client) Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.Ans
 
 // QuoteAnswer is [ledger.Ledger.QuoteAnswer]. Why an answer is not raised is a [*problem.Problem],
 // which wraps what the ledger says.
-func (c *Client) QuoteAnswer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerQuote, error) {
-	out, err := post[api.AnswerQuote](ctx, c, "/v1/answers/quotes", &api.Inquiry{AnswerRequest: r})
+func (c *Client) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (api.AnswerQuote, error) {
+	out, err := post[httpapi.AnswerQuote](ctx, c, "/v1/answers/quotes", &httpapi.Inquiry{AnswerRequest: r})
 	q := out.AnswerQuote
 	if out.NotRaised != nil {
 		q.NotRaised = out.NotRaised
@@ -177,36 +177,36 @@ func (c *Client) QuoteAnswer(ctx context.Context, r ledger.AnswerRequest) (ledge
 
 // BeginEpoch is [ledger.Ledger.BeginEpoch].
 func (c *Client) BeginEpoch(ctx context.Context, key, question, object string) error {
-	return c.changeOnly(ctx, "/v1/epochs", key, &api.Epoch{Object: object, Question: question})
+	return c.changeOnly(ctx, "/v1/epochs", key, &httpapi.Epoch{Object: object, Question: question})
 }
 
 // Withdraw is [ledger.Ledger.Withdraw].
 func (c *Client) Withdraw(ctx context.Context, key, object string) error {
-	return c.changeOnly(ctx, "/v1/withdrawals", key, &api.Object{Object: object})
+	return c.changeOnly(ctx, "/v1/withdrawals", key, &httpapi.Object{Object: object})
 }
 
 // Forget is [ledger.Ledger.Forget].
 func (c *Client) Forget(ctx context.Context, key, object string) error {
-	return c.changeOnly(ctx, "/v1/forgettings", key, &api.Object{Object: object})
+	return c.changeOnly(ctx, "/v1/forgettings", key, &httpapi.Object{Object: object})
 }
 
 // Compact is [ledger.Ledger.Compact], but for its progress.
-func (c *Client) Compact(ctx context.Context, _ ledger.Progress) error {
-	_, err := post[api.Compacted](ctx, c, "/v1/compactions", &api.Done{})
+func (c *Client) Compact(ctx context.Context, _ api.Progress) error {
+	_, err := post[httpapi.Compacted](ctx, c, "/v1/compactions", &httpapi.Done{})
 	return err
 }
 
 // Object is [ledger.Ledger.Object].
-func (c *Client) Object(ctx context.Context, name string) (o ledger.ObjectState, err error) {
+func (c *Client) Object(ctx context.Context, name string) (o api.ObjectState, err error) {
 	// The lists of an object are never nil, see ask.
 	err = c.call(ctx, message{path: "/v1/object", query: query("object", name)}, &o)
 	return o, err
 }
 
 // Estimate is [ledger.Ledger.Estimate]. Include is not possible.
-func (c *Client) Estimate(ctx context.Context, r ledger.EstimateRequest) (e ledger.Estimate, err error) {
+func (c *Client) Estimate(ctx context.Context, r api.EstimateRequest) (e api.Estimate, err error) {
 	if r.Include != nil {
-		return e, fmt.Errorf("%w: an estimate of a ledger elsewhere cannot be limited by a function", ledger.ErrInvalid)
+		return e, fmt.Errorf("%w: an estimate of a ledger elsewhere cannot be limited by a function", api.ErrInvalid)
 	}
 	parameters := query("question", r.Question, "pool", r.Pool, "population", r.Population)
 	if !r.Epsilon.IsZero() {
@@ -215,18 +215,18 @@ func (c *Client) Estimate(ctx context.Context, r ledger.EstimateRequest) (e ledg
 	if r.Confidence != 0 {
 		parameters.Set("confidence", strconv.FormatFloat(r.Confidence, 'g', -1, 64))
 	}
-	return get[ledger.Estimate](ctx, c, "/v1/estimate", parameters)
+	return get[api.Estimate](ctx, c, "/v1/estimate", parameters)
 }
 
 // Levels is [ledger.Ledger.Levels].
-func (c *Client) Levels(ctx context.Context, question string) ([]ledger.LevelCount, error) {
-	out, err := get[api.Levels](ctx, c, "/v1/levels", query("question", question))
+func (c *Client) Levels(ctx context.Context, question string) ([]api.LevelCount, error) {
+	out, err := get[httpapi.Levels](ctx, c, "/v1/levels", query("question", question))
 	return out.Levels, err
 }
 
 // TakeOver has the standby at the address take over: [ledger.Ledger.TakeOver]. From then on the
 // client is one of the ledger that goes on, whose last event is returned.
 func (c *Client) TakeOver(ctx context.Context) (events uint64, err error) {
-	out, err := post[api.TakenOver](ctx, c, "/v1/takeovers", &api.Done{})
+	out, err := post[httpapi.TakenOver](ctx, c, "/v1/takeovers", &httpapi.Done{})
 	return out.Events, err
 }

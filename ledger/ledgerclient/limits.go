@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -26,16 +26,16 @@ const (
 // answer may list each object of the request.
 func limitOf(in, out any) int64 {
 	switch out.(type) {
-	case *ledger.Budget:
+	case *api.Budget:
 		return few
-	case *api.Questions, *api.Buyers, *api.Levels, *ledger.ObjectState, *ledger.Estimate:
+	case *httpapi.Questions, *httpapi.Buyers, *httpapi.Levels, *api.ObjectState, *api.Estimate:
 		return many
-	case *ledger.Sale, *ledger.Reservation:
+	case *api.Sale, *api.Reservation:
 		if in == nil {
 			return many
 		}
 	}
-	named, others := api.Panel(in)
+	named, others := httpapi.Panel(in)
 	if others {
 		return many
 	}

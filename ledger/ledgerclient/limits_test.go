@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -44,10 +44,10 @@ func TestClient_EndlessAnswer_IsRefusedAfterItsLimit(t *testing.T) {
 		"a result": func(c *Client) error { return c.Withdraw(t.Context(), "1", "ann") },
 		"stats":    func(c *Client) error { _, err := c.Stats(t.Context()); return err },
 		"an order of one": func(c *Client) error {
-			_, err := c.Quote(t.Context(), ledger.Order{Buyer: "acme", Question: "q", Objects: []string{"ann"}})
+			_, err := c.Quote(t.Context(), api.Order{Buyer: "acme", Question: "q", Objects: []string{"ann"}})
 			return err
 		},
-		"a release":    func(c *Client) error { _, err := c.Release(t.Context(), ledger.ReleaseRequest{Key: "1"}); return err },
+		"a release":    func(c *Client) error { _, err := c.Release(t.Context(), api.ReleaseRequest{Key: "1"}); return err },
 		"a checkpoint": func(c *Client) error { _, err := c.Checkpoint(t.Context()); return err },
 		"a proof":      func(c *Client) error { _, err := c.Consistency(t.Context(), 1, 2); return err },
 		"deliveries": func(c *Client) error {
@@ -103,16 +103,16 @@ func TestLimitOf_GrowsWithTheObjectsOfTheRequest(t *testing.T) {
 		in, out any
 		most    int64
 	}{
-		"one result":         {&api.Object{}, &api.Done{}, few},
-		"statistics":         {nil, &ledger.Stats{}, few},
-		"a budget":           {&ledger.BudgetRequest{All: true}, &ledger.Budget{}, few},
-		"ten objects":        {&api.Raise{RaiseRequest: ledger.RaiseRequest{Objects: objects(10)}}, &api.Raised{}, few + 10*perObject},
-		"an enrolment":       {&api.Enrolment{EnrollRequest: ledger.EnrollRequest{Objects: objects(3)}}, &ledger.EnrollResult{}, few + 3*perObject},
-		"all":                {&api.Sell{SellRequest: ledger.SellRequest{Order: ledger.Order{All: true}}}, &api.Sold{}, many},
-		"the largest":        {&ledger.Order{Objects: objects(ledger.MaxPanel)}, &ledger.Quote{}, many},
-		"a reservation":      {&api.Capture{}, &api.Sold{}, many},
-		"questions":          {nil, &api.Questions{}, many},
-		"a person's account": {nil, &ledger.ObjectState{}, many},
+		"one result":         {&httpapi.Object{}, &httpapi.Done{}, few},
+		"statistics":         {nil, &api.Stats{}, few},
+		"a budget":           {&api.BudgetRequest{All: true}, &api.Budget{}, few},
+		"ten objects":        {&httpapi.Raise{RaiseRequest: api.RaiseRequest{Objects: objects(10)}}, &httpapi.Raised{}, few + 10*perObject},
+		"an enrolment":       {&httpapi.Enrolment{EnrollRequest: api.EnrollRequest{Objects: objects(3)}}, &api.EnrollResult{}, few + 3*perObject},
+		"all":                {&httpapi.Sell{SellRequest: api.SellRequest{Order: api.Order{All: true}}}, &httpapi.Sold{}, many},
+		"the largest":        {&api.Order{Objects: objects(api.MaxPanel)}, &api.Quote{}, many},
+		"a reservation":      {&httpapi.Capture{}, &httpapi.Sold{}, many},
+		"questions":          {nil, &httpapi.Questions{}, many},
+		"a person's account": {nil, &api.ObjectState{}, many},
 	} {
 		if got := limitOf(test.in, test.out); got != test.most {
 			t.Errorf("%s: %d bytes, want %d", name, got, test.most)

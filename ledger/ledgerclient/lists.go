@@ -13,16 +13,16 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // list yields the items of a list, each of at most so many bytes. Each range over it asks anew.
 func list[T any](ctx context.Context, c *Client, path string, query url.Values, most int64) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		response, err := c.do(ctx, message{path: path, query: query, accept: api.Lines, most: few, isStream: true})
+		response, err := c.do(ctx, message{path: path, query: query, accept: httpapi.Lines, most: few, isStream: true})
 		if err == nil {
 			defer func() { _ = response.Body.Close() }()
 			err = items(bufio.NewReader(response.Body), most, func(item T) bool { return yield(item, nil) })
@@ -40,7 +40,7 @@ var errBroken = errors.New("no more")
 // ended returns the error that a list ends with.
 func ended(ctx context.Context, err error) error {
 	var p *problem.Problem
-	if errors.As(err, &p) || errors.Is(err, ledger.ErrInvalid) {
+	if errors.As(err, &p) || errors.Is(err, api.ErrInvalid) {
 		return err
 	}
 	return unreachable(ctx, err)
@@ -58,7 +58,7 @@ func items[T any](in *bufio.Reader, most int64, each func(T) bool) error {
 		}
 		if bytes.HasPrefix(line, []byte(`{"problem":`)) {
 			p := &problem.Problem{}
-			if err := json.Unmarshal(line, &api.End{Problem: p}); err != nil {
+			if err := json.Unmarshal(line, &httpapi.End{Problem: p}); err != nil {
 				return err
 			}
 			return p
@@ -67,7 +67,7 @@ func items[T any](in *bufio.Reader, most int64, each func(T) bool) error {
 		if err := json.Unmarshal(line, &item); err != nil {
 			return err
 		}
-		if api.WithoutEmptyLists(&item); !each(item) {
+		if httpapi.WithoutEmptyLists(&item); !each(item) {
 			return errBroken
 		}
 	}
@@ -93,7 +93,7 @@ func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event,
 	return func(yield func(ledger.Event, error) bool) {
 		within, cancel := context.WithCancel(ctx)
 		defer cancel()
-		m := message{path: "/v1/events", query: query("from", from), accept: api.Stream, most: few, isStream: true}
+		m := message{path: "/v1/events", query: query("from", from), accept: httpapi.Stream, most: few, isStream: true}
 		response, err := c.do(within, m)
 		if err == nil {
 			defer func() { _ = response.Body.Close() }()
@@ -151,7 +151,7 @@ func part[T any](
 	ctx context.Context, c *Client, path string, of url.Values, after string, limit int,
 ) (found []T, next string, err error) {
 	if limit < 1 {
-		return nil, "", fmt.Errorf("%w: a part of a list with the limit %d", ledger.ErrInvalid, limit)
+		return nil, "", fmt.Errorf("%w: a part of a list with the limit %d", api.ErrInvalid, limit)
 	}
 	if of == nil {
 		of = url.Values{}
@@ -160,7 +160,7 @@ func part[T any](
 	if after != "" {
 		of.Set("after", after)
 	}
-	out, err := get[api.Page[T]](ctx, c, path, of)
+	out, err := get[httpapi.Page[T]](ctx, c, path, of)
 	return out.Items, out.Next, err
 }
 
@@ -183,7 +183,7 @@ func numberedPart[T any](
 }
 
 // queryOf returns a page as a query, but for its bounds.
-func queryOf(p vocabulary.Page) url.Values {
+func queryOf(p api.Page) url.Values {
 	order := ""
 	if p.Newest {
 		order = "desc"
@@ -196,29 +196,29 @@ func queryOf(p vocabulary.Page) url.Values {
 }
 
 // SalesPage is [ledger.Ledger.SalesPage].
-func (c *Client) SalesPage(ctx context.Context, p vocabulary.Page) (found []ledger.Sale, next uint64, err error) {
+func (c *Client) SalesPage(ctx context.Context, p api.Page) (found []api.Sale, next uint64, err error) {
 	p.States = nil // sales have none
-	return numberedPart[ledger.Sale](ctx, c, "/v1/sales", queryOf(p), p.After, p.Limit)
+	return numberedPart[api.Sale](ctx, c, "/v1/sales", queryOf(p), p.After, p.Limit)
 }
 
 // ReservationsPage is [ledger.Ledger.ReservationsPage].
 func (c *Client) ReservationsPage(
-	ctx context.Context, p vocabulary.Page,
-) (found []ledger.Reservation, next uint64, err error) {
-	return numberedPart[ledger.Reservation](ctx, c, "/v1/reservations", queryOf(p), p.After, p.Limit)
+	ctx context.Context, p api.Page,
+) (found []api.Reservation, next uint64, err error) {
+	return numberedPart[api.Reservation](ctx, c, "/v1/reservations", queryOf(p), p.After, p.Limit)
 }
 
 // DeliveriesPage is [ledger.Ledger.DeliveriesPage].
 func (c *Client) DeliveriesPage(
 	ctx context.Context, sale, after uint64, limit int,
-) (found []ledger.Delivery, next uint64, err error) {
-	return numberedPart[ledger.Delivery](ctx, c, numbered("sales", sale, "/deliveries"), nil, after, limit)
+) (found []api.Delivery, next uint64, err error) {
+	return numberedPart[api.Delivery](ctx, c, numbered("sales", sale, "/deliveries"), nil, after, limit)
 }
 
 // ResponsesPage is [ledger.Ledger.ResponsesPage].
 func (c *Client) ResponsesPage(
 	ctx context.Context, question string, epsilon privacy.Epsilon, after string, limit int,
-) (found []ledger.Response, next string, err error) {
+) (found []api.Response, next string, err error) {
 	parameters := query("question", question, "epsilon", epsilon)
-	return part[ledger.Response](ctx, c, "/v1/responses", parameters, after, limit)
+	return part[api.Response](ctx, c, "/v1/responses", parameters, after, limit)
 }

@@ -9,31 +9,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
 // Parts of lists are the same here as where the ledger is open, with the same cursors.
 func TestPages_AreThoseOfTheLedger(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob", "eva")
-	terms, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})
+	terms, err := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}}.Policy()
 	must(t, err)
-	must(t, l.DefineQuestion(t.Context(), "pets", ledger.Question{Name: "pets", Values: []string{"yes", "no"}}))
-	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "sellers", Question: "pets", Objects: []string{"ann", "bob", "eva"}, Policy: terms})
+	must(t, l.DefineQuestion(t.Context(), "pets", api.Question{Name: "pets", Values: []string{"yes", "no"}}))
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "sellers", Question: "pets", Objects: []string{"ann", "bob", "eva"}, Policy: terms})
 	must(t, err)
 	for n := range 6 {
-		order := ledger.Order{Buyer: []string{"acme", "zeta"}[n%2], Question: "pets", Epsilon: eps(t, fmt.Sprintf("0.%d", n+1)), All: true}
+		order := api.Order{Buyer: []string{"acme", "zeta"}[n%2], Question: "pets", Epsilon: eps(t, fmt.Sprintf("0.%d", n+1)), All: true}
 		if n < 3 {
-			_, err = l.Sell(t.Context(), ledger.SellRequest{Key: fmt.Sprint(n), Order: order, Truth: allNo})
+			_, err = l.Sell(t.Context(), api.SellRequest{Key: fmt.Sprint(n), Order: order, Truth: allNo})
 		} else {
-			_, err = l.Reserve(t.Context(), ledger.ReserveRequest{Key: fmt.Sprint(n), Order: order, For: time.Hour})
+			_, err = l.Reserve(t.Context(), api.ReserveRequest{Key: fmt.Sprint(n), Order: order, For: time.Hour})
 		}
 		must(t, err)
 	}
 	c := around(t, l, plainly)
-	for _, p := range []vocabulary.Page{
+	for _, p := range []api.Page{
 		{Limit: 2}, {Limit: 2, Newest: true}, {Limit: 5000}, {Limit: 1, After: 2}, {Limit: 9, Buyer: "zeta"}, {Limit: 9, Question: "pets"}, {Limit: 9, Question: "vote"},
 		{Limit: 9, Since: time.Date(2001, 1, 1, 0, 0, 0, 5, time.UTC)}, {Limit: 9, Until: time.Date(2001, 1, 1, 0, 0, 0, 5, time.UTC)},
 	} {
@@ -43,7 +42,7 @@ func TestPages_AreThoseOfTheLedger(t *testing.T) {
 		if err != nil || next != then || len(here) != len(there) || len(here) > 0 && !reflect.DeepEqual(here, there) {
 			t.Errorf("sales %+v: %+v, %d, want %+v, %d: %v", p, there, then, here, next, err)
 		}
-		p.States = []ledger.ReservationState{ledger.ReservationOpen, ledger.ReservationExpired}
+		p.States = []api.ReservationState{api.ReservationOpen, api.ReservationExpired}
 		held, next, err := l.ReservationsPage(t.Context(), p)
 		must(t, err)
 		kept, then, err := c.ReservationsPage(t.Context(), p)
@@ -63,10 +62,10 @@ func TestPages_AreThoseOfTheLedger(t *testing.T) {
 	if some, last, err := c.ResponsesPage(t.Context(), "pets", eps(t, "0.1"), "ann", 1); err != nil || len(some) != 1 || some[0].Object != "bob" || last != "bob" {
 		t.Errorf("%+v, %q, %v", some, last, err)
 	}
-	if _, _, err := c.SalesPage(t.Context(), vocabulary.Page{}); !errors.Is(err, ledger.ErrInvalid) {
+	if _, _, err := c.SalesPage(t.Context(), api.Page{}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("without a limit: %v", err)
 	}
-	if _, _, err := l.ReservationsPage(t.Context(), vocabulary.Page{}); !errors.Is(err, ledger.ErrInvalid) {
+	if _, _, err := l.ReservationsPage(t.Context(), api.Page{}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("without a limit: %v", err)
 	}
 }

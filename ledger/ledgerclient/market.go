@@ -5,42 +5,41 @@ import (
 	"iter"
 	"strconv"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // What buyers ask, and those who sell to them.
 
 // Budget is [ledger.Ledger.Budget].
-func (c *Client) Budget(ctx context.Context, r ledger.BudgetRequest) (ledger.Budget, error) {
-	return post[ledger.Budget](ctx, c, "/v1/budgets", &r)
+func (c *Client) Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error) {
+	return post[api.Budget](ctx, c, "/v1/budgets", &r)
 }
 
 // Quote is [ledger.Ledger.Quote]; with a buyer's token it is [ledger.Ledger.QuoteBuyer].
-func (c *Client) Quote(ctx context.Context, o ledger.Order) (ledger.Quote, error) {
-	return post[ledger.Quote](ctx, c, "/v1/quotes", &o)
+func (c *Client) Quote(ctx context.Context, o api.Order) (api.Quote, error) {
+	return post[api.Quote](ctx, c, "/v1/quotes", &o)
 }
 
 // Sell is [ledger.Ledger.Sell], but for its progress.
-func (c *Client) Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error) {
-	out, err := draw[api.Sold](ctx, c, "/v1/sales", r.Key, r.Truth, func(truths api.Truths) any {
-		return &api.Sell{SellRequest: r, Truths: truths}
+func (c *Client) Sell(ctx context.Context, r api.SellRequest) (api.Sale, error) {
+	out, err := draw[httpapi.Sold](ctx, c, "/v1/sales", r.Key, r.Truth, func(truths httpapi.Truths) any {
+		return &httpapi.Sell{SellRequest: r, Truths: truths}
 	})
 	return sale(out), err
 }
 
-func sale(out api.Sold) ledger.Sale {
+func sale(out httpapi.Sold) api.Sale {
 	out.Sale.TruthChanged, out.Sale.TruthInvalid = out.Changed, out.Invalid
 	return out.Sale
 }
 
 // Reserve is [ledger.Ledger.Reserve].
-func (c *Client) Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error) {
-	in := api.Reserve{ReserveRequest: r, For: api.Duration(r.For)}
+func (c *Client) Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error) {
+	in := httpapi.Reserve{ReserveRequest: r, For: httpapi.Duration(r.For)}
 	in.Until = r.Until.UTC() // else JSON drops the seconds of a zone
-	return change[ledger.Reservation](ctx, c, "/v1/reservations", r.Key, &in)
+	return change[api.Reservation](ctx, c, "/v1/reservations", r.Key, &in)
 }
 
 // numbered is the path of what has a number.
@@ -49,54 +48,54 @@ func numbered(kind string, number uint64, behind string) string {
 }
 
 // Capture is [ledger.Ledger.Capture], but for its progress.
-func (c *Client) Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error) {
+func (c *Client) Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error) {
 	path := numbered("reservations", r.Reservation, "/capture")
-	out, err := draw[api.Sold](ctx, c, path, r.Key, r.Truth, func(truths api.Truths) any {
-		return &api.Capture{CaptureRequest: r, Truths: truths}
+	out, err := draw[httpapi.Sold](ctx, c, path, r.Key, r.Truth, func(truths httpapi.Truths) any {
+		return &httpapi.Capture{CaptureRequest: r, Truths: truths}
 	})
 	return sale(out), err
 }
 
 // Cancel is [ledger.Ledger.Cancel].
 func (c *Client) Cancel(ctx context.Context, key string, reservation uint64) error {
-	return c.changeOnly(ctx, numbered("reservations", reservation, "/cancel"), key, &api.Done{})
+	return c.changeOnly(ctx, numbered("reservations", reservation, "/cancel"), key, &httpapi.Done{})
 }
 
 // Sale is [ledger.Ledger.Sale]. With a buyer's token, numbers of sales and reservations are those
-// of the buyer ([ledger.Sale.Ordinal]), here and in [Client.Reservation], [Client.Deliveries] and
+// of the buyer ([api.Sale.Ordinal]), here and in [Client.Reservation], [Client.Deliveries] and
 // [Client.Receipt]; numbers of events, and how responses came about, are 0 or "".
-func (c *Client) Sale(ctx context.Context, number uint64) (ledger.Sale, error) {
-	return get[ledger.Sale](ctx, c, numbered("sales", number, ""), nil)
+func (c *Client) Sale(ctx context.Context, number uint64) (api.Sale, error) {
+	return get[api.Sale](ctx, c, numbered("sales", number, ""), nil)
 }
 
 // Reservation is [ledger.Ledger.Reservation].
-func (c *Client) Reservation(ctx context.Context, number uint64) (ledger.Reservation, error) {
-	return get[ledger.Reservation](ctx, c, numbered("reservations", number, ""), nil)
+func (c *Client) Reservation(ctx context.Context, number uint64) (api.Reservation, error) {
+	return get[api.Reservation](ctx, c, numbered("reservations", number, ""), nil)
 }
 
 // Sales is [ledger.Ledger.Sales].
-func (c *Client) Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale, error] {
-	return list[ledger.Sale](ctx, c, "/v1/sales", queryOf(vocabulary.Page{Buyer: buyer}), many)
+func (c *Client) Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error] {
+	return list[api.Sale](ctx, c, "/v1/sales", queryOf(api.Page{Buyer: buyer}), many)
 }
 
 // Reservations is [ledger.Ledger.Reservations].
 func (c *Client) Reservations(
-	ctx context.Context, buyer string, states ...ledger.ReservationState,
-) iter.Seq2[ledger.Reservation, error] {
-	page := vocabulary.Page{Buyer: buyer, States: states}
-	return list[ledger.Reservation](ctx, c, "/v1/reservations", queryOf(page), many)
+	ctx context.Context, buyer string, states ...api.ReservationState,
+) iter.Seq2[api.Reservation, error] {
+	page := api.Page{Buyer: buyer, States: states}
+	return list[api.Reservation](ctx, c, "/v1/reservations", queryOf(page), many)
 }
 
 // Deliveries is [ledger.Ledger.Deliveries].
-func (c *Client) Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error] {
-	return list[ledger.Delivery](ctx, c, numbered("sales", sale, "/deliveries"), nil, few)
+func (c *Client) Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error] {
+	return list[api.Delivery](ctx, c, numbered("sales", sale, "/deliveries"), nil, few)
 }
 
 // Buyers is [ledger.Ledger.Buyers].
-func (c *Client) Buyers(ctx context.Context) (all []ledger.BuyerState, err error) {
+func (c *Client) Buyers(ctx context.Context) (all []api.BuyerState, err error) {
 	parameters := query("limit", mostItems)
 	for {
-		out, err := get[api.Buyers](ctx, c, "/v1/buyers", parameters)
+		out, err := get[httpapi.Buyers](ctx, c, "/v1/buyers", parameters)
 		if err != nil {
 			return nil, err
 		}
@@ -110,6 +109,6 @@ func (c *Client) Buyers(ctx context.Context) (all []ledger.BuyerState, err error
 // Responses is [ledger.Ledger.Responses].
 func (c *Client) Responses(
 	ctx context.Context, question string, epsilon privacy.Epsilon,
-) iter.Seq2[ledger.Response, error] {
-	return list[ledger.Response](ctx, c, "/v1/responses", query("question", question, "epsilon", epsilon), few)
+) iter.Seq2[api.Response, error] {
+	return list[api.Response](ctx, c, "/v1/responses", query("question", question, "epsilon", epsilon), few)
 }

@@ -6,12 +6,12 @@ import (
 	"net"
 	"strings"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // SocketPath returns the path of an address unix:PATH; isSocket is false for an address of another
 // form. Servers and clients use it, so that an address means the same to both. It returns
-// [ledger.ErrInvalid] for a path that is empty or begins with @, which package net takes for the
+// [api.ErrInvalid] for a path that is empty or begins with @, which package net takes for the
 // name of an abstract socket: abstract sockets have no owner, and any local user can bind one.
 func SocketPath(address string) (path string, isSocket bool, err error) {
 	path, isSocket = strings.CutPrefix(address, "unix:")
@@ -19,12 +19,12 @@ func SocketPath(address string) (path string, isSocket bool, err error) {
 	case !isSocket:
 		return "", false, nil
 	case path == "":
-		return "", true, fmt.Errorf("%w: the address unix: has no path, such as unix:panel.db.sock", ledger.ErrInvalid)
+		return "", true, fmt.Errorf("%w: the address unix: has no path, such as unix:panel.db.sock", api.ErrInvalid)
 	case path[0] == '@':
 		return "", true, fmt.Errorf("%w: the address %s: abstract sockets are not supported, because any local user "+
-			"can bind one; a file of that name is unix:./%s", ledger.ErrInvalid, address, path)
+			"can bind one; a file of that name is unix:./%s", api.ErrInvalid, address, path)
 	case strings.ContainsRune(path, 0):
-		return "", true, fmt.Errorf("%w: the address unix:… has a zero byte in its path", ledger.ErrInvalid)
+		return "", true, fmt.Errorf("%w: the address unix:… has a zero byte in its path", api.ErrInvalid)
 	}
 	return path, true, nil
 }
@@ -38,7 +38,7 @@ func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 	}
 	if err := checkServer(c, path); err != nil {
 		_ = c.Close() // nothing was sent
-		return nil, &serverError{fmt.Errorf("%w: connect to unix:%s: %w", ledger.ErrInvalid, path, err)}
+		return nil, &serverError{fmt.Errorf("%w: connect to unix:%s: %w", api.ErrInvalid, path, err)}
 	}
 	return c, nil
 }

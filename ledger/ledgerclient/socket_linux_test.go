@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // stranger is a user that no file of a test belongs to.
@@ -74,7 +74,7 @@ func TestDial_AnotherUsersServer(t *testing.T) {
 				_ = conn.Close()
 			}()
 			_, err = Dial(t.Context(), "unix:"+path, Options{Token: "secret"})
-			if n := <-got; (n > 0) != c.sent || errors.Is(err, ledger.ErrInvalid) == c.sent {
+			if n := <-got; (n > 0) != c.sent || errors.Is(err, api.ErrInvalid) == c.sent {
 				t.Errorf("%d bytes were sent: %v", n, err)
 			}
 		})

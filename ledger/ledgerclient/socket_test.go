@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // TestSocketPath: an address means the same to a server and to its clients, and is never the name of an abstract socket, which any
@@ -21,10 +21,10 @@ func TestSocketPath(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"unix:", "unix:@a", "unix:@", "unix:\x00a", "unix:a\x00b"} {
-		if path, is, err := SocketPath(address); path != "" || !is || !errors.Is(err, ledger.ErrInvalid) {
+		if path, is, err := SocketPath(address); path != "" || !is || !errors.Is(err, api.ErrInvalid) {
 			t.Errorf("%q: %q, %v, %v; want ErrInvalid", address, path, is, err)
 		}
-		if c, err := Dial(t.Context(), address, Options{Token: "token"}); c != nil || !errors.Is(err, ledger.ErrInvalid) {
+		if c, err := Dial(t.Context(), address, Options{Token: "token"}); c != nil || !errors.Is(err, api.ErrInvalid) {
 			t.Errorf("Dial %q: %v; want ErrInvalid", address, err)
 		}
 	}

@@ -8,22 +8,22 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // telling is a request whose draws may need true values. It is sent again with what the server asks
 // for, until it asks for no more.
 type telling struct {
-	truth ledger.TruthFunc
-	send  func(truths map[string]api.Truths) error // by question
-	keep  int                                      // how many rounds of values are sent on: 0 for all
+	truth api.TruthFunc
+	send  func(truths map[string]httpapi.Truths) error // by question
+	keep  int                                          // how many rounds of values are sent on: 0 for all
 }
 
 func (t telling) run(ctx context.Context) error {
-	var rounds []map[string]api.Truths
+	var rounds []map[string]httpapi.Truths
 	for {
 		known := merge(rounds)
 		err := t.send(known)
@@ -33,7 +33,7 @@ func (t telling) run(ctx context.Context) error {
 		}
 		if t.truth == nil {
 			return fmt.Errorf("%w: draws need true values, and neither the request nor the server has a source of them",
-				ledger.ErrInvalid)
+				api.ErrInvalid)
 		}
 		told, err := t.ask(ctx, p.Needs, known)
 		if err != nil {
@@ -50,12 +50,12 @@ func (t telling) run(ctx context.Context) error {
 }
 
 // merge returns what was told in several rounds.
-func merge(rounds []map[string]api.Truths) map[string]api.Truths {
-	all := map[string]api.Truths{}
+func merge(rounds []map[string]httpapi.Truths) map[string]httpapi.Truths {
+	all := map[string]httpapi.Truths{}
 	for _, round := range rounds {
 		for question, truths := range round {
 			if all[question] == nil {
-				all[question] = api.Truths{}
+				all[question] = httpapi.Truths{}
 			}
 			maps.Copy(all[question], truths)
 		}
@@ -63,14 +63,14 @@ func merge(rounds []map[string]api.Truths) map[string]api.Truths {
 	return all
 }
 
-// atATime is how many values a source is asked for at once, as [ledger.AdvanceRequest] says.
+// atATime is how many values a source is asked for at once, as [api.AdvanceRequest] says.
 const atATime = 4096
 
 // ask asks the source for what is needed and not known.
 func (t telling) ask(
-	ctx context.Context, needs []problem.Need, known map[string]api.Truths,
-) (map[string]api.Truths, error) {
-	told := map[string]api.Truths{}
+	ctx context.Context, needs []problem.Need, known map[string]httpapi.Truths,
+) (map[string]httpapi.Truths, error) {
+	told := map[string]httpapi.Truths{}
 	for _, need := range needs {
 		unknown := slices.DeleteFunc(slices.Clone(need.Objects), func(object string) bool {
 			_, is := known[need.Question][object]
@@ -82,7 +82,7 @@ func (t telling) ask(
 				return nil, fmt.Errorf("question %q: %w", need.Question, err)
 			}
 			if told[need.Question] == nil {
-				told[need.Question] = api.Truths{}
+				told[need.Question] = httpapi.Truths{}
 			}
 			for i, object := range objects {
 				told[need.Question][object] = sendable(values[i])
@@ -102,7 +102,7 @@ func (t telling) valuesOf(ctx context.Context, question string, objects []string
 		return nil, errs.OfSource(err)
 	case len(values) != len(objects):
 		return nil, fmt.Errorf("%w returned %d of them for %d objects",
-			ledger.ErrTruthSource, len(values), len(objects))
+			api.ErrTruthSource, len(values), len(objects))
 	}
 	return values, nil
 }
@@ -119,9 +119,9 @@ func sendable(value string) string {
 // draw sends a request with an idempotency key about one question, together with the true values
 // that it turns out to need.
 func draw[Out any](
-	ctx context.Context, c *Client, path, key string, truth ledger.TruthFunc, in func(api.Truths) any,
+	ctx context.Context, c *Client, path, key string, truth api.TruthFunc, in func(httpapi.Truths) any,
 ) (out Out, err error) {
-	err = telling{truth: truth, send: func(truths map[string]api.Truths) (err error) {
+	err = telling{truth: truth, send: func(truths map[string]httpapi.Truths) (err error) {
 		out, err = change[Out](ctx, c, path, key, in(one(truths)))
 		return err
 	}}.run(ctx)
@@ -129,7 +129,7 @@ func draw[Out any](
 }
 
 // one returns the true values of a request about one question.
-func one(truths map[string]api.Truths) api.Truths {
+func one(truths map[string]httpapi.Truths) httpapi.Truths {
 	for _, only := range truths {
 		return only
 	}

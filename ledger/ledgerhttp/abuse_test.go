@@ -13,8 +13,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -174,17 +174,17 @@ func TestKeysAreRead(t *testing.T) {
 	for given, want := range map[string]string{
 		"order-1": "order-1", `"order-1"`: "order-1", `"a \"b\" \\"`: `a "b" \`, `%"f%c3%bcr%25"`: "für%", `%"a b"`: "a b", "a,b;c": "a,b;c", `""`: "",
 	} {
-		if got, bad := keyOf(http.Header{api.KeyHeader: {given}}); bad != nil || got != want {
+		if got, bad := keyOf(http.Header{httpapi.KeyHeader: {given}}); bad != nil || got != want {
 			t.Errorf("%s: %q, %v", given, got, bad)
 		}
 		if want != "" {
-			if got, bad := keyOf(http.Header{api.KeyHeader: {api.QuotedKey(want)}}); bad != nil || got != want {
-				t.Errorf("%q is written %s, and read %q, %v", want, api.QuotedKey(want), got, bad)
+			if got, bad := keyOf(http.Header{httpapi.KeyHeader: {httpapi.QuotedKey(want)}}); bad != nil || got != want {
+				t.Errorf("%q is written %s, and read %q, %v", want, httpapi.QuotedKey(want), got, bad)
 			}
 		}
 	}
 	for _, given := range [][]string{nil, {""}, {"a", "b"}, {`"`}, {`"a`}, {`"a"b"`}, {`"\x"`}, {`"a\"`}, {`%"`}, {`%"%g"`}, {`%"a"b"`}, {"\"\xff\""}} {
-		if got, bad := keyOf(http.Header{api.KeyHeader: given}); bad == nil || bad.Field != api.KeyHeader {
+		if got, bad := keyOf(http.Header{httpapi.KeyHeader: given}); bad == nil || bad.Field != httpapi.KeyHeader {
 			t.Errorf("%q is read as %q, %v", given, got, bad)
 		}
 	}
@@ -204,8 +204,8 @@ func FuzzKey(f *testing.F) {
 		if key == "" {
 			return
 		}
-		if got, bad := keyOf(http.Header{api.KeyHeader: {api.QuotedKey(key)}}); bad != nil || got != key {
-			t.Fatalf("%q is written %s, and read %q, %v", key, api.QuotedKey(key), got, bad)
+		if got, bad := keyOf(http.Header{httpapi.KeyHeader: {httpapi.QuotedKey(key)}}); bad != nil || got != key {
+			t.Fatalf("%q is written %s, and read %q, %v", key, httpapi.QuotedKey(key), got, bad)
 		}
 	})
 }
@@ -249,7 +249,7 @@ func FuzzDecode(f *testing.F) {
 // True values are in no answer, log line or error, whether they come with the request or from the source, and whatever goes wrong.
 func TestTrueValuesAreToldToNobody(t *testing.T) {
 	var log bytes.Buffer
-	var source ledger.TruthFunc
+	var source api.TruthFunc
 	f := serving(t, Options{Logger: zerolog.New(&log), Truth: func(ctx context.Context, question string, objects []string) ([]string, error) {
 		return source(ctx, question, objects)
 	}})
@@ -278,10 +278,10 @@ func TestTrueValuesAreToldToNobody(t *testing.T) {
 		t.Error("the source is asked for what the request brings")
 		return nil, nil
 	}
-	if status, p := ask("k", `,"truths":{"19":"eleven"}`); p.Kind != problem.Refused || len(p.Refused) != 1 || p.Refused[0].Reason != ledger.NoTruth {
+	if status, p := ask("k", `,"truths":{"19":"eleven"}`); p.Kind != problem.Refused || len(p.Refused) != 1 || p.Refused[0].Reason != api.NoTruth {
 		t.Errorf("status %d, %+v", status, p)
 	}
-	if status, p := ask("k", `,"truths":{"19":""}`); p.Kind != problem.Refused || len(p.Refused) != 1 || p.Refused[0].Reason != ledger.NoTruth {
+	if status, p := ask("k", `,"truths":{"19":""}`); p.Kind != problem.Refused || len(p.Refused) != 1 || p.Refused[0].Reason != api.NoTruth {
 		t.Errorf("status %d, %+v", status, p)
 	}
 	if status, p := ask("k", `,"truths":{"19":"`+secretValue+`"}`); status != http.StatusOK {
@@ -339,7 +339,7 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 		if status, _, text := f.ask(asked{method: "POST", target: target, body: body, key: "k", role: "operator"}); status != http.StatusOK {
 			t.Errorf("%s: then it is %d, %s", one, status, text)
 		}
-		found, err := f.ledger.Verify(t.Context(), ledger.VerifyRequest{})
+		found, err := f.ledger.Verify(t.Context(), api.VerifyRequest{})
 		if err != nil || found.Problems != 0 {
 			t.Errorf("%s: %+v, %v", one, found, err)
 		}

@@ -8,8 +8,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
@@ -30,8 +30,8 @@ func TestStandby_Answers_SayAsOfWhichEvent(t *testing.T) {
 		{method: "GET", target: "/v1/head?events=" + now, role: "metrics"},
 		{method: "POST", target: "/v1/budgets", body: `{"question":"vote","all":true}`, role: "desk"},
 	} {
-		if _, header, body := f.ask(ask); header.Get(api.EventHeader) != now {
-			t.Errorf("%s: as of event %q, want %s: %s", ask.target, header.Get(api.EventHeader), now, body)
+		if _, header, body := f.ask(ask); header.Get(httpapi.EventHeader) != now {
+			t.Errorf("%s: as of event %q, want %s: %s", ask.target, header.Get(httpapi.EventHeader), now, body)
 		}
 	}
 	for _, target := range []string{fmt.Sprintf("/v1/head?events=%d", stats.Events+1), fmt.Sprintf("/v1/consistency?from=1&to=%d", stats.Events+1)} {
@@ -44,14 +44,14 @@ func TestStandby_Answers_SayAsOfWhichEvent(t *testing.T) {
 	leader := servingOf(t, a, Options{})
 	status, header, body := leader.ask(asked{method: "GET", target: "/v1/head?events=1000", role: "auditor"})
 	wantProblem(t, status, header, body, problem.Invalid)
-	if event := header.Get(api.EventHeader); event != "" {
+	if event := header.Get(httpapi.EventHeader); event != "" {
 		t.Errorf("the host that has the ledger answers as of event %q", event)
 	}
 	if status, _, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil}); status != http.StatusOK {
 		t.Fatalf("%d: %s", status, body)
 	}
-	if _, header, _ := f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"}); header.Get(api.EventHeader) != "" {
-		t.Errorf("once it has taken over: as of event %q", header.Get(api.EventHeader))
+	if _, header, _ := f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"}); header.Get(httpapi.EventHeader) != "" {
+		t.Errorf("once it has taken over: as of event %q", header.Get(httpapi.EventHeader))
 	}
 }
 
@@ -64,12 +64,12 @@ func TestFail_JournalWasTrimmed_HostIsBehind(t *testing.T) {
 		status int
 		retry  bool
 	}{
-		{fmt.Errorf("%w: it cannot follow: %w", ledger.ErrStopped, journal.ErrTrimmed), problem.Behind, 503, true},
-		{fmt.Errorf("%w: %w", ledger.ErrJournal, journal.ErrTrimmed), problem.Journal, 500, false},
-		{fmt.Errorf("%w: %w", ledger.ErrStopped, journal.ErrLost), problem.Corrupt, 500, false},
-		{ledger.ErrClosed, problem.Closed, 503, true},
+		{fmt.Errorf("%w: it cannot follow: %w", api.ErrStopped, journal.ErrTrimmed), problem.Behind, 503, true},
+		{fmt.Errorf("%w: %w", api.ErrJournal, journal.ErrTrimmed), problem.Journal, 500, false},
+		{fmt.Errorf("%w: %w", api.ErrStopped, journal.ErrLost), problem.Corrupt, 500, false},
+		{api.ErrClosed, problem.Closed, 503, true},
 	} {
-		r := get("failing", "/v1/failing", "Fail", everyRole(), nil, func(*call) (ledger.Stats, error) { return ledger.Stats{}, c.err })
+		r := get("failing", "/v1/failing", "Fail", everyRole(), nil, func(*call) (api.Stats, error) { return api.Stats{}, c.err })
 		w, request := httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/failing", nil)
 		request.Header.Set("Test-Role", "operator")
 		f.guarded(&r).ServeHTTP(w, request)
@@ -78,7 +78,7 @@ func TestFail_JournalWasTrimmed_HostIsBehind(t *testing.T) {
 		if status != c.status || (header.Get("Retry-After") != "") != c.retry {
 			t.Errorf("%v: %d, Retry-After %q", c.err, status, header.Get("Retry-After"))
 		}
-		if errors.Is(c.err, ledger.ErrStopped) && !errors.Is(&p, ledger.ErrStopped) {
+		if errors.Is(c.err, api.ErrStopped) && !errors.Is(&p, api.ErrStopped) {
 			t.Errorf("%v: it does not say that the ledger has stopped: %s", c.err, body)
 		}
 	}

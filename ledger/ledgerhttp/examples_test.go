@@ -8,7 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // examplesFile has an example of each operation, with the answer of a real ledger. A test writes
@@ -53,8 +53,8 @@ func (e examples) addTo(op *huma.Operation, r *route) {
 	}
 	for _, p := range op.Parameters {
 		switch {
-		case p.In == "header" && p.Name == api.KeyHeader:
-			p.Example = api.QuotedKey(one.Key)
+		case p.In == "header" && p.Name == httpapi.KeyHeader:
+			p.Example = httpapi.QuotedKey(one.Key)
 		case p.In == "query" && query.Has(p.Name) && p.Schema.Type == huma.TypeString:
 			p.Example = query.Get(p.Name)
 		}

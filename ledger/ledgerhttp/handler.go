@@ -17,7 +17,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -30,7 +31,7 @@ type Options struct {
 	// an operator may bring values: whoever does can find out by trying which is the true one, if
 	// the ledger has a truth key. If it is nil, desks bring those that their sales need, and are
 	// trusted with all.
-	Truth ledger.TruthFunc
+	Truth api.TruthFunc
 	// Leader, of a standby, tells the name of the host that has the ledger, for those who want to
 	// change something. nil, or an error, tells nothing.
 	Leader func(ctx context.Context) (string, error)
@@ -106,7 +107,7 @@ func New(l *ledger.Ledger, o Options) (*Handler, error) {
 func (h *Handler) Ledger() *ledger.Ledger { return h.ledger.Load() }
 
 // TakeOver has the ledger that is served, a standby, take over ([ledger.Ledger.TakeOver]), and
-// serves what comes of it. Requests that are under way end with [ledger.ErrClosed]. If it fails,
+// serves what comes of it. Requests that are under way end with [api.ErrClosed]. If it fails,
 // the standby is served as before.
 func (h *Handler) TakeOver(ctx context.Context) error {
 	next, err := h.Ledger().TakeOver(ctx)
@@ -264,7 +265,7 @@ func (c *call) asOf() {
 	if err != nil {
 		return // the call returns what is wrong, if it reads anything
 	}
-	c.out.Header().Set(api.EventHeader, strconv.FormatUint(stats.Events, 10))
+	c.out.Header().Set(httpapi.EventHeader, strconv.FormatUint(stats.Events, 10))
 }
 
 // reached refuses, on a standby, what is asked about an event that it does not have yet.

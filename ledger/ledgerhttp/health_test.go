@@ -3,17 +3,18 @@ package ledgerhttp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
-func healthOf(t *testing.T, f *fixture, role string) (h api.Health) {
+func healthOf(t *testing.T, f *fixture, role string) (h httpapi.Health) {
 	t.Helper()
 	status, _, body := f.ask(asked{method: "GET", target: "/v1/health", role: role})
 	if status != http.StatusOK {
@@ -39,10 +40,10 @@ func routeOf(id string) *route {
 func TestHealth_TwoHosts_AndOneThatWasTakenOverFrom(t *testing.T) {
 	a, b := couple(t)
 	leader, standby := servingOf(t, a, Options{}), servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "a", nil }})
-	if h := healthOf(t, leader, "metrics"); h.Host.Role != observe.Leader || h.Host.Leader != "a" || h.Host.Fenced || h.Stopped != nil || h.Events == 0 {
+	if h := healthOf(t, leader, "metrics"); h.Host.Role != "leader" || h.Host.Leader != "a" || h.Host.Fenced || h.Stopped != nil || h.Events == 0 {
 		t.Errorf("the leader: %+v", h)
 	}
-	if h := healthOf(t, standby, "auditor"); h.Host.Role != observe.Standby || h.Host.Leader != "a" || h.Host.Term != 1 || !h.Host.Answered {
+	if h := healthOf(t, standby, "auditor"); h.Host.Role != "standby" || h.Host.Leader != "a" || h.Host.Term != 1 || !h.Host.Answered {
 		t.Errorf("the standby: %+v", h)
 	}
 	if status, _, body := standby.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil}); status != http.StatusOK {
@@ -50,7 +51,7 @@ func TestHealth_TwoHosts_AndOneThatWasTakenOverFrom(t *testing.T) {
 	}
 	for role, named := range map[string]bool{"operator": true, "metrics": false} {
 		h := healthOf(t, leader, role)
-		if h.Host != (observe.Host{Role: observe.Leader, Fenced: true, Answered: true, Leader: "b", Term: 2}) || h.Stopped == nil {
+		if h.Host != (observe.Host{Role: "leader", Fenced: true, Answered: true, Leader: "b", Term: 2}) || h.Stopped == nil {
 			t.Fatalf("who was taken over from: %+v", h)
 		}
 		if h.Stopped.Kind != problem.Stopped || h.Stopped.Hint != problem.TakenOver || strings.Contains(h.Stopped.Detail, "another term") != named {
@@ -59,7 +60,7 @@ func TestHealth_TwoHosts_AndOneThatWasTakenOverFrom(t *testing.T) {
 	}
 	status, header, body := leader.ask(asked{method: "GET", target: "/v1/stats", role: "operator"})
 	wantProblem(t, status, header, body, problem.Stopped)
-	if h := healthOf(t, standby, "operator"); h.Host.Role != observe.Leader || h.Host.Leader != "b" || h.Host.Term != 2 {
+	if h := healthOf(t, standby, "operator"); h.Host.Role != "leader" || h.Host.Leader != "b" || h.Host.Term != 2 {
 		t.Errorf("who has taken over: %+v", h)
 	}
 }
@@ -79,19 +80,23 @@ func (d damaged) Await(ctx context.Context, after journal.Position) error {
 	}
 }
 
+func (damaged) Head(context.Context) (journal.Head, error) {
+	return journal.Head{}, errors.New("it does not say")
+}
+
 // A standby that has stopped says so: its health and its metrics do not depend on an event as of which it answers.
 func TestHealth_StandbyHasStopped_SaysWhy(t *testing.T) {
 	found := make(chan struct{})
 	_, b := coupleBy(t, func(f journal.Follower) journal.Journal { return damaged{f, found} })
 	f := servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "a", nil }, Meter: &counting{}})
-	if h := healthOf(t, f, "operator"); h.Host != (observe.Host{Role: observe.Standby}) || h.Stopped != nil {
+	if h := healthOf(t, f, "operator"); h.Host != (observe.Host{Role: "standby"}) || h.Stopped != nil {
 		t.Errorf("before: %+v", h)
 	}
 	close(found)
 	for range b.Watch(t.Context(), 1<<40) { // until it stops
 	}
 	h := healthOf(t, f, "auditor")
-	if h.Host.Role != observe.Standby || h.Host.Fenced || h.Stopped == nil || h.Stopped.Kind != problem.Corrupt {
+	if h.Host.Role != "standby" || h.Host.Fenced || h.Stopped == nil || h.Stopped.Kind != problem.Corrupt {
 		t.Errorf("a standby that has stopped: %+v", h)
 	}
 	if status, _, body := f.ask(asked{method: "GET", target: "/metrics", role: "metrics"}); status != http.StatusOK {

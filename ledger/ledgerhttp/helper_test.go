@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -77,8 +78,8 @@ func marketLedger(t testing.TB, onDisk bool) *ledger.Ledger {
 		l = ledgertest.With(t, ledgertest.Settings{Origin: ledgertest.Origin{LogKey: signer.public}, Options: ledger.Options{Signer: signer}}).Ledger
 	}
 	peopleForSale(t, l)
-	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"18"}}
-	_, err := l.Reserve(context.Background(), ledger.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
+	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"18"}}
+	_, err := l.Reserve(context.Background(), api.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
 	must(t, err)
 	return l
 }
@@ -87,13 +88,13 @@ func marketLedger(t testing.TB, onDisk bool) *ledger.Ledger {
 func peopleForSale(t testing.TB, l *ledger.Ledger) {
 	t.Helper()
 	ctx := context.Background()
-	must(t, l.DefineQuestion(ctx, "define", ledger.Question{Name: "vote", Values: []string{"yes", "no", secretValue}}))
-	terms, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})
+	must(t, l.DefineQuestion(ctx, "define", api.Question{Name: "vote", Values: []string{"yes", "no", secretValue}}))
+	terms, err := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}}.Policy()
 	must(t, err)
-	_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: []string{"17", "18", "19"}, Policy: terms, Cap: eps(t, "9")})
+	_, err = l.Enroll(ctx, api.EnrollRequest{Key: "enrol", Question: "vote", Objects: []string{"17", "18", "19"}, Policy: terms, Cap: eps(t, "9")})
 	must(t, err)
-	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}
-	_, err = l.Sell(ctx, ledger.SellRequest{Key: "sell", Order: order, Truth: ledger.TruthOf("yes")})
+	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}
+	_, err = l.Sell(ctx, api.SellRequest{Key: "sell", Order: order, Truth: api.TruthOf("yes")})
 	must(t, err)
 }
 
@@ -136,8 +137,8 @@ func coupleBy(t testing.TB, handle func(journal.Follower) journal.Journal) (a, b
 	}
 	a = open(one, "a")
 	t.Cleanup(func() { _ = a.Close() })
-	must(t, a.DefineQuestion(t.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
-	_, err := a.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: []string{"17", "18", "19"}, Cap: eps(t, "9")})
+	must(t, a.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	_, err := a.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: []string{"17", "18", "19"}, Cap: eps(t, "9")})
 	must(t, err)
 	_, err = a.Backup(t.Context(), two, nil)
 	must(t, err)

@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -17,14 +18,14 @@ import (
 // it is, if it begins with neither.
 func keyOf(h http.Header) (string, *problem.Problem) {
 	bad := func(why string) (string, *problem.Problem) {
-		return "", problem.New(problem.Invalid, "%s", why).At(api.KeyHeader)
+		return "", problem.New(problem.Invalid, "%s", why).At(httpapi.KeyHeader)
 	}
-	given := h.Values(api.KeyHeader)
+	given := h.Values(httpapi.KeyHeader)
 	switch {
 	case len(given) == 0 || given[0] == "":
-		return bad("the header " + api.KeyHeader + " is missing: give the id of your order, once for each")
+		return bad("the header " + httpapi.KeyHeader + " is missing: give the id of your order, once for each")
 	case len(given) > 1:
-		return bad("the header " + api.KeyHeader + " is there twice")
+		return bad("the header " + httpapi.KeyHeader + " is there twice")
 	}
 	text := given[0]
 	key, ok := text, true
@@ -35,7 +36,7 @@ func keyOf(h http.Header) (string, *problem.Problem) {
 		key, ok = undisplay(text)
 	}
 	if !ok {
-		return bad("the header " + api.KeyHeader + " is no string of RFC 9651")
+		return bad("the header " + httpapi.KeyHeader + " is no string of RFC 9651")
 	}
 	return key, nil
 }
@@ -79,7 +80,7 @@ func (h Holder) namespaced(key string) (string, error) {
 	switch {
 	case h.Role == Operator && (strings.HasPrefix(key, deskKey) || strings.HasPrefix(key, hashedDeskKey)):
 		const what = "the idempotency key %q: keys that begin with %q or %q are those of desks"
-		return "", problem.New(problem.Invalid, what, key, deskKey, hashedDeskKey).At(api.KeyHeader)
+		return "", problem.New(problem.Invalid, what, key, deskKey, hashedDeskKey).At(httpapi.KeyHeader)
 	case h.Role == Operator:
 		return key, nil
 	case h.Role == Desk && len(deskKey)+len(key) <= maxKey:
@@ -118,6 +119,6 @@ func (c *call) keyed(p *problem.Problem) *problem.Problem {
 	}
 	shown := *p
 	shown.Key = c.given
-	shown.Detail = (&ledger.KeyConflictError{Key: c.given, Field: p.Field}).Error()
+	shown.Detail = (&api.KeyConflictError{Key: c.given, Field: p.Field}).Error()
 	return &shown
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -65,20 +65,20 @@ type read[Item any] func(c *call, p page) (items []Item, next string, err error)
 func list[Item any](id, path, summary string, roles []Role, params []param, read read[Item]) route {
 	return route{
 		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: parts(params...),
-		out: reflect.TypeFor[api.Page[Item]](), item: reflect.TypeFor[Item](), grows: true,
-		media: []string{"application/json", api.Lines},
+		out: reflect.TypeFor[httpapi.Page[Item]](), item: reflect.TypeFor[Item](), grows: true,
+		media: []string{"application/json", httpapi.Lines},
 		serve: func(c *call) (any, error) {
 			p, err := c.page()
 			if err != nil {
 				return nil, err
 			}
-			if c.accepts(api.Lines) {
+			if c.accepts(httpapi.Lines) {
 				return body(func(ctx context.Context, w *writer) error {
 					return c.sendLines(ctx, w, everything(c, p, read))
 				}), nil
 			}
 			items, next, err := read(c, p)
-			return api.Page[Item]{Items: items, Next: next}, err
+			return httpapi.Page[Item]{Items: items, Next: next}, err
 		},
 	}
 }

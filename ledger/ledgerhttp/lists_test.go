@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -78,9 +78,9 @@ func TestLists_InParts_AreTheWhole(t *testing.T) {
 		"/v1/events?object=17": "event", "/v1/events?kind=sold&kind=sale": "event", "/v1/events?buyer=zeta&kind=sold": "event", "/v1/events?from=5": "event",
 		"/v1/responses?question=vote&epsilon=1": "object", "/v1/sales/1/deliveries?": "sold", "/v1/sales?question=vote": "sale",
 	} {
-		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator", header: map[string]string{"Accept": "text/html, " + api.Lines}})
+		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator", header: map[string]string{"Accept": "text/html, " + httpapi.Lines}})
 		lines := strings.Split(strings.TrimSpace(body), "\n")
-		if status != http.StatusOK || header.Get("Content-Type") != api.Lines || lines[len(lines)-1] != `{"end":true}` {
+		if status != http.StatusOK || header.Get("Content-Type") != httpapi.Lines || lines[len(lines)-1] != `{"end":true}` {
 			t.Fatalf("%s: %d, %s", target, status, body)
 		}
 		var whole []string
@@ -92,7 +92,7 @@ func TestLists_InParts_AreTheWhole(t *testing.T) {
 		if len(whole) == 0 {
 			t.Errorf("%s is empty", target)
 		}
-		_, _, body = f.ask(asked{method: "GET", target: target + "&limit=1", role: "operator", header: map[string]string{"Accept": api.Lines}})
+		_, _, body = f.ask(asked{method: "GET", target: target + "&limit=1", role: "operator", header: map[string]string{"Accept": httpapi.Lines}})
 		if got := strings.Split(body, "\n"); len(got) != 3 || got[0] != lines[0] || got[1] != `{"end":true}` {
 			t.Errorf("%s, as a stream of one: %s", target, body)
 		}
@@ -179,7 +179,7 @@ func TestLists_FilterThatFindsNothing_IsBounded(t *testing.T) {
 	for n := range mostEvents + 100 {
 		people = append(people, fmt.Sprintf("p%05d", n))
 	}
-	_, err := f.ledger.Enroll(t.Context(), ledger.EnrollRequest{Key: "many", Question: "vote", Objects: people, Cap: eps(t, "1")})
+	_, err := f.ledger.Enroll(t.Context(), api.EnrollRequest{Key: "many", Question: "vote", Objects: people, Cap: eps(t, "1")})
 	must(t, err)
 	for _, order := range []string{"asc", "desc"} {
 		target := "/v1/events?kind=cancelled&limit=1000&order=" + order
@@ -198,7 +198,7 @@ func TestLists_FilterThatFindsNothing_IsBounded(t *testing.T) {
 		}
 	}
 	// Nor do levels that nobody has.
-	_, err = f.ledger.Raise(t.Context(), ledger.RaiseRequest{Key: "raise", Question: "vote", Epsilon: eps(t, "0.5"), Objects: people[:2000], Truth: truthful})
+	_, err = f.ledger.Raise(t.Context(), api.RaiseRequest{Key: "raise", Question: "vote", Epsilon: eps(t, "0.5"), Objects: people[:2000], Truth: truthful})
 	must(t, err)
 	if first := readPart(t, f, "/v1/responses?question=vote&epsilon=0.75"); len(first.Items) != 0 || first.Next == "" {
 		t.Errorf("%d items, and then %q", len(first.Items), first.Next)
@@ -211,12 +211,12 @@ func TestLists_FilterThatFindsNothing_IsBounded(t *testing.T) {
 // A page of sales reads a bounded number of records, too, in both directions.
 func TestSales_FilterThatFindsNothing_IsBounded(t *testing.T) {
 	f := serving(t, Options{})
-	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}
+	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}
 	for n := range 4200 {
-		_, err := f.ledger.Sell(t.Context(), ledger.SellRequest{Key: fmt.Sprint("many", n), Order: order, Truth: truthful})
+		_, err := f.ledger.Sell(t.Context(), api.SellRequest{Key: fmt.Sprint("many", n), Order: order, Truth: truthful})
 		must(t, err)
 	}
-	_, err := f.ledger.Sell(t.Context(), ledger.SellRequest{Key: "zeta", Order: ledger.Order{Buyer: "zeta", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}, Truth: truthful})
+	_, err := f.ledger.Sell(t.Context(), api.SellRequest{Key: "zeta", Order: api.Order{Buyer: "zeta", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}, Truth: truthful})
 	must(t, err)
 	for _, list := range []string{"sales", "reservations"} {
 		target := "/v1/" + list + "?until=2001-01-01T00:00:00Z&limit=1000"
@@ -248,7 +248,7 @@ func TestLists_WrongParameters_AreInvalid(t *testing.T) {
 			t.Errorf("%s: the field is %q: %s", target, p.Field, body)
 		}
 	}
-	status, header, body := f.ask(asked{method: "GET", target: "/v1/events?kind=sold", role: "operator", header: map[string]string{"Accept": api.Stream}})
+	status, header, body := f.ask(asked{method: "GET", target: "/v1/events?kind=sold", role: "operator", header: map[string]string{"Accept": httpapi.Stream}})
 	wantProblem(t, status, header, body, problem.Invalid)
 }
 
@@ -257,7 +257,7 @@ func TestBuyers_InParts(t *testing.T) {
 	f := busyMarket(t)
 	var names []string
 	for after := ""; ; {
-		var out api.Buyers
+		var out httpapi.Buyers
 		_, _, body := f.ask(asked{method: "GET", target: "/v1/buyers?limit=1&after=" + after, role: "operator"})
 		must(t, json.Unmarshal([]byte(body), &out))
 		for _, one := range out.Buyers {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -49,7 +49,7 @@ func openAPI(all []route) ([]byte, error) {
 			Description: "ε are exact decimals in strings, prices integers in minor units of the currency, times RFC 3339. " +
 				"Errors are problems by RFC 9457. Requests that change something take an idempotency key: the same request " +
 				"with the same key does nothing twice. Lists are read in parts, by limit and after, or with Accept: " +
-				api.Lines + " as a stream. With a buyer's token, sales and reservations have the buyer's own numbers, and " +
+				httpapi.Lines + " as a stream. With a buyer's token, sales and reservations have the buyer's own numbers, and " +
 				"what depends on others is 0 or left out.",
 		},
 		Components: &huma.Components{Schemas: types, SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}},
@@ -132,7 +132,7 @@ func operation(r *route, types huma.Registry) *huma.Operation {
 	}
 	content := map[string]*huma.MediaType{r.media[0]: {Schema: r.schema(r.media[0], types)}}
 	op.Responses[strconv.Itoa(http.StatusOK)] = &huma.Response{Description: "done", Content: content, Headers: map[string]*huma.Param{
-		api.EventHeader: {
+		httpapi.EventHeader: {
 			Description: "of a standby only: the number of the event as of which it answers",
 			Schema:      &huma.Schema{Type: huma.TypeInteger, Format: "int64"},
 		},
@@ -159,12 +159,12 @@ func (r *route) describeStreams(op *huma.Operation, types huma.Registry) {
 func (r *route) details() string {
 	text := ""
 	if r.item != nil {
-		text += " A part of the list has next unless it was the last. With Accept: " + api.Lines +
+		text += " A part of the list has next unless it was the last. With Accept: " + httpapi.Lines +
 			" all items come as a stream, one a line, each as in items; the last line is {\"end\":true}, and without it " +
 			"something is missing."
 	}
-	if slices.Contains(r.media, api.Stream) {
-		text += " With Accept: " + api.Stream +
+	if slices.Contains(r.media, httpapi.Stream) {
+		text += " With Accept: " + httpapi.Stream +
 			" events come as they happen, from the number from on; the id of each is its number."
 	}
 	switch r.id {
@@ -192,12 +192,12 @@ func (r *route) parameters() (all []*huma.Param) {
 	}
 	if r.keyed {
 		all = append(all, &huma.Param{
-			Name: api.KeyHeader, In: "header", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
+			Name: httpapi.KeyHeader, In: "header", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
 			Description: "the idempotency key, such as the id of your order: 1 to 256 bytes, as a string of RFC 9651 or bare. " +
 				"Each principal has a namespace of its own",
 		})
 	}
-	if slices.Contains(r.media, api.Stream) {
+	if slices.Contains(r.media, httpapi.Stream) {
 		all = append(all, &huma.Param{
 			Name: lastEvent, In: "header", Schema: &huma.Schema{Type: huma.TypeString},
 			Description: "the number of the last event that was read: a stream goes on after it",
@@ -209,7 +209,7 @@ func (r *route) parameters() (all []*huma.Param) {
 // schema returns that of the result in a media type; of a stream, that of an item.
 func (r *route) schema(media string, types huma.Registry) *huma.Schema {
 	switch {
-	case media == api.Lines, media == api.Stream:
+	case media == httpapi.Lines, media == httpapi.Stream:
 		return types.Schema(r.item, true, r.id)
 	case media == "application/octet-stream":
 		return &huma.Schema{Type: huma.TypeString, Format: "binary"}

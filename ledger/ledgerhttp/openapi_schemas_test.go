@@ -13,10 +13,10 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -33,23 +33,23 @@ func schemas() huma.Registry {
 			t = t.Elem()
 		}
 		name := huma.DefaultSchemaNamer(t, hint)
-		if t == reflect.TypeFor[ledger.Problem]() {
-			name = "ledger.Problem"
+		if t == reflect.TypeFor[api.Finding]() {
+			name = "api.Finding"
 		}
 		return cmp.Or(schemaNames()[name], name)
 	})
 	for t, alias := range map[reflect.Type]reflect.Type{
-		reflect.TypeFor[policy.Policy]():           reflect.TypeFor[policySchema](),
-		reflect.TypeFor[ledger.Event]():            reflect.TypeFor[eventSchema](),
-		reflect.TypeFor[evidence.Fact]():           reflect.TypeFor[factSchema](),
-		reflect.TypeFor[evidence.Hex]():            reflect.TypeFor[hexSchema](),
-		reflect.TypeFor[finite.Family]():           reflect.TypeFor[map[string]any](),
-		reflect.TypeFor[tlog.Hash]():               reflect.TypeFor[string](),
-		reflect.TypeFor[ledger.Reason]():           reflect.TypeFor[reasonSchema](),
-		reflect.TypeFor[ledger.Remedy]():           reflect.TypeFor[remedySchema](),
-		reflect.TypeFor[ledger.Encoding]():         reflect.TypeFor[encodingSchema](),
-		reflect.TypeFor[ledger.ReservationState](): reflect.TypeFor[stateSchema](),
-		reflect.TypeFor[problem.Kind]():            reflect.TypeFor[problemKindSchema](),
+		reflect.TypeFor[policy.Policy]():        reflect.TypeFor[policySchema](),
+		reflect.TypeFor[ledger.Event]():         reflect.TypeFor[eventSchema](),
+		reflect.TypeFor[evidence.Fact]():        reflect.TypeFor[factSchema](),
+		reflect.TypeFor[evidence.Hex]():         reflect.TypeFor[hexSchema](),
+		reflect.TypeFor[finite.Family]():        reflect.TypeFor[map[string]any](),
+		reflect.TypeFor[tlog.Hash]():            reflect.TypeFor[string](),
+		reflect.TypeFor[api.Reason]():           reflect.TypeFor[reasonSchema](),
+		reflect.TypeFor[api.Remedy]():           reflect.TypeFor[remedySchema](),
+		reflect.TypeFor[api.Encoding]():         reflect.TypeFor[encodingSchema](),
+		reflect.TypeFor[api.ReservationState](): reflect.TypeFor[stateSchema](),
+		reflect.TypeFor[problem.Kind]():         reflect.TypeFor[problemKindSchema](),
 	} {
 		types.RegisterTypeAlias(t, alias)
 	}
@@ -59,7 +59,7 @@ func schemas() huma.Registry {
 // schemaNames returns the names of schemas whose Go types have other names.
 func schemaNames() map[string]string {
 	return map[string]string{
-		"ledger.Problem": "Difference", "EnrollResult": "Enrolled", "ChangeTermsResult": "TermsChanged", "BudgetRequest": "BudgetOf",
+		"api.Finding": "Difference", "EnrollResult": "Enrolled", "ChangeTermsResult": "TermsChanged", "BudgetRequest": "BudgetOf",
 		"NameError": "Name", "ClockError": "Clock", "GoneError": "Gone", "ReservationError": "ClosedReservation",
 	}
 }
@@ -74,19 +74,19 @@ type (
 )
 
 func (reasonSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Reason", "Why an object was refused.", vocabulary.Reasons())
+	return closed(r, "Reason", "Why an object was refused.", api.Reasons())
 }
 
 func (remedySchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Remedy", "What would help.", vocabulary.Remedies())
+	return closed(r, "Remedy", "What would help.", api.Remedies())
 }
 
 func (encodingSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Encoding", "What a response is.", vocabulary.Encodings())
+	return closed(r, "Encoding", "What a response is.", api.Encodings())
 }
 
 func (stateSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "ReservationState", "The state of a reservation.", vocabulary.ReservationStates())
+	return closed(r, "ReservationState", "The state of a reservation.", api.ReservationStates())
 }
 
 func (problemKindSchema) Schema(r huma.Registry) *huma.Schema {
@@ -188,9 +188,9 @@ func (eventSchema) Schema(types huma.Registry) *huma.Schema {
 func detailType(d event.Detail) reflect.Type {
 	if _, is := d.(event.ObjectRefused); is {
 		return reflect.TypeFor[struct {
-			Object   string           `json:"object,omitempty"`
-			Question string           `json:"question,omitempty"`
-			Refused  []ledger.Refusal `json:"refused"`
+			Object   string        `json:"object,omitempty"`
+			Question string        `json:"question,omitempty"`
+			Refused  []api.Refusal `json:"refused"`
 		}]()
 	}
 	return reflect.TypeOf(d)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -55,7 +55,7 @@ func TestTheDocumentHasEachRoute(t *testing.T) {
 			want["path "+m[1]] = true
 		}
 		if r.keyed {
-			want["header "+api.KeyHeader] = true
+			want["header "+httpapi.KeyHeader] = true
 		}
 		if r.id == "events" {
 			want["header Last-Event-ID"] = false
@@ -95,7 +95,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			wantValid(t, types, content.Schema, r.id, body)
 		}
 		if r.item != nil {
-			wantLines(t, f, &r, types, op.Extensions["x-streams"].(map[string]*huma.Schema)[api.Lines])
+			wantLines(t, f, &r, types, op.Extensions["x-streams"].(map[string]*huma.Schema)[httpapi.Lines])
 		}
 	}
 	f := serving(t, Options{})
@@ -129,10 +129,10 @@ func failureOf(t *testing.T, types huma.Registry, a asked, status int) *huma.Sch
 func wantLines(t *testing.T, f *fixture, r *route, types huma.Registry, schema *huma.Schema) {
 	t.Helper()
 	request := r.request("operator")
-	request.header = map[string]string{"Accept": api.Lines}
+	request.header = map[string]string{"Accept": httpapi.Lines}
 	_, header, body := f.ask(request)
 	lines := strings.Split(strings.TrimSpace(body), "\n")
-	if last := lines[len(lines)-1]; last != `{"end":true}` || header.Get("Content-Type") != api.Lines {
+	if last := lines[len(lines)-1]; last != `{"end":true}` || header.Get("Content-Type") != httpapi.Lines {
 		t.Errorf("%s is sent as %q, and ends with %s", r.id, header.Get("Content-Type"), last)
 	}
 	for _, line := range lines[:len(lines)-1] {

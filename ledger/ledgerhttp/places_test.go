@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -277,7 +277,7 @@ func TestHandler_SlowReader_HoldsMemoryAndNoPlace(t *testing.T) {
 		running int
 	}{"memory": {1 << 20, 0}, "no memory": {1, 1}} {
 		f := serving(t, Options{Limits: Limits{Memory: c.memory, Write: time.Hour}})
-		long := ledger.Question{Name: "long"} // it does not fit into the buffer of the server
+		long := api.Question{Name: "long"} // it does not fit into the buffer of the server
 		for n := range 300 {
 			long.Values = append(long.Values, fmt.Sprintf("%040d", n))
 		}

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -71,7 +71,7 @@ func TestStream_TokenRemoved_NoLaterEventIsSent(t *testing.T) {
 	stats, err := f.ledger.Stats(t.Context())
 	must(t, err)
 	define := func(name string) {
-		must(t, f.ledger.DefineQuestion(t.Context(), name, ledger.Question{Name: name, Values: []string{"a", "b"}}))
+		must(t, f.ledger.DefineQuestion(t.Context(), name, api.Question{Name: name, Values: []string{"a", "b"}}))
 	}
 	in := bufio.NewReader(follow(t, c, int(stats.Events)+1, "").Body)
 	define("before")
@@ -106,10 +106,10 @@ func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
 	})
 	w := httptest.NewRecorder()
 	request := httptest.NewRequest("GET", "/v1/endless", nil)
-	request.Header.Set("Accept", api.Lines)
+	request.Header.Set("Accept", httpapi.Lines)
 	f.guarded(&endless).ServeHTTP(w, request)
 	lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
-	end := api.End{}
+	end := httpapi.End{}
 	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &end))
 	if len(lines) > 1000+2*recheckItems || end.Problem == nil || end.Problem.Kind != problem.Unauthorized {
 		t.Errorf("%d lines, the last is %s", len(lines), lines[len(lines)-1])

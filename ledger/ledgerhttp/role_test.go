@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Who may do what, route by route. It is what the table of docs/howto/serve.md says, too.
@@ -200,9 +199,9 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 	}
 	// Nor does a refusal tell it, by whichever route it came.
 	for role, wanted := range map[Role]bool{Operator: true, Desk: true, Buyer: false, Person: false, Auditor: false, Metrics: false} {
-		refused := &ledger.RefusedError{
-			Question: "vote", Refused: []ledger.Refusal{{Object: "17", Reason: ledger.ObjectCap, Spent: eps(t, "1.75")}},
-			Instead: &ledger.Budget{Question: "vote", Objects: 1, Largest: eps(t, "0.25"), Levels: []vocabulary.BudgetLevel{{Epsilon: eps(t, "1")}}},
+		refused := &api.RefusedError{
+			Question: "vote", Refused: []api.Refusal{{Object: "17", Reason: api.ObjectCap, Spent: eps(t, "1.75")}},
+			Instead: &api.Budget{Question: "vote", Objects: 1, Largest: eps(t, "0.25"), Levels: []api.BudgetLevel{{Epsilon: eps(t, "1")}}},
 		}
 		w := httptest.NewRecorder()
 		f.fail(newWriter(w, f.limits), role, refused)
@@ -213,7 +212,7 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 		}
 	}
 	// Nor do sales and reservations that have left somebody out, in lists or by themselves.
-	_, err := f.ledger.ChangeTerms(t.Context(), ledger.ChangeTermsRequest{Key: "cap", Question: "vote", Objects: []string{"19"}, Cap: eps(t, "0.875")})
+	_, err := f.ledger.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "cap", Question: "vote", Objects: []string{"19"}, Cap: eps(t, "0.875")})
 	must(t, err)
 	for target, held := range map[string]string{"/v1/sales": "", "/v1/reservations": `,"for":"15m"`} {
 		partial := `{"buyer":"acme","question":"vote","epsilon":"1","objects":["17","19"],"partial":true` + held + `}`
@@ -249,7 +248,7 @@ func TestAPersonsKeysAreApart(t *testing.T) {
 		t.Errorf("a person has used up the host's key: %d, %s", status, body)
 	}
 	// Nor do two persons meet, where the one's name ends as the other's key begins.
-	_, err := f.ledger.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol 1", Question: "vote", Objects: []string{"1"}, Cap: eps(t, "9")})
+	_, err := f.ledger.Enroll(t.Context(), api.EnrollRequest{Key: "enrol 1", Question: "vote", Objects: []string{"1"}, Cap: eps(t, "9")})
 	must(t, err)
 	for who, key := range map[string]string{"17": "x", "1": "7x"} {
 		if status, _, body := f.ask(asked{"POST", "/v1/statements", `{"object":"` + who + `"}`, key, "person " + who, nil}); status != http.StatusOK {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -44,11 +45,11 @@ type call struct {
 	admitted *http.Request     // as it came. Another goroutine reads it: it does not change
 	request  *http.Request     // with the context of the call
 	out      *writer
-	bearer   *bearer      // of the request's true values, or nil
-	memory   *hold        // of its body, or nil
-	leave    func()       // gives its place back
-	effort   effort       // what it reads
-	asked    *ledger.Sale // the sale in the path, once it is known; nil before
+	bearer   *bearer   // of the request's true values, or nil
+	memory   *hold     // of its body, or nil
+	leave    func()    // gives its place back
+	effort   effort    // what it reads
+	asked    *api.Sale // the sale in the path, once it is known; nil before
 }
 
 // told returns the problem of an error as whoever asks is told it.
@@ -78,9 +79,9 @@ func (c *call) time(name string) time.Time {
 }
 
 // states returns the requested states of reservations; none for all.
-func (c *call) states(name string) (all []ledger.ReservationState) {
+func (c *call) states(name string) (all []api.ReservationState) {
 	for _, one := range listed(c.params[name]) {
-		all = append(all, ledger.ReservationState(one))
+		all = append(all, api.ReservationState(one))
 	}
 	return all
 }

@@ -14,10 +14,9 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/ledgerfile"
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -48,7 +47,7 @@ func receipt(c *call) (document, error) {
 	return proof(r, err)
 }
 
-func statement(c *call, in api.Object) (document, error) {
+func statement(c *call, in httpapi.Object) (document, error) {
 	if c.holder.Role == Person && in.Object != c.holder.Whom {
 		return document{}, problem.New(problem.Forbidden, "this token is of another object").At("object")
 	}
@@ -61,19 +60,19 @@ func checkpoint(c *call) (document, error) {
 	return document{"text/plain; charset=utf-8", text}, err
 }
 
-func head(c *call) (evidence.Head, error) {
+func head(c *call) (api.Head, error) {
 	if err := c.reached(c.number("events")); err != nil {
-		return evidence.Head{}, err
+		return api.Head{}, err
 	}
 	return c.ledger().Head(c.ctx(), c.number("events"))
 }
 
-func consistency(c *call) (api.Consistency, error) {
+func consistency(c *call) (httpapi.Consistency, error) {
 	if err := c.reached(c.number("to")); err != nil {
-		return api.Consistency{}, err
+		return httpapi.Consistency{}, err
 	}
 	hashes, err := c.consistency(c.number("from"), c.number("to"))
-	out := api.Consistency{}
+	out := httpapi.Consistency{}
 	for _, h := range hashes {
 		out.Proof = append(out.Proof, base64.StdEncoding.EncodeToString(h[:]))
 	}
@@ -83,13 +82,13 @@ func consistency(c *call) (api.Consistency, error) {
 // mostProblems is how many problems of a verification are told.
 const mostProblems = 1000
 
-func verify(c *call, in api.Verify) (api.Verified, error) {
-	request := ledger.VerifyRequest{}
+func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
+	request := api.VerifyRequest{}
 	var keys []note.Verifier
 	for _, text := range in.Keys {
 		key, err := note.NewVerifier(text)
 		if err != nil {
-			return api.Verified{}, problem.New(problem.Invalid, "%.100q is no verifier key", text).At("keys")
+			return httpapi.Verified{}, problem.New(problem.Invalid, "%.100q is no verifier key", text).At("keys")
 		}
 		keys = append(keys, key)
 	}
@@ -97,8 +96,8 @@ func verify(c *call, in api.Verify) (api.Verified, error) {
 	for _, signed := range in.Checkpoints {
 		request.Checkpoints = append(request.Checkpoints, []byte(signed))
 	}
-	out := api.Verified{}
-	request.Report = func(p ledger.Problem) {
+	out := httpapi.Verified{}
+	request.Report = func(p api.Finding) {
 		if len(out.Problems) < mostProblems {
 			out.Problems = append(out.Problems, p)
 		}
@@ -152,12 +151,12 @@ func (c *call) sendFile(w *writer, file *os.File) error {
 
 // takeOver has a standby take over. Whoever asks may be gone before it is done: what has begun is
 // ended all the same, or nobody would have the ledger.
-func takeOver(c *call, _ api.Done) (api.TakenOver, error) {
+func takeOver(c *call, _ httpapi.Done) (httpapi.TakenOver, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), c.handler.limits.Time)
 	defer cancel()
 	if err := c.handler.TakeOver(ctx); err != nil {
-		return api.TakenOver{}, err
+		return httpapi.TakenOver{}, err
 	}
 	stats, err := c.ledger().Stats(ctx)
-	return api.TakenOver{Events: stats.Events}, err
+	return httpapi.TakenOver{Events: stats.Events}, err
 }

@@ -4,8 +4,8 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -13,19 +13,19 @@ import (
 
 // What the host asks.
 
-func about(c *call) (ledger.About, error) { return c.ledger().About(), nil }
+func about(c *call) (api.About, error) { return c.ledger().About(), nil }
 
-func stats(c *call) (ledger.Stats, error) { return c.ledger().Stats(c.ctx()) }
+func stats(c *call) (api.Stats, error) { return c.ledger().Stats(c.ctx()) }
 
-func questions(c *call) (api.Questions, error) {
+func questions(c *call) (httpapi.Questions, error) {
 	all, err := c.ledger().Questions(c.ctx())
-	return api.Questions{Questions: all}, err
+	return httpapi.Questions{Questions: all}, err
 }
 
 // health answers also for a ledger that has stopped.
-func health(c *call) (api.Health, error) {
+func health(c *call) (httpapi.Health, error) {
 	h, err := c.ledger().Health(c.ctx())
-	out := api.Health{Health: h}
+	out := httpapi.Health{Health: h}
 	if h.Host.Role == "" || err == nil {
 		return out, err
 	}
@@ -33,16 +33,16 @@ func health(c *call) (api.Health, error) {
 	return out, nil
 }
 
-func defineQuestion(c *call, in api.NewQuestion) (api.Done, error) {
-	return api.Done{}, c.ledger().DefineQuestion(c.ctx(), c.key, ledger.Question(in))
+func defineQuestion(c *call, in httpapi.NewQuestion) (httpapi.Done, error) {
+	return httpapi.Done{}, c.ledger().DefineQuestion(c.ctx(), c.key, api.Question(in))
 }
 
-func enroll(c *call, in api.Enrolment) (ledger.EnrollResult, error) {
+func enroll(c *call, in httpapi.Enrolment) (api.EnrollResult, error) {
 	r := in.EnrollRequest
 	r.Key = c.key
 	if in.Terms != nil {
 		if err := aboutEach(in); err != nil {
-			return ledger.EnrollResult{}, err
+			return api.EnrollResult{}, err
 		}
 		r.Terms = func(object string) (policy.Policy, privacy.Epsilon) {
 			return in.Terms[object].Policy, in.Terms[object].Cap
@@ -53,7 +53,7 @@ func enroll(c *call, in api.Enrolment) (ledger.EnrollResult, error) {
 
 // aboutEach refuses terms that are not those of exactly the objects: whoever has none would be
 // bound by nothing.
-func aboutEach(in api.Enrolment) error {
+func aboutEach(in httpapi.Enrolment) error {
 	for _, object := range in.Objects {
 		if _, there := in.Terms[object]; !there {
 			return problem.New(problem.Invalid, "the field \"terms\" lacks the object %.300q", object).At("terms")
@@ -66,7 +66,7 @@ func aboutEach(in api.Enrolment) error {
 	return nil
 }
 
-func changeTerms(c *call, in api.NewTerms) (done ledger.ChangeTermsResult, err error) {
+func changeTerms(c *call, in httpapi.NewTerms) (done api.ChangeTermsResult, err error) {
 	r := in.ChangeTermsRequest
 	r.Key = c.key
 	if in.NoPolicy && !in.Policy.IsZero() {
@@ -78,9 +78,9 @@ func changeTerms(c *call, in api.NewTerms) (done ledger.ChangeTermsResult, err e
 	return c.ledger().ChangeTerms(c.ctx(), r)
 }
 
-func reconcile(c *call, in api.Reconcile) (ledger.ReconcileResult, error) {
+func reconcile(c *call, in httpapi.Reconcile) (api.ReconcileResult, error) {
 	r := in.ReconcileRequest
-	r.Members = func(yield func(ledger.Member, error) bool) {
+	r.Members = func(yield func(api.Member, error) bool) {
 		for _, row := range in.Members {
 			if !yield(row, nil) {
 				return
@@ -88,9 +88,9 @@ func reconcile(c *call, in api.Reconcile) (ledger.ReconcileResult, error) {
 		}
 	}
 	if in.Expected != nil {
-		api.WithoutEmptyLists(in.Expected)
-		r.Confirm = func(now ledger.ReconcileResult) error {
-			if api.WithoutEmptyLists(&now); !reflect.DeepEqual(*in.Expected, now) {
+		httpapi.WithoutEmptyLists(in.Expected)
+		r.Confirm = func(now api.ReconcileResult) error {
+			if httpapi.WithoutEmptyLists(&now); !reflect.DeepEqual(*in.Expected, now) {
 				const what = "what is to be done is not what was expected any more"
 				return problem.New(problem.Changed, what).At("expected")
 			}
@@ -100,7 +100,7 @@ func reconcile(c *call, in api.Reconcile) (ledger.ReconcileResult, error) {
 	return c.ledger().Reconcile(c.ctx(), r)
 }
 
-func release(c *call, in api.Release) (ledger.Response, error) {
+func release(c *call, in httpapi.Release) (api.Response, error) {
 	r := in.ReleaseRequest
 	r.Key, r.TrueValue = c.key, in.Truths[in.Object]
 	if others := c.truths(in.Truths); r.TrueValue == "" {
@@ -109,89 +109,89 @@ func release(c *call, in api.Release) (ledger.Response, error) {
 	return c.ledger().Release(c.ctx(), r)
 }
 
-func raise(c *call, in api.Raise) (api.Raised, error) {
+func raise(c *call, in httpapi.Raise) (httpapi.Raised, error) {
 	r := in.RaiseRequest
 	r.Key, r.Truth = c.key, c.truths(in.Truths).tell
 	done, err := c.ledger().Raise(c.ctx(), r)
-	return api.Raised{RaiseResult: done, Aside: c.aside(done.TruthChanged, done.TruthInvalid)}, err
+	return httpapi.Raised{RaiseResult: done, Aside: c.aside(done.TruthChanged, done.TruthInvalid)}, err
 }
 
 // aside returns names for an operator and none for others: whose true value has changed, or is none
 // of the question's, says something of it.
-func (c *call) aside(changed, invalid []string) api.Aside {
+func (c *call) aside(changed, invalid []string) httpapi.Aside {
 	if c.holder.Role != Operator {
-		return api.Aside{}
+		return httpapi.Aside{}
 	}
-	return api.Aside{Changed: changed, Invalid: invalid}
+	return httpapi.Aside{Changed: changed, Invalid: invalid}
 }
 
-func advance(c *call, in api.Advance) (api.Advanced, error) {
+func advance(c *call, in httpapi.Advance) (httpapi.Advanced, error) {
 	r := in.AdvanceRequest
 	r.Key, r.Truth = c.key, c.truthsOf(in.Truths).tell
 	done, err := c.ledger().Advance(c.ctx(), r)
-	out := api.Advanced{First: done.First, Last: done.Last}
+	out := httpapi.Advanced{First: done.First, Last: done.Last}
 	for _, one := range done.Questions {
 		aside := c.aside(one.TruthChanged, one.TruthInvalid)
-		out.Questions = append(out.Questions, api.AdvancedQuestion{Advanced: one, Aside: aside})
+		out.Questions = append(out.Questions, httpapi.AdvancedQuestion{Advanced: one, Aside: aside})
 	}
 	return out, err
 }
 
-func (c *call) inquiry(in api.Inquiry) ledger.AnswerRequest {
+func (c *call) inquiry(in httpapi.Inquiry) api.AnswerRequest {
 	r := in.AnswerRequest
 	r.Key, r.Truth = c.key, c.truths(in.Truths).tell
 	return r
 }
 
-func answer(c *call, in api.Inquiry) (api.Answered, error) {
+func answer(c *call, in httpapi.Inquiry) (httpapi.Answered, error) {
 	done, err := c.ledger().Answer(c.ctx(), c.inquiry(in))
-	return api.Answered{AnswerResult: done, Aside: c.aside(done.TruthChanged, done.TruthInvalid)}, err
+	return httpapi.Answered{AnswerResult: done, Aside: c.aside(done.TruthChanged, done.TruthInvalid)}, err
 }
 
-func quoteAnswer(c *call, in api.Inquiry) (api.AnswerQuote, error) {
+func quoteAnswer(c *call, in httpapi.Inquiry) (httpapi.AnswerQuote, error) {
 	q, err := c.ledger().QuoteAnswer(c.ctx(), c.inquiry(in))
-	out := api.AnswerQuote{AnswerQuote: q}
+	out := httpapi.AnswerQuote{AnswerQuote: q}
 	if q.NotRaised != nil {
 		out.NotRaised = c.told(q.NotRaised)
 	}
 	return out, err
 }
 
-func beginEpoch(c *call, in api.Epoch) (api.Done, error) {
-	return api.Done{}, c.ledger().BeginEpoch(c.ctx(), c.key, in.Question, in.Object)
+func beginEpoch(c *call, in httpapi.Epoch) (httpapi.Done, error) {
+	return httpapi.Done{}, c.ledger().BeginEpoch(c.ctx(), c.key, in.Question, in.Object)
 }
 
-func withdraw(c *call, in api.Object) (api.Done, error) {
-	return api.Done{}, c.ledger().Withdraw(c.ctx(), c.key, in.Object)
+func withdraw(c *call, in httpapi.Object) (httpapi.Done, error) {
+	return httpapi.Done{}, c.ledger().Withdraw(c.ctx(), c.key, in.Object)
 }
 
-func forget(c *call, in api.Object) (api.Done, error) {
-	return api.Done{}, c.ledger().Forget(c.ctx(), c.key, in.Object)
+func forget(c *call, in httpapi.Object) (httpapi.Done, error) {
+	return httpapi.Done{}, c.ledger().Forget(c.ctx(), c.key, in.Object)
 }
 
-func compact(c *call, _ api.Done) (api.Compacted, error) {
+func compact(c *call, _ httpapi.Done) (httpapi.Compacted, error) {
 	if err := c.ledger().Compact(c.ctx(), nil); err != nil {
-		return api.Compacted{}, err
+		return httpapi.Compacted{}, err
 	}
 	stats, err := c.ledger().Stats(c.ctx())
-	return api.Compacted{Bytes: stats.Bytes}, err
+	return httpapi.Compacted{Bytes: stats.Bytes}, err
 }
 
-func object(c *call) (ledger.ObjectState, error) { return c.ledger().Object(c.ctx(), c.text("object")) }
+func object(c *call) (api.ObjectState, error) { return c.ledger().Object(c.ctx(), c.text("object")) }
 
-func estimate(c *call) (ledger.Estimate, error) {
+func estimate(c *call) (api.Estimate, error) {
 	confidence, _ := strconv.ParseFloat(c.text("confidence"), 64)
-	return c.ledger().Estimate(c.ctx(), ledger.EstimateRequest{
+	return c.ledger().Estimate(c.ctx(), api.EstimateRequest{
 		Question: c.text("question"), Epsilon: c.epsilon("epsilon"), Confidence: confidence,
 		Pool: c.flag("pool"), Population: c.flag("population"),
 	})
 }
 
-func levels(c *call) (api.Levels, error) {
+func levels(c *call) (httpapi.Levels, error) {
 	all, err := c.ledger().Levels(c.ctx(), c.text("question"))
-	return api.Levels{Levels: all}, err
+	return httpapi.Levels{Levels: all}, err
 }
 
-func responses(c *call, p page) ([]ledger.Response, string, error) {
+func responses(c *call, p page) ([]api.Response, string, error) {
 	return c.ledger().ResponsesPage(c.ctx(), c.text("question"), c.epsilon("epsilon"), p.after, p.limit)
 }

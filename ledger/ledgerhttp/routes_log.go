@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/event"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -26,9 +26,9 @@ const mostEvents = 4096
 // events returns a list of events that can also be followed.
 func events(r route) route {
 	listed := r.serve
-	r.media = append(r.media, api.Stream)
+	r.media = append(r.media, httpapi.Stream)
 	r.serve = func(c *call) (any, error) {
-		if !c.accepts(api.Stream) {
+		if !c.accepts(httpapi.Stream) {
 			return listed(c)
 		}
 		next, err := c.firstEvent()

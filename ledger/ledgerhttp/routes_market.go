@@ -3,27 +3,26 @@ package ledgerhttp
 import (
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // What buyers ask, and those who sell to them.
 
-func quote(c *call, in ledger.Order) (ledger.Quote, error) {
+func quote(c *call, in api.Order) (api.Quote, error) {
 	if err := c.own(in.Buyer); err != nil {
-		return ledger.Quote{}, err
+		return api.Quote{}, err
 	}
 	return c.quoted(in)
 }
 
-func budget(c *call, in ledger.BudgetRequest) (ledger.Budget, error) {
+func budget(c *call, in api.BudgetRequest) (api.Budget, error) {
 	return c.ledger().Budget(c.ctx(), in)
 }
 
-func sell(c *call, in api.Sell) (api.Sold, error) {
+func sell(c *call, in httpapi.Sell) (httpapi.Sold, error) {
 	if err := c.mayBring(in.Truths); err != nil {
-		return api.Sold{}, err
+		return httpapi.Sold{}, err
 	}
 	r := in.SellRequest
 	r.Key, r.Truth = c.key, c.truths(in.Truths).tell
@@ -31,12 +30,12 @@ func sell(c *call, in api.Sell) (api.Sold, error) {
 	return c.sold(s), err
 }
 
-func (c *call) sold(s ledger.Sale) api.Sold {
-	return api.Sold{Sale: c.seenSale(s), Aside: c.aside(s.TruthChanged, s.TruthInvalid)}
+func (c *call) sold(s api.Sale) httpapi.Sold {
+	return httpapi.Sold{Sale: c.seenSale(s), Aside: c.aside(s.TruthChanged, s.TruthInvalid)}
 }
 
 // saleOf returns the sale in the path, by the number that the holder knows it by.
-func (c *call) saleOf() (s ledger.Sale, err error) {
+func (c *call) saleOf() (s api.Sale, err error) {
 	asked, err := c.place("sale")
 	if err != nil {
 		return s, err
@@ -58,15 +57,15 @@ func (c *call) buyerOf() (string, error) {
 }
 
 // parted returns which sales or reservations are requested.
-func (c *call) parted(p page) (vocabulary.Page, error) {
+func (c *call) parted(p page) (api.Page, error) {
 	buyer, err := c.buyerOf()
-	return vocabulary.Page{
+	return api.Page{
 		Buyer: buyer, Question: c.text("question"), Since: c.time("since"), Until: c.time("until"),
 		After: p.number(), Newest: p.newest, Limit: p.limit,
 	}, err
 }
 
-func sales(c *call, p page) ([]ledger.Sale, string, error) {
+func sales(c *call, p page) ([]api.Sale, string, error) {
 	part, err := c.parted(p)
 	if err != nil {
 		return nil, "", err
@@ -78,12 +77,12 @@ func sales(c *call, p page) ([]ledger.Sale, string, error) {
 	return all, cursor(next), err
 }
 
-func sale(c *call) (ledger.Sale, error) {
+func sale(c *call) (api.Sale, error) {
 	s, err := c.saleOf()
 	return c.seenSale(s), err
 }
 
-func deliveries(c *call, p page) ([]ledger.Delivery, string, error) {
+func deliveries(c *call, p page) ([]api.Delivery, string, error) {
 	if c.asked == nil { // once for a list that is sent as a stream
 		s, err := c.saleOf()
 		if err != nil {
@@ -99,14 +98,14 @@ func deliveries(c *call, p page) ([]ledger.Delivery, string, error) {
 	return all, cursor(next), err
 }
 
-func reserve(c *call, in api.Reserve) (ledger.Reservation, error) {
+func reserve(c *call, in httpapi.Reserve) (api.Reservation, error) {
 	r := in.ReserveRequest
 	r.Key, r.For = c.key, time.Duration(in.For)
 	done, err := c.ledger().Reserve(c.ctx(), r)
 	return c.seenReservation(done), err
 }
 
-func reservations(c *call, p page) ([]ledger.Reservation, string, error) {
+func reservations(c *call, p page) ([]api.Reservation, string, error) {
 	part, err := c.parted(p)
 	if err != nil {
 		return nil, "", err
@@ -119,16 +118,16 @@ func reservations(c *call, p page) ([]ledger.Reservation, string, error) {
 	return all, cursor(next), err
 }
 
-func buyers(c *call) (api.Buyers, error) {
+func buyers(c *call) (httpapi.Buyers, error) {
 	p, err := c.page()
 	if err != nil {
-		return api.Buyers{}, err
+		return httpapi.Buyers{}, err
 	}
 	all, next, err := c.ledger().BuyersPage(c.ctx(), p.number(), p.limit)
-	return api.Buyers{Buyers: all, Next: cursor(next)}, err
+	return httpapi.Buyers{Buyers: all, Next: cursor(next)}, err
 }
 
-func reservation(c *call) (r ledger.Reservation, err error) {
+func reservation(c *call) (r api.Reservation, err error) {
 	asked, err := c.place("reservation")
 	if err != nil {
 		return r, err
@@ -140,13 +139,13 @@ func reservation(c *call) (r ledger.Reservation, err error) {
 	return c.seenReservation(r), unknown("reservation", asked, err)
 }
 
-func capture(c *call, in api.Capture) (api.Sold, error) {
+func capture(c *call, in httpapi.Capture) (httpapi.Sold, error) {
 	if err := c.mayBring(in.Truths); err != nil {
-		return api.Sold{}, err
+		return httpapi.Sold{}, err
 	}
 	number, err := c.place("reservation")
 	if err != nil {
-		return api.Sold{}, err
+		return httpapi.Sold{}, err
 	}
 	r := in.CaptureRequest
 	r.Key, r.Reservation, r.Truth = c.key, number, c.truths(in.Truths).tell
@@ -154,10 +153,10 @@ func capture(c *call, in api.Capture) (api.Sold, error) {
 	return c.sold(s), err
 }
 
-func cancel(c *call, _ api.Done) (api.Done, error) {
+func cancel(c *call, _ httpapi.Done) (httpapi.Done, error) {
 	number, err := c.place("reservation")
 	if err != nil {
-		return api.Done{}, err
+		return httpapi.Done{}, err
 	}
-	return api.Done{}, c.ledger().Cancel(c.ctx(), c.key, number)
+	return httpapi.Done{}, c.ledger().Cancel(c.ctx(), c.key, number)
 }

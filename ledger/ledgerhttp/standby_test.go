@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -49,10 +49,10 @@ func TestAStandbyIsServed(t *testing.T) {
 	if status, _, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil}); status != http.StatusOK || body != fmt.Sprintf("{\"events\":%d}\n", stats.Events) {
 		t.Fatalf("%d: %s", status, body)
 	}
-	if err := a.Withdraw(t.Context(), "late", "18"); !errors.Is(err, ledger.ErrStopped) {
+	if err := a.Withdraw(t.Context(), "late", "18"); !errors.Is(err, api.ErrStopped) {
 		t.Errorf("who was taken over from: %v", err)
 	}
-	if _, err := b.Stats(t.Context()); !errors.Is(err, ledger.ErrClosed) || f.Ledger() == b {
+	if _, err := b.Stats(t.Context()); !errors.Is(err, api.ErrClosed) || f.Ledger() == b {
 		t.Errorf("the standby is there still: %v", err)
 	}
 	if status, _, body := f.ask(release); status != http.StatusOK {

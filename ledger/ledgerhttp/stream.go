@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // feed sends events as they happen, as server-sent events: the id of each is its number, so that
@@ -21,7 +21,7 @@ type feed struct {
 // sendTo is a [body]. It goes on until the reader leaves, does not read, or may not any more,
 // or the ledger is closed.
 func (f *feed) sendTo(ctx context.Context, w *writer) error {
-	w.Header().Set("Content-Type", api.Stream)
+	w.Header().Set("Content-Type", httpapi.Stream)
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(200)
 	if f.call.request.Method == http.MethodHead {

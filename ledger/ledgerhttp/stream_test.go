@@ -24,8 +24,9 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
@@ -78,7 +79,7 @@ func follow(t *testing.T, c *http.Client, from int, last string) *http.Response 
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", fmt.Sprintf("http://test/v1/events?from=%d", from), nil)
 	must(t, err)
-	r.Header.Set("Accept", api.Stream)
+	r.Header.Set("Accept", httpapi.Stream)
 	r.Header.Set("Test-Role", "auditor")
 	if last != "" {
 		r.Header.Set("Last-Event-ID", last)
@@ -131,7 +132,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	in := bufio.NewReader(follow(t, c, 3, "").Body)
 	for n := uint64(3); n < stats.Events+30; n++ {
 		if n > stats.Events {
-			must(t, f.ledger.DefineQuestion(t.Context(), fmt.Sprint(n), ledger.Question{Name: fmt.Sprint(n), Values: []string{"a", "b"}}))
+			must(t, f.ledger.DefineQuestion(t.Context(), fmt.Sprint(n), api.Question{Name: fmt.Sprint(n), Values: []string{"a", "b"}}))
 		}
 		_, id, data := message(t, in)
 		var event event.Event
@@ -150,7 +151,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	if _, id, _ := message(t, bufio.NewReader(follow(t, c, 1, "7").Body)); id != "8" {
 		t.Errorf("behind 7 comes %s", id)
 	}
-	status, header, body := f.ask(asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": api.Stream, "Last-Event-ID": "x"}})
+	status, header, body := f.ask(asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": httpapi.Stream, "Last-Event-ID": "x"}})
 	wantProblem(t, status, header, body, problem.Invalid)
 }
 
@@ -164,11 +165,11 @@ func TestHeadFollowsNothing(t *testing.T) {
 	for range 2 {
 		r, err := http.NewRequestWithContext(ctx, "HEAD", "http://test/v1/events", nil)
 		must(t, err)
-		r.Header.Set("Accept", api.Stream)
+		r.Header.Set("Accept", httpapi.Stream)
 		r.Header.Set("Test-Role", "auditor")
 		response, err := c.Do(r)
 		must(t, err)
-		if media := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || media != api.Stream {
+		if media := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || media != httpapi.Stream {
 			t.Errorf("status %d, %s", response.StatusCode, media)
 		}
 	}
@@ -182,9 +183,9 @@ func damagedLedger(t *testing.T, question string) *ledger.Ledger {
 	l, err := ledger.Open(path, ledger.Options{})
 	must(t, err)
 	for n := range 40 { // more than is sent at a time
-		must(t, l.DefineQuestion(t.Context(), fmt.Sprint(n), ledger.Question{Name: strings.Repeat("n", 100) + fmt.Sprint(n), Values: []string{"a", "b"}}))
+		must(t, l.DefineQuestion(t.Context(), fmt.Sprint(n), api.Question{Name: strings.Repeat("n", 100) + fmt.Sprint(n), Values: []string{"a", "b"}}))
 	}
-	must(t, l.DefineQuestion(t.Context(), "last", ledger.Question{Name: question, Values: []string{"a", "b"}}))
+	must(t, l.DefineQuestion(t.Context(), "last", api.Question{Name: question, Values: []string{"a", "b"}}))
 	must(t, l.Close())
 	file, err := os.ReadFile(path)
 	must(t, err)
@@ -226,7 +227,7 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 	f := serving(t, Options{Logger: zerolog.New(&log)})
 	file := &fs.PathError{Op: "read", Path: "/srv/secret/panel.db", Err: errors.New("input/output error")}
 	for kind, failure := range map[problem.Kind]error{
-		problem.Unexpected: file, problem.Corrupt: fmt.Errorf("%w: %w", ledger.ErrCorrupt, file), problem.Stopped: fmt.Errorf("%w: %w", ledger.ErrStopped, file),
+		problem.Unexpected: file, problem.Corrupt: fmt.Errorf("%w: %w", api.ErrCorrupt, file), problem.Stopped: fmt.Errorf("%w: %w", api.ErrStopped, file),
 		problem.Late: fmt.Errorf("%w: %w", context.DeadlineExceeded, file),
 	} {
 		for _, begun := range []bool{false, true} {
@@ -240,7 +241,7 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 				log.Reset()
 				w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/broken", nil)
 				r.Header.Set("Test-Role", string(role)+whom)
-				r.Header.Set("Accept", api.Lines)
+				r.Header.Set("Accept", httpapi.Lines)
 				f.guarded(&broken).ServeHTTP(w, r)
 				body := w.Body.String()
 				if told := strings.Contains(body, "panel.db"); told != (role == Operator) || !strings.Contains(body, `"kind":"`+string(kind)) || begun != (w.Code == http.StatusOK) {
@@ -273,7 +274,7 @@ func TestStreamsEnd(t *testing.T) {
 	stream := func() *bufio.Reader {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://test/v1/events?from=1000000", nil)
 		must(t, err)
-		r.Header.Set("Accept", api.Stream)
+		r.Header.Set("Accept", httpapi.Stream)
 		r.Header.Set("Authorization", "Bearer "+token)
 		response, err := c.Do(r)
 		must(t, err)
@@ -309,7 +310,7 @@ func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
 			must(t, err)
 			accept := ""
 			if i == 0 {
-				accept = "Accept: " + api.Stream + "\r\n"
+				accept = "Accept: " + httpapi.Stream + "\r\n"
 			}
 			_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: test\r\nTest-Role: operator\r\n%s\r\n", target, accept)
 			must(t, err)
@@ -341,7 +342,7 @@ func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
 		c, err := p.dial()
 		must(t, err)
 		conns[i] = c
-		_, err = fmt.Fprintf(c, "GET /v1/events?from=1000000 HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\nAccept: %s\r\n\r\n", api.Stream)
+		_, err = fmt.Fprintf(c, "GET /v1/events?from=1000000 HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\nAccept: %s\r\n\r\n", httpapi.Stream)
 		must(t, err)
 		in := make([]byte, 512) // the header, and the first sign of life
 		for text := ""; !strings.Contains(text, ":\n\n"); {
@@ -392,7 +393,7 @@ func TestPlacesAreBounded(t *testing.T) {
 	}
 
 	first, second := follow(t, c, 1000, ""), follow(t, c, 1000, "")
-	streamed := map[string]string{"Accept": api.Lines}
+	streamed := map[string]string{"Accept": httpapi.Lines}
 	status, header, body = f.ask(asked{method: "GET", target: "/v1/events", role: "auditor", header: streamed}) // the same holder
 	wantProblem(t, status, header, body, problem.TooMany)
 	if status, _, body := f.ask(asked{method: "GET", target: "/v1/events", role: "auditor"}); status != http.StatusOK {

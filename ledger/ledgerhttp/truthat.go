@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // maxTold is how much a source of true values may answer for each value, in bytes: a value has at
@@ -24,7 +24,7 @@ const maxTold = 2 << 10
 // {"question":"vote","objects":["17","18"]}, up to 4,096 of them, and answers with
 // {"values":["yes",""]}, in the same order, "" for whom it has none. A token, unless "", is sent as
 // a bearer. Redirections are not followed. No error says what was answered.
-func TruthAt(at, token string, client *http.Client) (ledger.TruthFunc, error) {
+func TruthAt(at, token string, client *http.Client) (api.TruthFunc, error) {
 	u, err := url.Parse(at)
 	switch {
 	case err != nil:

@@ -4,18 +4,17 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // bearer tells the true values that a request brings, and asks the host's source about others if
 // there is one. Otherwise it notes whom it was asked about, so that the request can be repeated
-// with their values. It is a [ledger.TruthFunc] by its method tell.
+// with their values. It is a [api.TruthFunc] by its method tell.
 type bearer struct {
-	brought map[string]api.Truths // by question; "" for whatever question the request is about
-	source  ledger.TruthFunc      // nil if there is none
+	brought map[string]httpapi.Truths // by question; "" for whatever question the request is about
+	source  api.TruthFunc             // nil if there is none
 	needs   []problem.Need
 	asked   bool   // the source was
 	failed  bool   // the source did not tell
@@ -23,11 +22,11 @@ type bearer struct {
 }
 
 // truths returns what tells the true values of a request about one question.
-func (c *call) truths(brought api.Truths) *bearer {
-	return c.truthsOf(map[string]api.Truths{"": brought})
+func (c *call) truths(brought httpapi.Truths) *bearer {
+	return c.truthsOf(map[string]httpapi.Truths{"": brought})
 }
 
-func (c *call) truthsOf(brought map[string]api.Truths) *bearer {
+func (c *call) truthsOf(brought map[string]httpapi.Truths) *bearer {
 	c.bearer = &bearer{brought: brought, source: c.handler.options.Truth, waits: c.leaveTurn}
 	return c.bearer
 }
@@ -35,7 +34,7 @@ func (c *call) truthsOf(brought map[string]api.Truths) *bearer {
 // mayBring refuses true values of whoever is not the host's own, where the host has a source of
 // them. A ledger with a truth key refuses another value than the one that was drawn from before:
 // whoever names values can find out the true one by trying.
-func (c *call) mayBring(truths api.Truths) error {
+func (c *call) mayBring(truths httpapi.Truths) error {
 	if len(truths) == 0 || c.holder.Role == Operator || c.handler.options.Truth == nil {
 		return nil
 	}
@@ -45,7 +44,7 @@ func (c *call) mayBring(truths api.Truths) error {
 	return p
 }
 
-// tell implements [ledger.TruthFunc].
+// tell implements [api.TruthFunc].
 func (b *bearer) tell(ctx context.Context, question string, objects []string) ([]string, error) {
 	known, named := b.brought[question]
 	if !named {
@@ -66,7 +65,7 @@ func (b *bearer) tell(ctx context.Context, question string, objects []string) ([
 	}
 	if b.source == nil {
 		b.need(question, others)
-		return nil, vocabulary.ErrTruthLater
+		return nil, api.ErrTruthLater
 	}
 	if b.asked = true; b.waits != nil {
 		b.waits()
@@ -76,7 +75,7 @@ func (b *bearer) tell(ctx context.Context, question string, objects []string) ([
 		return nil, err
 	}
 	if len(told) != len(others) {
-		return nil, fmt.Errorf("%w returned %d values for %d objects", ledger.ErrTruthSource, len(told), len(others))
+		return nil, fmt.Errorf("%w returned %d values for %d objects", api.ErrTruthSource, len(told), len(others))
 	}
 	for i, at := range places {
 		values[at] = told[i]

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
@@ -64,9 +65,9 @@ func TestOnlyAnOperatorBringsTruthsBesideASource(t *testing.T) {
 func TestADeskCannotTryTrueValues(t *testing.T) {
 	for _, c := range []struct {
 		role   string
-		source ledger.TruthFunc
+		source api.TruthFunc
 		tells  bool
-	}{{"desk", ledger.TruthOf("yes"), false}, {"operator", ledger.TruthOf("yes"), true}, {"desk", nil, true}} {
+	}{{"desk", api.TruthOf("yes"), false}, {"operator", api.TruthOf("yes"), true}, {"desk", nil, true}} {
 		l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{TruthKey: []byte(strings.Repeat("k", 32))}}).Ledger
 		peopleForSale(t, l)
 		f := servingOf(t, l, Options{Truth: c.source})

@@ -7,9 +7,8 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // This file decides what each role sees of what it asks for. No other file does: routes pass what
@@ -19,13 +18,13 @@ import (
 // offer. It does not learn what others bought, what a person has spent or has left, or how many
 // sales there are. So to a buyer
 //
-//   - quotes are [ledger.Ledger.QuoteBuyer], and every refusal is [vocabulary.NotAvailable];
+//   - quotes are [ledger.Ledger.QuoteBuyer], and every refusal is [api.NotAvailable];
 //   - sales and reservations have its own numbers, 1, 2, 3, …, in place of those of the ledger;
 //   - numbers of events, and how responses came about, are left out;
 //   - errors have a fixed text, but for what is wrong with the request itself;
 //   - the log is proven at the sizes that its receipts have, and at no other.
 //
-// Receipts are signed, and verified without the ledger. SECURITY.md lists what they show besides.
+// Receipts are signed, and verified without the ledger. docs/limits.md lists what they show besides.
 
 // isBuyer reports whether the holder sees what a buyer may see, and no more.
 func (c *call) isBuyer() bool { return c.holder.Role == Buyer }
@@ -39,7 +38,7 @@ func (c *call) own(buyer string) error {
 }
 
 // quoted returns the quote of an order.
-func (c *call) quoted(o ledger.Order) (ledger.Quote, error) {
+func (c *call) quoted(o api.Order) (api.Quote, error) {
 	ask := c.ledger().Quote
 	if c.isBuyer() {
 		ask = c.ledger().QuoteBuyer
@@ -60,37 +59,37 @@ func (c *call) numberOf(number uint64) (uint64, error) {
 // its own number of it, are replaced: a buyer reads the same whether it is another's, a
 // reservation, or not there.
 func unknown(kind string, number uint64, err error) error {
-	if errors.Is(err, ledger.ErrUnknown) {
-		return fmt.Errorf("%s %d: %w", kind, number, ledger.ErrUnknown)
+	if errors.Is(err, api.ErrUnknown) {
+		return fmt.Errorf("%s %d: %w", kind, number, api.ErrUnknown)
 	}
 	return err
 }
 
 // seenSale returns a sale as the holder sees it.
-func (c *call) seenSale(s ledger.Sale) ledger.Sale {
+func (c *call) seenSale(s api.Sale) api.Sale {
 	s.Key = c.shownKey(s.Key)
 	if !c.isBuyer() {
 		return s
 	}
 	s.Number, s.First, s.Last = s.Ordinal, 0, 0
 	s.Draws, s.Resales, s.Degradations, s.Insertions = 0, 0, 0, 0
-	s.Refused = vocabulary.Unexplained(s.Refused)
+	s.Refused = api.Unexplained(s.Refused)
 	return s
 }
 
 // seenReservation returns a reservation as the holder sees it.
-func (c *call) seenReservation(r ledger.Reservation) ledger.Reservation {
+func (c *call) seenReservation(r api.Reservation) api.Reservation {
 	r.Key = c.shownKey(r.Key)
 	if !c.isBuyer() {
 		return r
 	}
 	r.Number, r.First, r.Last = r.Ordinal, 0, 0
-	r.Refused = vocabulary.Unexplained(r.Refused)
+	r.Refused = api.Unexplained(r.Refused)
 	return r
 }
 
 // seenDelivery returns a response, of the sale with a number, as the holder sees it.
-func (c *call) seenDelivery(sale uint64, d ledger.Delivery) ledger.Delivery {
+func (c *call) seenDelivery(sale uint64, d api.Delivery) api.Delivery {
 	d.Sale = sale
 	if c.isBuyer() {
 		d.Event, d.Sold, d.Method = 0, 0, ""
@@ -118,7 +117,7 @@ func seenProblem(p problem.Problem, role Role) *problem.Problem {
 	p.TruthChanged, p.TruthInvalid = nil, nil
 	if role != Desk && p.Kind == problem.Refused {
 		// The text has what people have spent.
-		p.Detail, p.Refused = "not available at this ε", vocabulary.Unexplained(p.Refused)
+		p.Detail, p.Refused = "not available at this ε", api.Unexplained(p.Refused)
 		p.Instead, p.Sums = nil, nil
 	}
 	if p.Status >= http.StatusInternalServerError || p.Exit == exitIntegrity {

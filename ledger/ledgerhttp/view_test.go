@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -50,12 +50,12 @@ func worldBase(t *testing.T) *ledgertest.Memory {
 	t.Helper()
 	l := ledgertest.With(t, ledgertest.Settings{Origin: ledgertest.Origin{LogKey: signerOf(t).public}})
 	ctx := t.Context()
-	must(t, l.DefineQuestion(ctx, "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	must(t, l.DefineQuestion(ctx, "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	sold := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "0.5"), Amount: 50}, {Epsilon: eps(t, "1"), Amount: 100}, {Epsilon: eps(t, "2"), Amount: 180}}}
 	enrol := func(people []string, limit string, m policy.Market) {
-		terms, err := policy.Sell(m)
+		terms, err := m.Policy()
 		must(t, err)
-		_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "enrol " + people[0], Question: "vote", Objects: people, Policy: terms, Cap: eps(t, limit)})
+		_, err = l.Enroll(ctx, api.EnrollRequest{Key: "enrol " + people[0], Question: "vote", Objects: people, Policy: terms, Cap: eps(t, limit)})
 		must(t, err)
 	}
 	enrol(ample, "100", sold)
@@ -86,7 +86,7 @@ func nanos(t testing.TB, n int64) privacy.Epsilon {
 // done accepts what a request of others comes to.
 func (w *world) done(err error) {
 	w.t.Helper()
-	if refused := (*ledger.RefusedError)(nil); err != nil && !errors.As(err, &refused) && !errors.Is(err, ledger.ErrNotReserved) {
+	if refused := (*api.RefusedError)(nil); err != nil && !errors.As(err, &refused) && !errors.Is(err, api.ErrNotReserved) {
 		w.t.Fatal(err)
 	}
 }
@@ -114,23 +114,23 @@ func (w *world) other(r *rand.Rand) {
 	yes := func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}
-	order := ledger.Order{Buyer: []string{"bolt", "cryo"}[r.IntN(2)], Question: "vote", Epsilon: e, Objects: people}
+	order := api.Order{Buyer: []string{"bolt", "cryo"}[r.IntN(2)], Question: "vote", Epsilon: e, Objects: people}
 	switch r.IntN(6) {
 	case 0, 1:
-		_, err := l.Sell(ctx, ledger.SellRequest{Key: key, Order: order, Partial: true, Truth: yes})
+		_, err := l.Sell(ctx, api.SellRequest{Key: key, Order: order, Partial: true, Truth: yes})
 		w.done(err)
 	case 2:
-		_, err := l.Raise(ctx, ledger.RaiseRequest{Key: key, Question: "vote", Epsilon: e, Objects: people, Partial: true, Truth: yes})
+		_, err := l.Raise(ctx, api.RaiseRequest{Key: key, Question: "vote", Epsilon: e, Objects: people, Partial: true, Truth: yes})
 		w.done(err)
 	case 3: // which uses up the ceilings of chains, too
 		people = some(r, slices.Concat(scarce, single))
-		_, err := l.Answer(ctx, ledger.AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: e, Objects: people, Partial: true, AcceptLoss: true, Truth: yes})
+		_, err := l.Answer(ctx, api.AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: e, Objects: people, Partial: true, AcceptLoss: true, Truth: yes})
 		w.done(err)
 	case 4:
-		made, err := l.Reserve(ctx, ledger.ReserveRequest{Key: key, Order: order, Partial: true, For: time.Hour * time.Duration(1+r.IntN(200))})
+		made, err := l.Reserve(ctx, api.ReserveRequest{Key: key, Order: order, Partial: true, For: time.Hour * time.Duration(1+r.IntN(200))})
 		w.done(err)
 		if err == nil && r.IntN(2) == 0 {
-			_, err = l.Capture(ctx, ledger.CaptureRequest{Key: key + " captured", Reservation: made.Number, Partial: true, Truth: yes})
+			_, err = l.Capture(ctx, api.CaptureRequest{Key: key + " captured", Reservation: made.Number, Partial: true, Truth: yes})
 			w.done(err)
 		}
 	case 5:
@@ -146,19 +146,19 @@ func (w *world) own(i int, r *rand.Rand) {
 	yes := func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}
-	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: eps(w.t, append([]string{"0.7"}, onOffer...)[r.IntN(4)]), Objects: append(some(r, ample), "nobody")}
+	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(w.t, append([]string{"0.7"}, onOffer...)[r.IntN(4)]), Objects: append(some(r, ample), "nobody")}
 	key := fmt.Sprint("own ", i)
 	switch r.IntN(4) {
 	case 0, 1:
-		_, err := l.Sell(ctx, ledger.SellRequest{Key: key, Order: order, Partial: true, Truth: yes})
+		_, err := l.Sell(ctx, api.SellRequest{Key: key, Order: order, Partial: true, Truth: yes})
 		must(w.t, err)
 		return
 	}
-	made, err := l.Reserve(ctx, ledger.ReserveRequest{Key: key, Order: order, Partial: true, For: 40 * time.Hour})
+	made, err := l.Reserve(ctx, api.ReserveRequest{Key: key, Order: order, Partial: true, For: 40 * time.Hour})
 	must(w.t, err)
 	switch r.IntN(3) {
 	case 0:
-		_, err = l.Capture(ctx, ledger.CaptureRequest{Key: key + " captured", Reservation: made.Number, Truth: yes})
+		_, err = l.Capture(ctx, api.CaptureRequest{Key: key + " captured", Reservation: made.Number, Truth: yes})
 		must(w.t, err)
 	case 1:
 		must(w.t, l.Cancel(ctx, key+" cancelled", made.Number))
@@ -305,7 +305,7 @@ func quotesAsked(r *rand.Rand, worlds []*world) (all []twin) {
 }
 
 // masked returns the bodies of an answer without what is documented to differ: responses, which are drawn, and in receipts and proofs
-// what SECURITY.md lists.
+// what docs/limits.md lists.
 func masked(t *testing.T, route string, ask asked, status int, body string) string {
 	t.Helper()
 	switch {
@@ -337,13 +337,13 @@ func masked(t *testing.T, route string, ask asked, status int, body string) stri
 func isYesOrNo(t *testing.T, a asked, bodies ...string) bool {
 	t.Helper()
 	for _, body := range bodies {
-		var q ledger.Quote
+		var q api.Quote
 		must(t, json.Unmarshal([]byte(body), &q))
 		if !slices.Contains(onOffer, q.Epsilon.String()) || q.Event != 0 || q.Draws+q.Resales+q.Degradations+q.Insertions != 0 || q.Instead != nil {
 			return false
 		}
 		for _, r := range q.Refused {
-			if r != (ledger.Refusal{Object: r.Object, Reason: vocabulary.NotAvailable, Asked: q.Epsilon, Remedy: vocabulary.RemedyNothing}) || slices.Contains(ample, r.Object) {
+			if r != (api.Refusal{Object: r.Object, Reason: api.NotAvailable, Asked: q.Epsilon, Remedy: api.RemedyNothing}) || slices.Contains(ample, r.Object) {
 				return false
 			}
 		}
@@ -427,7 +427,7 @@ func TestBuyer_BisectionByQuotes_FindsNothing(t *testing.T) {
 			for hi-lo > 1 {
 				middle := (lo + hi) / 2
 				status, _, body := w.ask(quoteOf(nanos(t, middle).String(), fmt.Sprintf(`"objects":[%q]`, name)))
-				var q ledger.Quote
+				var q api.Quote
 				must(t, json.Unmarshal([]byte(body), &q))
 				if status != http.StatusOK {
 					t.Fatal(body)
@@ -454,8 +454,8 @@ func TestBuyer_BisectionByQuotes_FindsNothing(t *testing.T) {
 // A buyer's sales and reservations have its own numbers, by every route, and no other number finds them.
 func TestBuyer_Numbers_AreItsOwn(t *testing.T) {
 	f := serving(t, Options{}) // sale 1 and reservation 2 are acme's
-	order := ledger.Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, "2"), Objects: []string{"17"}}
-	made, err := f.ledger.Sell(t.Context(), ledger.SellRequest{Key: "bolt 1", Order: order, Truth: ledger.TruthOf("yes")})
+	order := api.Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, "2"), Objects: []string{"17"}}
+	made, err := f.ledger.Sell(t.Context(), api.SellRequest{Key: "bolt 1", Order: order, Truth: api.TruthOf("yes")})
 	must(t, err)
 	if made.Number != 3 || made.Ordinal != 1 {
 		t.Fatalf("the first sale to bolt is %d, its order %d", made.Number, made.Ordinal)
@@ -487,10 +487,10 @@ func TestBuyer_Errors_SayNothingOfOthers(t *testing.T) {
 	f := serving(t, Options{})
 	at := time.Date(2026, 3, 1, 12, 34, 56, 0, time.UTC)
 	for _, err := range []error{
-		&ledger.ClockError{Clock: at, Last: at, Leap: time.Minute}, &ledger.DisplacedError{Question: "vote", Displaced: []ledger.Displaced{{Objects: 1234}}},
-		&ledger.ReservationError{Number: 1234, Sale: 1234}, &ledger.QuoteError{Quote: ledger.Quote{Event: 1234}}, &ledger.GoneError{Gone: 1234},
-		&ledger.KeyConflictError{Key: "order 1234"}, fmt.Errorf("at /srv/1234.db: %w", ledger.ErrCorrupt), fmt.Errorf("event 1234: %w", ledger.ErrStopped),
-		&ledger.RefusedError{Question: "vote", Refused: []ledger.Refusal{{Object: "17", Reason: ledger.ObjectCap}}, TruthChanged: []string{"1234"}},
+		&api.ClockError{Clock: at, Last: at, Leap: time.Minute}, &api.DisplacedError{Question: "vote", Displaced: []api.Displaced{{Objects: 1234}}},
+		&api.ReservationError{Number: 1234, Sale: 1234}, &api.QuoteError{Quote: api.Quote{Event: 1234}}, &api.GoneError{Gone: 1234},
+		&api.KeyConflictError{Key: "order 1234"}, fmt.Errorf("at /srv/1234.db: %w", api.ErrCorrupt), fmt.Errorf("event 1234: %w", api.ErrStopped),
+		&api.RefusedError{Question: "vote", Refused: []api.Refusal{{Object: "17", Reason: api.ObjectCap}}, TruthChanged: []string{"1234"}},
 	} {
 		var text [2]string
 		for i, role := range []Role{Operator, Buyer} {
@@ -511,8 +511,8 @@ func TestBuyer_Errors_SayNothingOfOthers(t *testing.T) {
 func TestBuyer_Consistency_OnlyBetweenItsReceipts(t *testing.T) {
 	f := serving(t, Options{})
 	for i, epsilon := range []string{"1", "2"} {
-		order := ledger.Order{Buyer: []string{"bolt", "acme"}[i], Question: "vote", Epsilon: eps(t, epsilon), Objects: []string{"19"}}
-		_, err := f.ledger.Sell(t.Context(), ledger.SellRequest{Key: epsilon, Order: order, Truth: ledger.TruthOf("yes")})
+		order := api.Order{Buyer: []string{"bolt", "acme"}[i], Question: "vote", Epsilon: eps(t, epsilon), Objects: []string{"19"}}
+		_, err := f.ledger.Sell(t.Context(), api.SellRequest{Key: epsilon, Order: order, Truth: api.TruthOf("yes")})
 		must(t, err)
 	}
 	var sizes []uint64

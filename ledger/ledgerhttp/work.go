@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
@@ -128,10 +128,10 @@ func (c *call) leaveTurn() {
 
 // weight returns how many records a request reads, about, by what it says.
 func (c *call) weight() int64 {
-	if _, captures := c.body.(*api.Capture); captures {
+	if _, captures := c.body.(*httpapi.Capture); captures {
 		return recordsEach * c.reserved()
 	}
-	named, others := api.Panel(c.body)
+	named, others := httpapi.Panel(c.body)
 	objects := int64(named)
 	if others {
 		if stats, err := c.ledger().Stats(c.ctx()); err == nil { // else the call says what is wrong

@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -199,14 +200,14 @@ func crowded(t *testing.T, s kv.Store, n int) *ledger.Ledger {
 	must(t, at.Create(request.Origin{At: ledgertest.Begin()}))
 	l, err := at.Open(request.Draws{}, ledger.Options{Now: ledgertest.NewClock(ledgertest.Begin()).Now})
 	must(t, err)
-	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
-	terms, err := policy.Sell(policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}})
+	must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	terms, err := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}}.Policy()
 	must(t, err)
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("p%05d", i)
 	}
-	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: terms, Cap: eps(t, "9")})
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: terms, Cap: eps(t, "9")})
 	must(t, err)
 	return l
 }
@@ -258,7 +259,7 @@ func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
 func TestStream_HolderInDebt_IsTooMany(t *testing.T) {
 	const people = 2000
 	f := servingOf(t, crowded(t, &kv.Memory{}, people), Options{Limits: Limits{Records: 1, RecordBurst: people / 2}})
-	list := asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": api.Lines}}
+	list := asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": httpapi.Lines}}
 	if status, _, body := f.ask(list); status != http.StatusOK || !strings.HasSuffix(body, "{\"end\":true}\n") {
 		t.Fatalf("the first: %d, %.300s", status, body)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
-	"github.com/sluicedp/sluice/ledger/internal/api"
+	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -171,7 +171,7 @@ func encode(out io.Writer, value any) error {
 // sendLines sends the items of a list, one a line. The last line says that they are all, or is the
 // problem that came between.
 func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, error]) error {
-	w.Header().Set("Content-Type", api.Lines)
+	w.Header().Set("Content-Type", httpapi.Lines)
 	out, n := bufio.NewWriterSize(w, partSize), 0
 	for item, err := range items {
 		if n++; n%recheckItems == 0 && err == nil {
@@ -185,7 +185,7 @@ func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, er
 		}
 		if err != nil {
 			w.hurry()
-			if err := encode(out, api.End{Problem: c.told(err)}); err != nil {
+			if err := encode(out, httpapi.End{Problem: c.told(err)}); err != nil {
 				return err
 			}
 			return out.Flush()
@@ -194,7 +194,7 @@ func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, er
 			return err
 		}
 	}
-	if err := encode(out, api.End{End: true}); err != nil {
+	if err := encode(out, httpapi.End{End: true}); err != nil {
 		return err
 	}
 	return out.Flush()

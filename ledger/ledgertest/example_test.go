@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -19,7 +20,7 @@ func nightly(t testing.TB, l *ledger.Ledger, day string) (raised int) {
 	lookUp := func(_ context.Context, _ string, people []string) ([]string, error) {
 		return slices.Repeat([]string{"yes"}, len(people)), nil // everybody smokes
 	}
-	done, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: day, Truth: lookUp})
+	done, err := l.Advance(t.Context(), api.AdvanceRequest{Key: day, Truth: lookUp})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,10 +40,10 @@ func testNightly(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.DefineQuestion(t.Context(), "q", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
+	if err := l.DefineQuestion(t.Context(), "q", api.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
 		t.Fatal(err)
 	}
-	people := ledger.EnrollRequest{Key: "e", Question: "smoker", Objects: []string{"ann", "bob"}, Policy: calendar, Cap: one}
+	people := api.EnrollRequest{Key: "e", Question: "smoker", Objects: []string{"ann", "bob"}, Policy: calendar, Cap: one}
 	if _, err := l.Enroll(t.Context(), people); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Ledger is a ledger in memory that is open until the test ends.
@@ -60,7 +61,7 @@ func (l *Ledger) Reopen() {
 // error the ledger is closed.
 func (l *Ledger) ReopenWith(o ledger.Options) error {
 	if l.Ledger != nil {
-		if err := l.Close(); err != nil && !errors.Is(err, ledger.ErrClosed) {
+		if err := l.Close(); err != nil && !errors.Is(err, api.ErrClosed) {
 			return err
 		}
 	}

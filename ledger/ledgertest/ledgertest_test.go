@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -55,12 +55,12 @@ func epsilon(t testing.TB, text string) privacy.Epsilon {
 }
 
 // ask asks somebody about the vote, who is enrolled if need be.
-func ask(t testing.TB, l *ledger.Ledger, name string) (ledger.Response, error) {
+func ask(t testing.TB, l *ledger.Ledger, name string) (api.Response, error) {
 	t.Helper()
-	must(t, l.DefineQuestion(t.Context(), "q", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "e " + name, Question: "vote", Objects: []string{name}, Cap: epsilon(t, "9")})
+	must(t, l.DefineQuestion(t.Context(), "q", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e " + name, Question: "vote", Objects: []string{name}, Cap: epsilon(t, "9")})
 	must(t, err)
-	return l.Release(t.Context(), ledger.ReleaseRequest{Key: "r " + name, Question: "vote", Object: name, Epsilon: epsilon(t, "1"), Truth: ledger.TruthOf("yes")})
+	return l.Release(t.Context(), api.ReleaseRequest{Key: "r " + name, Question: "vote", Object: name, Epsilon: epsilon(t, "1"), Truth: api.TruthOf("yes")})
 }
 
 func wantEvents(t testing.TB, l *ledger.Ledger, want int) {
@@ -121,15 +121,15 @@ func TestTheClockIsTheTests(t *testing.T) {
 // What Open refuses is refused, and leaves the memory to whoever comes next.
 func TestOptionsAreThoseOfOpen(t *testing.T) {
 	l := ledgertest.With(t, ledgertest.Settings{Options: ledger.Options{TruthKey: []byte("a key of sixteen bytes")}})
-	if err := l.ReopenWith(ledger.Options{TruthKey: []byte("another key of sixteen")}); !errors.Is(err, ledger.ErrTruthKey) {
+	if err := l.ReopenWith(ledger.Options{TruthKey: []byte("another key of sixteen")}); !errors.Is(err, api.ErrTruthKey) {
 		t.Errorf("another truth key: %v", err)
 	}
 	l.Reopen()
 	must(t, l.ReopenWith(ledger.Options{ReadOnly: true}))
-	if err := l.Withdraw(t.Context(), "w", "ann"); !errors.Is(err, ledger.ErrReadOnly) {
+	if err := l.Withdraw(t.Context(), "w", "ann"); !errors.Is(err, api.ErrReadOnly) {
 		t.Errorf("a change while it is open for reading: %v", err)
 	}
-	if _, err := ledgertest.NewMemory(ledgertest.Origin{Currency: "\x00"}); !errors.Is(err, ledger.ErrInvalid) {
+	if _, err := ledgertest.NewMemory(ledgertest.Origin{Currency: "\x00"}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("a currency without a name: %v", err)
 	}
 }
@@ -154,10 +154,10 @@ func TestNoStandbyInMemory(t *testing.T) {
 	l := ledgertest.New(t)
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	must(t, ledgertest.NewFile(path, ledgertest.Origin{}))
-	if _, err := ledger.Open(path, ledger.Options{Standby: true}); !errors.Is(err, ledger.ErrInvalid) {
+	if _, err := ledger.Open(path, ledger.Options{Standby: true}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("in a file: %v", err)
 	}
-	if err := l.ReopenWith(ledger.Options{Standby: true}); !errors.Is(err, ledger.ErrInvalid) {
+	if err := l.ReopenWith(ledger.Options{Standby: true}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("in memory: %v", err)
 	}
 	l.Reopen()
@@ -166,7 +166,7 @@ func TestNoStandbyInMemory(t *testing.T) {
 func TestNobodyElseHasItOpen(t *testing.T) {
 	l := ledgertest.New(t)
 	for _, reads := range []bool{false, true} {
-		if _, err := l.Memory.Open(ledger.Options{ReadOnly: reads}); !errors.Is(err, ledger.ErrInUse) {
+		if _, err := l.Memory.Open(ledger.Options{ReadOnly: reads}); !errors.Is(err, api.ErrInUse) {
 			t.Errorf("opened a second time: %v", err)
 		}
 	}
@@ -176,7 +176,7 @@ func TestNobodyElseHasItOpen(t *testing.T) {
 	two, err := l.Memory.Open(ledger.Options{ReadOnly: true})
 	must(t, err)
 	must(t, one.Close())
-	if _, err := l.Memory.Open(ledger.Options{}); !errors.Is(err, ledger.ErrInUse) {
+	if _, err := l.Memory.Open(ledger.Options{}); !errors.Is(err, api.ErrInUse) {
 		t.Errorf("opened for writing beside a reader: %v", err)
 	}
 	must(t, two.Close())
@@ -201,7 +201,7 @@ func TestCommitsFail(t *testing.T) {
 	full := errors.New("the disk is full")
 	l := ledgertest.New(t)
 	l.Memory.Fail(full)
-	if err := l.DefineQuestion(t.Context(), "q", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}); !errors.Is(err, full) {
+	if err := l.DefineQuestion(t.Context(), "q", api.Question{Name: "vote", Values: []string{"yes", "no"}}); !errors.Is(err, full) {
 		t.Errorf("on a full disk: %v", err)
 	}
 	wantEvents(t, l.Ledger, 1)
@@ -209,11 +209,11 @@ func TestCommitsFail(t *testing.T) {
 	_, err := ask(t, l.Ledger, "ann")
 	must(t, err)
 	l.Memory.FailLate(full)
-	if err := l.Withdraw(t.Context(), "w", "ann"); !errors.Is(err, full) || !errors.Is(err, ledger.ErrStopped) {
+	if err := l.Withdraw(t.Context(), "w", "ann"); !errors.Is(err, full) || !errors.Is(err, api.ErrStopped) {
 		t.Errorf("after the power was lost: %v", err)
 	}
 	l.Memory.FailLate(nil)
-	if err := l.Withdraw(t.Context(), "w", "ann"); !errors.Is(err, ledger.ErrStopped) {
+	if err := l.Withdraw(t.Context(), "w", "ann"); !errors.Is(err, api.ErrStopped) {
 		t.Errorf("it goes on: %v", err)
 	}
 	l.Reopen()
@@ -238,7 +238,7 @@ func TestDrawsAreTheTests(t *testing.T) {
 				p[i] = word
 			}
 		}
-		return ledgertest.Draws{Values: replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(fill))}
+		return ledgertest.Draws{Values: &rrchain.Sampler{Random: exact.ReplayBits(fill)}}
 	}
 	for word, want := range map[byte]string{0: "yes", 255: "no"} {
 		l := ledgertest.With(t, ledgertest.Settings{Draws: draws(word)})
@@ -266,7 +266,7 @@ func TestACopyAsOnAnotherMachine(t *testing.T) {
 	must(t, os.WriteFile(copied, text, 0o600))
 	l, err := ledgertest.OpenFile(path, ledgertest.Draws{}, ledger.Options{})
 	must(t, err)
-	if _, err := ledger.Open(copied, ledger.Options{}); !errors.Is(err, ledger.ErrInUse) {
+	if _, err := ledger.Open(copied, ledger.Options{}); !errors.Is(err, api.ErrInUse) {
 		t.Errorf("a copy on this machine: %v", err)
 	}
 	apart, err := ledgertest.OpenApart(copied, ledger.Options{})

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/mechanism"
@@ -88,7 +89,7 @@ func (m *Memory) Fail(err error) { m.setFault(err, false) }
 
 // FailLate makes all commits from now on fail with an error after what they wrote is kept, as when
 // a machine loses its power just then: who asked cannot know, the ledger returns
-// [ledger.ErrStopped] from there on, and opened again it shows what was done. nil ends it.
+// [api.ErrStopped] from there on, and opened again it shows what was done. nil ends it.
 func (m *Memory) FailLate(err error) { m.setFault(err, true) }
 
 func (m *Memory) setFault(err error, late bool) {
@@ -115,7 +116,7 @@ func (m *Memory) sit(reads bool) (*session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.writer || !reads && m.readers > 0 {
-		return nil, ledger.ErrInUse
+		return nil, api.ErrInUse
 	}
 	if m.writer = !reads; reads {
 		m.readers++

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -101,48 +100,48 @@ func classes() []class {
 		{Unexpected, unexpected, 500, "unexpected", nil, again},
 		{Interrupted, unexpected, 503, "interrupted", context.Canceled, again},
 		{Late, unexpected, 503, "it took too long", context.DeadlineExceeded, again + ": what is done stays done"},
-		{Journal, integrity, 500, "file and journal do not belong together", ledger.ErrJournal, ""},
+		{Journal, integrity, 500, "file and journal do not belong together", api.ErrJournal, ""},
 		{Behind, unexpected, 503, "this host is behind", journal.ErrTrimmed,
 			"wait as Retry-After says, or ask the host that has the ledger; " +
 				"if it lasts, this host needs a new copy of the ledger"},
-		{Corrupt, integrity, 500, "damaged", ledger.ErrCorrupt, ""},
-		{Version, integrity, 500, "another version", ledger.ErrVersion, ""},
-		{Replaced, integrity, 500, "the file was replaced", ledger.ErrReplaced, ""},
-		{Checkpoint, integrity, 400, "no checkpoint of a known key", ledger.ErrCheckpoint,
+		{Corrupt, integrity, 500, "damaged", api.ErrCorrupt, ""},
+		{Version, integrity, 500, "another version", api.ErrVersion, ""},
+		{Replaced, integrity, 500, "the file was replaced", api.ErrReplaced, ""},
+		{Checkpoint, integrity, 400, "no checkpoint of a known key", api.ErrCheckpoint,
 			"it may be damaged, or signed by another key than the log key"},
-		{InUse, inUse, 503, "in use", ledger.ErrInUse, ""},
-		{KeyConflict, conflict, 422, "the idempotency key was used for another request", ledger.ErrKeyConflict,
+		{InUse, inUse, 503, "in use", api.ErrInUse, ""},
+		{KeyConflict, conflict, 422, "the idempotency key was used for another request", api.ErrKeyConflict,
 			"use another key, or the request that it was first used for"},
 		{Refused, refusal, 409, "refused", nil, "\"partial\": true leaves them out"},
 		{Price, refusal, 409, "too dear", nil, "raise max_price, or lower epsilon"},
 		{QuoteChanged, refusal, 409, "not what was quoted", nil, "quote again, and ask the buyer"},
 		{Displaced, refusal, 409, "levels on offer would be lost", nil,
 			`"accept_loss": true answers all the same; displaced lists what is lost`},
-		{NotReserved, refusal, 409, "the reservation is not open", ledger.ErrNotReserved, "charge nothing for it"},
+		{NotReserved, refusal, 409, "the reservation is not open", api.ErrNotReserved, "charge nothing for it"},
 		{ManyGone, refusal, 409, "too many are gone", nil,
 			"see whether it is the whole table; if it is, say how many are gone"},
 		{Held, unexpected, 503, "what is to be destroyed is held back", journal.ErrHeld,
 			"provide what is missing; then " + again},
-		{Forgotten, refusal, 410, "forgotten", ledger.ErrForgotten, "its responses were destroyed, for good"},
-		{WrongClock, misuse, 503, "the server's clock is wrong", ledger.ErrClock,
+		{Forgotten, refusal, 410, "forgotten", api.ErrForgotten, "its responses were destroyed, for good"},
+		{WrongClock, misuse, 503, "the server's clock is wrong", api.ErrClock,
 			"set the server's clock, or confirm it when the ledger is opened"},
-		{TruthKey, misuse, 409, "no truth key", ledger.ErrTruthKey,
+		{TruthKey, misuse, 409, "no truth key", api.ErrTruthKey,
 			"the server must open the ledger with its truth key"},
-		{NoiseKey, misuse, 409, "no noise key", ledger.ErrNoiseKey,
+		{NoiseKey, misuse, 409, "no noise key", api.ErrNoiseKey,
 			"the server must open the ledger with all its noise keys"},
-		{Usage, misuse, 501, "nothing is signed here", ledger.ErrNoSigner,
+		{Usage, misuse, 501, "nothing is signed here", api.ErrNoSigner,
 			"the server must be started with the signing key"},
-		{NoResponses, misuse, 404, "no responses", ledger.ErrNoResponses, "raise first"},
-		{Unknown, misuse, 404, "unknown", ledger.ErrUnknown, ""},
-		{NotNew, misuse, 400, "not new", ledger.ErrNotNew,
+		{NoResponses, misuse, 404, "no responses", api.ErrNoResponses, "raise first"},
+		{Unknown, misuse, 404, "unknown", api.ErrUnknown, ""},
+		{NotNew, misuse, 400, "not new", api.ErrNotNew,
 			"without new, the objects that the ledger knows are enrolled as well"},
-		{NoCap, misuse, 400, "no cap", ledger.ErrNoCap, "cap is the largest ε of each person over all questions"},
-		{Invalid, misuse, 400, "invalid", ledger.ErrInvalid, ""},
-		{ReadOnly, misuse, 409, "open for reading only", ledger.ErrReadOnly, ""},
-		{Closed, unexpected, 503, "closed", ledger.ErrClosed, again},
-		{Stopped, unexpected, 503, "stopped after a failed commit", ledger.ErrStopped,
+		{NoCap, misuse, 400, "no cap", api.ErrNoCap, "cap is the largest ε of each person over all questions"},
+		{Invalid, misuse, 400, "invalid", api.ErrInvalid, ""},
+		{ReadOnly, misuse, 409, "open for reading only", api.ErrReadOnly, ""},
+		{Closed, unexpected, 503, "closed", api.ErrClosed, again},
+		{Stopped, unexpected, 503, "stopped after a failed commit", api.ErrStopped,
 			"the ledger must be opened again; then " + again},
-		{TooManyFiles, unexpected, 503, "too many open files", vocabulary.ErrTooManyFiles,
+		{TooManyFiles, unexpected, 503, "too many open files", api.ErrTooManyFiles,
 			"close files, or raise the server's limit of open files; then " + again},
 	}
 	return append(all, servedClasses()...)
@@ -154,10 +153,10 @@ const again = "repeat the request with its key"
 // servedClasses lists the kinds of errors that only a ledger behind a handler has.
 func servedClasses() []class {
 	return []class{
-		{TruthNeeded, misuse, 409, "true values are needed", vocabulary.ErrTruthLater,
+		{TruthNeeded, misuse, 409, "true values are needed", api.ErrTruthLater,
 			`repeat the request with its key, and with the values of those in needs as "truths"; "" stands for none`},
-		{TruthFailed, unexpected, 502, "the source of true values failed", vocabulary.ErrTruthFailed, again},
-		{SignerFailed, unexpected, 502, "the signer failed", ledger.ErrSigner,
+		{TruthFailed, unexpected, 502, "the source of true values failed", api.ErrTruthFailed, again},
+		{SignerFailed, unexpected, 502, "the signer failed", api.ErrSigner,
 			"nothing was signed or handed out; repeat the request when the signer works"},
 		{Unauthorized, misuse, 401, "no valid token", nil, "send Authorization: Bearer and a token"},
 		{Forbidden, misuse, 403, "not for this role", nil, ""},
@@ -195,19 +194,19 @@ func classOf(kind Kind) class {
 // kindOf returns the kind of an error by what it wraps.
 func kindOf(err error) Kind {
 	var p *Problem
-	var quote *ledger.QuoteError
+	var quote *api.QuoteError
 	switch {
 	case errors.As(err, &p):
 		return p.Kind
-	case errors.As(err, new(*ledger.DisplacedError)):
+	case errors.As(err, new(*api.DisplacedError)):
 		return Displaced
-	case errors.As(err, new(*ledger.GoneError)):
+	case errors.As(err, new(*api.GoneError)):
 		return ManyGone
 	case errors.Is(err, context.Canceled):
 		return Interrupted
-	case errors.As(err, new(*ledger.RefusedError)):
+	case errors.As(err, new(*api.RefusedError)):
 		return Refused
-	case errors.As(err, &quote) && quote.Remedy == vocabulary.RemedyPaying:
+	case errors.As(err, &quote) && quote.Remedy == api.RemedyPaying:
 		return Price
 	case quote != nil:
 		return QuoteChanged

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/mechanism"
 )
@@ -31,37 +31,37 @@ type Problem struct {
 	Hint   string `json:"hint,omitempty"`  // what may help
 	Field  string `json:"field,omitempty"` // the field, parameter or header that is wrong
 
-	Key      string              `json:"key,omitempty"`         // the idempotency key that another request had before
-	Question string              `json:"question,omitempty"`    // whose objects were refused
-	Refused  []ledger.Refusal    `json:"refused,omitempty"`     // who was refused, and why; the first of them
-	Unlisted int                 `json:"unlisted,omitempty"`    // how many more were refused
-	Sums     []ledger.RefusalSum `json:"sums,omitempty"`        // all who were refused, by reason
-	Partly   bool                `json:"partly_done,omitempty"` // its first parts are done, and stay
-	// TruthChanged is as in [ledger.RefusedError]: handlers tell it to an operator only.
+	Key      string           `json:"key,omitempty"`         // the idempotency key that another request had before
+	Question string           `json:"question,omitempty"`    // whose objects were refused
+	Refused  []api.Refusal    `json:"refused,omitempty"`     // who was refused, and why; the first of them
+	Unlisted int              `json:"unlisted,omitempty"`    // how many more were refused
+	Sums     []api.RefusalSum `json:"sums,omitempty"`        // all who were refused, by reason
+	Partly   bool             `json:"partly_done,omitempty"` // its first parts are done, and stay
+	// TruthChanged is as in [api.RefusedError]: handlers tell it to an operator only.
 	TruthChanged []string `json:"truth_changed,omitempty"`
-	// TruthInvalid is as in [ledger.RefusedError]; handlers tell it to an operator only.
+	// TruthInvalid is as in [api.RefusedError]; handlers tell it to an operator only.
 	TruthInvalid []string `json:"truth_invalid,omitempty"`
 
-	// Instead is as in [ledger.RefusedError].
-	Instead *ledger.Budget `json:"instead,omitempty"` // what the same people could answer
+	// Instead is as in [api.RefusedError].
+	Instead *api.Budget `json:"instead,omitempty"` // what the same people could answer
 
-	Quote        *ledger.Quote `json:"quote,omitempty"`         // what the order is now
-	Expected     string        `json:"expected,omitempty"`      // the ID of the quote that it was to be
-	MaxPrice     *int64        `json:"max_price,omitempty"`     // the most that was to be paid
-	TermsChanged bool          `json:"terms_changed,omitempty"` // the order was quoted under other terms
-	Helps        ledger.Remedy `json:"helps,omitempty"`         // what would help against it
+	Quote        *api.Quote `json:"quote,omitempty"`         // what the order is now
+	Expected     string     `json:"expected,omitempty"`      // the ID of the quote that it was to be
+	MaxPrice     *int64     `json:"max_price,omitempty"`     // the most that was to be paid
+	TermsChanged bool       `json:"terms_changed,omitempty"` // the order was quoted under other terms
+	Helps        api.Remedy `json:"helps,omitempty"`         // what would help against it
 
-	Displaced []ledger.Displaced `json:"displaced,omitempty"` // levels on offer that an answer takes off the market
+	Displaced []api.Displaced `json:"displaced,omitempty"` // levels on offer that an answer takes off the market
 
-	Needs   []Need             `json:"needs,omitempty"`   // whose true values the request needs
-	Name    *ledger.NameError  `json:"name,omitempty"`    // what is wrong with a name
-	Outputs int                `json:"outputs,omitempty"` // how many outputs a query has that has no score
-	Clock   *ledger.ClockError `json:"clock,omitempty"`   // a clock that is far ahead of the log
-	// Reservation is as in [ledger.ReservationError].
-	Reservation *ledger.ReservationError `json:"reservation,omitempty"` // a reservation that is not open
+	Needs   []Need          `json:"needs,omitempty"`   // whose true values the request needs
+	Name    *api.NameError  `json:"name,omitempty"`    // what is wrong with a name
+	Outputs int             `json:"outputs,omitempty"` // how many outputs a query has that has no score
+	Clock   *api.ClockError `json:"clock,omitempty"`   // a clock that is far ahead of the log
+	// Reservation is as in [api.ReservationError].
+	Reservation *api.ReservationError `json:"reservation,omitempty"` // a reservation that is not open
 
-	Leader string            `json:"leader,omitempty"` // the host that has the ledger, if this is a standby
-	Gone   *ledger.GoneError `json:"gone,omitempty"`   // how many have no row in a table
+	Leader string         `json:"leader,omitempty"` // the host that has the ledger, if this is a standby
+	Gone   *api.GoneError `json:"gone,omitempty"`   // how many have no row in a table
 
 	cause error // what it was made of, if it was made here
 }
@@ -132,17 +132,17 @@ func (p *Problem) also(err error) {
 
 // refused notes who was refused.
 func (p *Problem) refused(err error) {
-	var refused *ledger.RefusedError
+	var refused *api.RefusedError
 	if errors.As(err, &refused) {
 		p.Question, p.Refused, p.Unlisted, p.Sums = refused.Question, refused.Refused, refused.Unlisted, refused.Sums
 		p.TruthChanged, p.TruthInvalid, p.Instead = refused.TruthChanged, refused.TruthInvalid, listed(refused.Instead)
-		p.Partly = errors.Is(err, ledger.ErrPartlyDone)
+		p.Partly = errors.Is(err, api.ErrPartlyDone)
 	}
 }
 
 // quoted notes what an order would be instead.
 func (p *Problem) quoted(err error) {
-	var quote *ledger.QuoteError
+	var quote *api.QuoteError
 	if errors.As(err, &quote) {
 		now := quote.Quote
 		now.Refused, now.Instead = orNone(now.Refused), listed(now.Instead)
@@ -152,7 +152,7 @@ func (p *Problem) quoted(err error) {
 }
 
 // listed returns a budget with all lists there, also those that are empty: in JSON none is null.
-func listed(b *ledger.Budget) *ledger.Budget {
+func listed(b *api.Budget) *api.Budget {
 	if b == nil {
 		return nil
 	}
@@ -170,9 +170,9 @@ func orNone[T any](all []T) []T {
 
 // smaller notes what other errors have to say.
 func (p *Problem) smaller(err error) {
-	var displaced *ledger.DisplacedError
+	var displaced *api.DisplacedError
 	var score *mechanism.ScoreError
-	var conflict *ledger.KeyConflictError
+	var conflict *api.KeyConflictError
 	switch {
 	case errors.As(err, &displaced):
 		p.Question, p.Displaced = displaced.Question, displaced.Displaced
@@ -185,17 +185,17 @@ func (p *Problem) smaller(err error) {
 	case errors.As(err, &p.Name):
 		p.Field = p.Name.What
 	case errors.As(err, &p.Gone), errors.As(err, &p.Clock): // there is nothing more to say
-	case errors.Is(err, ledger.ErrTruthSource):
+	case errors.Is(err, api.ErrTruthSource):
 		p.Field = truths
 	}
 }
 
 // closedHint says what to do about a reservation that is not open.
-func closedHint(state ledger.ReservationState) string {
+func closedHint(state api.ReservationState) string {
 	switch state {
-	case ledger.ReservationCaptured:
+	case api.ReservationCaptured:
 		return "its sale is made, and may be read by its number: charge nothing again"
-	case ledger.ReservationExpired:
+	case api.ReservationExpired:
 		return "charge nothing for it; cancel it before a charge is refunded; reserve again with another key"
 	}
 	return "charge nothing for it, and refund what was charged; reserve again with another key"
@@ -215,7 +215,7 @@ func (p *Problem) Unwrap() []error {
 		all, kinds = append(all, err), p.Also
 	}
 	if p.Kind == Invalid && p.Field == truths {
-		all = append(all, ledger.ErrTruthSource)
+		all = append(all, api.ErrTruthSource)
 	}
 	for _, kind := range kinds {
 		if target := classOf(kind).target; target != nil {
@@ -230,22 +230,22 @@ func (p *Problem) Unwrap() []error {
 func (p *Problem) typed() error {
 	switch {
 	case p.Kind == Refused:
-		refused := &ledger.RefusedError{
+		refused := &api.RefusedError{
 			Question: p.Question, Refused: p.Refused, Unlisted: p.Unlisted, Sums: p.Sums,
 			TruthChanged: p.TruthChanged, TruthInvalid: p.TruthInvalid, Instead: p.Instead,
 		}
 		if p.Partly {
-			return fmt.Errorf("%w: %w", ledger.ErrPartlyDone, refused)
+			return fmt.Errorf("%w: %w", api.ErrPartlyDone, refused)
 		}
 		return refused
 	case p.Kind == Displaced:
-		return &ledger.DisplacedError{Question: p.Question, Displaced: p.Displaced}
+		return &api.DisplacedError{Question: p.Question, Displaced: p.Displaced}
 	case p.Quote != nil:
-		return &ledger.QuoteError{
+		return &api.QuoteError{
 			Quote: *p.Quote, Expected: p.Expected, MaxPrice: p.MaxPrice, Remedy: p.Helps, TermsChanged: p.TermsChanged,
 		}
 	case p.Kind == KeyConflict:
-		return &ledger.KeyConflictError{Key: p.Key, Field: p.Field}
+		return &api.KeyConflictError{Key: p.Key, Field: p.Field}
 	case p.Name != nil:
 		return p.Name
 	case p.Outputs > 0:

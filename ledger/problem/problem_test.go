@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -36,9 +35,9 @@ func sent(t *testing.T, err error) *Problem {
 // What a caller branches on arrives elsewhere as it was, and so does the text.
 func TestErrorsArriveAsTheyWere(t *testing.T) {
 	for _, err := range []error{
-		context.Canceled, context.DeadlineExceeded, ledger.ErrJournal, ledger.ErrCorrupt, ledger.ErrVersion, ledger.ErrReplaced, ledger.ErrCheckpoint, ledger.ErrInUse,
-		ledger.ErrNotReserved, ledger.ErrForgotten, ledger.ErrClock, ledger.ErrTruthKey, ledger.ErrNoiseKey, ledger.ErrNoSigner, ledger.ErrNoResponses, ledger.ErrUnknown,
-		ledger.ErrNoCap, ledger.ErrNotNew, ledger.ErrInvalid, ledger.ErrTruthSource, ledger.ErrReadOnly, ledger.ErrClosed, ledger.ErrStopped, vocabulary.ErrTruthLater, vocabulary.ErrTruthFailed, vocabulary.ErrTooManyFiles, ledger.ErrSigner, journal.ErrHeld,
+		context.Canceled, context.DeadlineExceeded, api.ErrJournal, api.ErrCorrupt, api.ErrVersion, api.ErrReplaced, api.ErrCheckpoint, api.ErrInUse,
+		api.ErrNotReserved, api.ErrForgotten, api.ErrClock, api.ErrTruthKey, api.ErrNoiseKey, api.ErrNoSigner, api.ErrNoResponses, api.ErrUnknown,
+		api.ErrNoCap, api.ErrNotNew, api.ErrInvalid, api.ErrTruthSource, api.ErrReadOnly, api.ErrClosed, api.ErrStopped, api.ErrTruthLater, api.ErrTruthFailed, api.ErrTooManyFiles, api.ErrSigner, journal.ErrHeld,
 		journal.ErrTrimmed,
 	} {
 		got := sent(t, fmt.Errorf("the request: %w", err))
@@ -55,10 +54,10 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 
 // An error that is several things arrives as all of them: who has the ledger open again after it has stopped does so whatever has stopped it.
 func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
-	refused := &ledger.RefusedError{Question: "q"}
+	refused := &api.RefusedError{Question: "q"}
 	for _, errs := range [][]error{
-		{ledger.ErrStopped, ledger.ErrCorrupt}, {ledger.ErrStopped, ledger.ErrReplaced}, {ledger.ErrStopped, ledger.ErrJournal}, {ledger.ErrStopped, ledger.ErrClock, ledger.ErrVersion},
-		{journal.ErrHeld, context.DeadlineExceeded}, {context.Canceled, ledger.ErrStopped}, {refused, context.DeadlineExceeded},
+		{api.ErrStopped, api.ErrCorrupt}, {api.ErrStopped, api.ErrReplaced}, {api.ErrStopped, api.ErrJournal}, {api.ErrStopped, api.ErrClock, api.ErrVersion},
+		{journal.ErrHeld, context.DeadlineExceeded}, {context.Canceled, api.ErrStopped}, {refused, context.DeadlineExceeded},
 	} {
 		err := errors.Join(errs...)
 		got := sent(t, err)
@@ -68,10 +67,10 @@ func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
 			}
 		}
 	}
-	if p := sent(t, fmt.Errorf("x: %w", ledger.ErrNoCap)); p.Also != nil {
+	if p := sent(t, fmt.Errorf("x: %w", api.ErrNoCap)); p.Also != nil {
 		t.Errorf("what the kind says is said again: %v", p.Also)
 	}
-	if later := (&Problem{Kind: Stopped, Also: []Kind{"of a later version"}}); !errors.Is(later, ledger.ErrStopped) || len(later.Unwrap()) != 1 {
+	if later := (&Problem{Kind: Stopped, Also: []Kind{"of a later version"}}); !errors.Is(later, api.ErrStopped) || len(later.Unwrap()) != 1 {
 		t.Errorf("%v", later.Unwrap())
 	}
 }
@@ -80,18 +79,18 @@ func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
 func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 	most := int64(7)
 	at := time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC)
-	refused := &ledger.RefusedError{Question: "q", Refused: []ledger.Refusal{{Object: "ann", Reason: ledger.ObjectCap, Remedy: vocabulary.RemedyLess}}, Unlisted: 3, TruthChanged: []string{"ann"},
-		Instead: &ledger.Budget{Question: "q", Objects: 1, At: at, Levels: []vocabulary.BudgetLevel{{Can: 1}}, Refused: []ledger.RefusalSum{{Reason: ledger.ObjectCap, Count: 1}}}}
-	none := []ledger.Refusal{}
+	refused := &api.RefusedError{Question: "q", Refused: []api.Refusal{{Object: "ann", Reason: api.ObjectCap, Remedy: api.RemedyLess}}, Unlisted: 3, TruthChanged: []string{"ann"},
+		Instead: &api.Budget{Question: "q", Objects: 1, At: at, Levels: []api.BudgetLevel{{Can: 1}}, Refused: []api.RefusalSum{{Reason: api.ObjectCap, Count: 1}}}}
+	none := []api.Refusal{}
 	for _, err := range []error{
 		refused,
-		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Offer: ledger.Offer{Buyer: "b", Price: 9}, Refused: none}, Expected: "x", MaxPrice: &most, Remedy: vocabulary.RemedyPaying},
-		&ledger.QuoteError{Quote: ledger.Quote{ID: "i", Refused: none}, Expected: "x", Remedy: vocabulary.RemedyQuoting, TermsChanged: true},
-		&ledger.GoneError{Gone: 3, Of: 7, Expected: 0},
-		&ledger.DisplacedError{Question: "q", Displaced: []ledger.Displaced{{Question: "r", Epsilon: privacy.MustEpsilon("2"), Objects: 3, Revenue: 900}}},
-		&ledger.KeyConflictError{Key: "k", Field: "Epsilon"},
-		&ledger.NameError{What: "object", Name: "a\u200bb", Offset: 1, Fault: "U+200B"},
-		&ledger.ClockError{Clock: at.Add(time.Hour), Last: at, Leap: time.Minute},
+		&api.QuoteError{Quote: api.Quote{ID: "i", Offer: api.Offer{Buyer: "b", Price: 9}, Refused: none}, Expected: "x", MaxPrice: &most, Remedy: api.RemedyPaying},
+		&api.QuoteError{Quote: api.Quote{ID: "i", Refused: none}, Expected: "x", Remedy: api.RemedyQuoting, TermsChanged: true},
+		&api.GoneError{Gone: 3, Of: 7, Expected: 0},
+		&api.DisplacedError{Question: "q", Displaced: []api.Displaced{{Question: "r", Epsilon: privacy.MustEpsilon("2"), Objects: 3, Revenue: 900}}},
+		&api.KeyConflictError{Key: "k", Field: "Epsilon"},
+		&api.NameError{What: "object", Name: "a\u200bb", Offset: 1, Fault: "U+200B"},
+		&api.ClockError{Clock: at.Add(time.Hour), Last: at, Leap: time.Minute},
 		&mechanism.ScoreError{Outputs: 3},
 	} {
 		target := reflect.New(reflect.TypeOf(err))
@@ -99,8 +98,8 @@ func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 			t.Errorf("%#v arrives as %#v", err, target.Elem().Interface())
 		}
 	}
-	got := sent(t, fmt.Errorf("%w: %w", ledger.ErrPartlyDone, refused))
-	if !errors.Is(got, ledger.ErrPartlyDone) || errors.Is(sent(t, refused), ledger.ErrPartlyDone) {
+	got := sent(t, fmt.Errorf("%w: %w", api.ErrPartlyDone, refused))
+	if !errors.Is(got, api.ErrPartlyDone) || errors.Is(sent(t, refused), api.ErrPartlyDone) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -119,7 +118,7 @@ func TestKinds(t *testing.T) {
 	if kind, exit, status := Classify(later); exit != 1 || status != 500 || kind != later.Kind || len(later.Unwrap()) != 0 {
 		t.Errorf("%s, %d, %d", kind, exit, status)
 	}
-	for _, err := range []error{policy.ErrInvalid, rrchain.ErrInvalid, mechanism.ErrInvalid, &privacy.ParseError{Kind: "epsilon"}, &ledger.NameError{}} {
+	for _, err := range []error{policy.ErrInvalid, rrchain.ErrInvalid, rrchain.ErrInvalid, mechanism.ErrInvalid, &privacy.ParseError{Kind: "epsilon"}, &api.NameError{}} {
 		if kind, exit, status := Classify(err); kind != Invalid || exit != 2 || status != 400 {
 			t.Errorf("%v: %s, %d, %d", err, kind, exit, status)
 		}
@@ -139,9 +138,9 @@ func TestOf_JournalWasRestored_DoesNotAdviseToRepeatElsewhere(t *testing.T) {
 		err  error
 		hint string
 	}{
-		{fmt.Errorf("%w: %w", ledger.ErrStopped, journal.ErrFenced), TakenOver},
-		{fmt.Errorf("%w: %w", ledger.ErrStopped, journal.ErrRestored), Restored},
-		{fmt.Errorf("%w: %w: %w", ledger.ErrStopped, journal.ErrFenced, journal.ErrRestored), Restored},
+		{fmt.Errorf("%w: %w", api.ErrStopped, journal.ErrFenced), TakenOver},
+		{fmt.Errorf("%w: %w", api.ErrStopped, journal.ErrRestored), Restored},
+		{fmt.Errorf("%w: %w: %w", api.ErrStopped, journal.ErrFenced, journal.ErrRestored), Restored},
 	} {
 		if p := Of(c.err); p.Kind != Stopped || p.Hint != c.hint {
 			t.Errorf("%v: the hint is %q", c.err, p.Hint)
@@ -152,8 +151,8 @@ func TestOf_JournalWasRestored_DoesNotAdviseToRepeatElsewhere(t *testing.T) {
 // Programs of other languages loop over lists: none is null, also where an error of this process has nil.
 func TestOf_NilLists_AreEmptyInJSON(t *testing.T) {
 	for _, err := range []error{
-		&ledger.QuoteError{Quote: ledger.Quote{Instead: &ledger.Budget{}}},
-		&ledger.RefusedError{Refused: []ledger.Refusal{{Object: "17", Reason: vocabulary.ObjectCap}}, Instead: &ledger.Budget{}},
+		&api.QuoteError{Quote: api.Quote{Instead: &api.Budget{}}},
+		&api.RefusedError{Refused: []api.Refusal{{Object: "17", Reason: api.ObjectCap}}, Instead: &api.Budget{}},
 	} {
 		text, failure := json.Marshal(Of(err))
 		if failure != nil || bytes.Contains(text, []byte("null")) {
@@ -165,8 +164,8 @@ func TestOf_NilLists_AreEmptyInJSON(t *testing.T) {
 // A server may send anything: the text of what arrives is no panic.
 func TestUnwrap_ProblemWithoutItsParts_HasAText(t *testing.T) {
 	for _, p := range []Problem{
-		{Kind: Refused, Instead: &ledger.Budget{}},
-		{Kind: QuoteChanged, Quote: &ledger.Quote{}, Helps: vocabulary.RemedyPaying},
+		{Kind: Refused, Instead: &api.Budget{}},
+		{Kind: QuoteChanged, Quote: &api.Quote{}, Helps: api.RemedyPaying},
 	} {
 		for _, err := range p.Unwrap() {
 			if err.Error() == "" {

@@ -18,7 +18,14 @@ import (
 // The zero value is ready to use. A Sampler is not safe for concurrent use; it is cheap, so make
 // one for each goroutine.
 type Sampler struct {
-	bits   *exact.Bits // nil before the first draw; package replaybits puts others in its place
+	// Random returns uniform bits; nil is the operating system's generator. Only tests set it, before
+	// the first draw: if another party can predict the bits, each response reveals the truth.
+	Random interface {
+		// Uint64 returns the next 64 bits.
+		Uint64() uint64
+	}
+
+	bits   *exact.Bits
 	tables map[source]*table
 	cells  int // of all tables
 }
@@ -100,7 +107,7 @@ func (s *Sampler) draw(c source, law int) (rrchain.Level[int], error) {
 		return rrchain.Level[int]{}, err
 	}
 	if s.bits == nil {
-		s.bits = exact.NewBits()
+		s.bits = exact.BitsFrom(s.Random)
 	}
 	u := s.bits.Uint64()
 	response, open := t.rank(law, u)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
@@ -54,7 +55,7 @@ func (s *Server) checkReceipt() error {
 }
 
 func (s *Server) checkLedger(ctx context.Context, l *ledger.Ledger) error {
-	found, err := l.Verify(ctx, ledger.VerifyRequest{})
+	found, err := l.Verify(ctx, api.VerifyRequest{})
 	if err == nil && found.Problems > 0 {
 		err = fmt.Errorf("%d problems in the ledger", found.Problems)
 	}

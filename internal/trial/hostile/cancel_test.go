@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -81,57 +82,57 @@ func errands(t testing.TB) []errand {
 		}
 		return values, ctx.Err()
 	}
-	order := func(n int) ledger.Order {
-		return ledger.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: append(person(n), person(n+mostLooks)...)}
+	order := func(n int) api.Order {
+		return api.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: append(person(n), person(n+mostLooks)...)}
 	}
 	none := func(err error) (any, error) { return nil, err }
 	return []errand{
 		{"DefineQuestion", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return none(l.DefineQuestion(ctx, key(n), ledger.Question{Name: key(n), Values: []string{"a", "b"}}))
+			return none(l.DefineQuestion(ctx, key(n), api.Question{Name: key(n), Values: []string{"a", "b"}}))
 		}, true},
 		{"Enroll", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Enroll(ctx, ledger.EnrollRequest{Key: key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()})
+			return l.Enroll(ctx, api.EnrollRequest{Key: key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()})
 		}, true},
 		{"Release", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Release(ctx, ledger.ReleaseRequest{Key: key(n), Question: "vote", Object: person(n)[0], Epsilon: tenths(5), Truth: truths})
+			return l.Release(ctx, api.ReleaseRequest{Key: key(n), Question: "vote", Object: person(n)[0], Epsilon: tenths(5), Truth: truths})
 		}, true},
 		{"Raise", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Raise(ctx, ledger.RaiseRequest{Key: key(n), Question: "vote", Objects: order(n).Objects, Epsilon: tenths(5), Truth: truths})
+			return l.Raise(ctx, api.RaiseRequest{Key: key(n), Question: "vote", Objects: order(n).Objects, Epsilon: tenths(5), Truth: truths})
 		}, true},
 		{"Raise all", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Raise(ctx, ledger.RaiseRequest{Key: key(n), Question: "vote", All: true, Epsilon: tenths(n%20 + 1), Truth: truths})
+			return l.Raise(ctx, api.RaiseRequest{Key: key(n), Question: "vote", All: true, Epsilon: tenths(n%20 + 1), Truth: truths})
 		}, true},
 		{"Answer", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Answer(ctx, ledger.AnswerRequest{Key: key(n), Question: "vote", Query: "majority:yes", Objects: order(n).Objects, Epsilon: tenths(5), AcceptLoss: true, Truth: truths})
+			return l.Answer(ctx, api.AnswerRequest{Key: key(n), Question: "vote", Query: "majority:yes", Objects: order(n).Objects, Epsilon: tenths(5), AcceptLoss: true, Truth: truths})
 		}, true},
 		{"Sell", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Sell(ctx, ledger.SellRequest{Key: key(n), Order: order(n), Truth: truths})
+			return l.Sell(ctx, api.SellRequest{Key: key(n), Order: order(n), Truth: truths})
 		}, true},
 		{"Reserve", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.Reserve(ctx, ledger.ReserveRequest{Key: key(n), Order: order(n), For: time.Hour})
+			return l.Reserve(ctx, api.ReserveRequest{Key: key(n), Order: order(n), For: time.Hour})
 		}, true},
 		{"Commit", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			number, err := reserved(l, ledger.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
+			number, err := reserved(l, api.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
 			if err != nil {
 				return nil, err
 			}
-			return l.Capture(ctx, ledger.CaptureRequest{Key: key(n), Reservation: number, Truth: truths})
+			return l.Capture(ctx, api.CaptureRequest{Key: key(n), Reservation: number, Truth: truths})
 		}, true},
 		{"Cancel", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			number, err := reserved(l, ledger.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
+			number, err := reserved(l, api.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
 			if err != nil {
 				return nil, err
 			}
 			return none(l.Cancel(ctx, key(n), number))
 		}, true},
 		{"Advance", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			if _, err := l.Enroll(context.Background(), ledger.EnrollRequest{Key: "for " + key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()}); err != nil {
+			if _, err := l.Enroll(context.Background(), api.EnrollRequest{Key: "for " + key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()}); err != nil {
 				return nil, err
 			}
-			return l.Advance(ctx, ledger.AdvanceRequest{Key: key(n), Truth: truths})
+			return l.Advance(ctx, api.AdvanceRequest{Key: key(n), Truth: truths})
 		}, true},
 		{"ChangeTerms", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: key(n), Question: "vote", Objects: person(n), Cap: tenths(n%20 + 100), Consent: "agreed"})
+			return l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: key(n), Question: "vote", Objects: person(n), Cap: tenths(n%20 + 100), Consent: "agreed"})
 		}, true},
 		{"Withdraw", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
 			return none(l.Withdraw(ctx, key(n), person(n)[0]))
@@ -161,7 +162,7 @@ func errands(t testing.TB) []errand {
 		}, false},
 		{"Checkpoint", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return l.Checkpoint(ctx) }, false},
 		{"Verify", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) {
-			return l.Verify(ctx, ledger.VerifyRequest{})
+			return l.Verify(ctx, api.VerifyRequest{})
 		}, false},
 		{"Backup", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
 			return l.Backup(ctx, filepath.Join(pace.Scratch(t), key(n)), nil)
@@ -200,7 +201,7 @@ func TestACallerMayGiveUpAtAnyMoment(t *testing.T) {
 				}
 				quit := ctx.ended()
 				again, fault := e.call(context.Background(), l, n)
-				if fault != nil && !errors.Is(fault, ledger.ErrForgotten) {
+				if fault != nil && !errors.Is(fault, api.ErrForgotten) {
 					t.Fatalf("given up at look %d, and called again: %v", n, fault)
 				}
 				if err == nil && e.writes && fault == nil && !reflect.DeepEqual(first, again) {
@@ -247,7 +248,7 @@ func (e errand) wantOnce(t *testing.T, l *ledger.Ledger, n int, was any) {
 	}
 	before := events(t, l)
 	again, err := e.call(context.Background(), l, n)
-	if err != nil && !errors.Is(err, ledger.ErrForgotten) || err == nil && !reflect.DeepEqual(again, was) {
+	if err != nil && !errors.Is(err, api.ErrForgotten) || err == nil && !reflect.DeepEqual(again, was) {
 		t.Errorf("call %d came to %+v, and then to %+v, %v", n, was, again, err)
 	}
 	if now := events(t, l); now != before {
@@ -264,10 +265,10 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 	calls := func(l *ledger.Ledger) []func(context.Context) (any, error) {
 		return []func(context.Context) (any, error){
 			func(ctx context.Context) (any, error) {
-				return l.Enroll(ctx, ledger.EnrollRequest{Key: "enroll", Question: "vote", Objects: names, Policy: sale, Cap: boundless()})
+				return l.Enroll(ctx, api.EnrollRequest{Key: "enroll", Question: "vote", Objects: names, Policy: sale, Cap: boundless()})
 			},
 			func(ctx context.Context) (any, error) {
-				return l.Raise(ctx, ledger.RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: tenths(5), Truth: truths})
+				return l.Raise(ctx, api.RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: tenths(5), Truth: truths})
 			},
 		}
 	}
@@ -319,9 +320,9 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 }
 
 // reserved returns the number of a reservation, whatever has become of it since.
-func reserved(l *ledger.Ledger, r ledger.ReserveRequest) (uint64, error) {
+func reserved(l *ledger.Ledger, r api.ReserveRequest) (uint64, error) {
 	made, err := l.Reserve(context.Background(), r)
-	var closed *ledger.ReservationError
+	var closed *api.ReservationError
 	if errors.As(err, &closed) {
 		return closed.Number, nil
 	}

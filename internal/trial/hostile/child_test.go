@@ -13,6 +13,7 @@ import (
 	"runtime"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -59,7 +60,7 @@ func serve() error {
 
 // typed tells whether an error says what it should about a damaged file.
 func typed(err error) bool {
-	return errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrJournal) || errors.Is(err, ledger.ErrVersion)
+	return errors.Is(err, api.ErrCorrupt) || errors.Is(err, api.ErrJournal) || errors.Is(err, api.ErrVersion)
 }
 
 // look opens a file for reading, verifies it, reads all of it if it is clean, and uses it.
@@ -98,7 +99,7 @@ func look(ctx context.Context, one task) (found finding) {
 }
 
 func verify(ctx context.Context, l *ledger.Ledger, checkpoint []byte) (problems uint64, err error) {
-	r := ledger.VerifyRequest{}
+	r := api.VerifyRequest{}
 	if checkpoint != nil {
 		r.Checkpoints = [][]byte{checkpoint}
 		if _, r.Verifiers, _, err = keys(); err != nil {
@@ -132,7 +133,7 @@ func (r *reader) note(what any, err error) {
 	if err == nil {
 		err = r.out.Encode(what)
 	}
-	if errors.Is(err, ledger.ErrNoResponses) {
+	if errors.Is(err, api.ErrNoResponses) {
 		err = r.out.Encode(err.Error())
 	}
 	r.fault = errors.Join(r.fault, err)
@@ -159,16 +160,16 @@ func readAll(ctx context.Context, l *ledger.Ledger) (content string, err error) 
 	r.note(stats, err)
 	r.note(l.Head(ctx, 0))
 	r.note(l.Buyers(ctx))
-	var defined []ledger.Question
+	var defined []api.Question
 	defined, err = l.Questions(ctx)
 	r.note(defined, err)
 	for _, q := range defined {
 		levels, err := l.Levels(ctx, q.Name)
 		r.note(levels, err)
-		r.note(l.Estimate(ctx, ledger.EstimateRequest{Question: q.Name}))
+		r.note(l.Estimate(ctx, api.EstimateRequest{Question: q.Name}))
 		noteAll(r, l.Responses(ctx, q.Name, privacy.Epsilon{}))
 		for _, level := range levels {
-			r.note(l.Estimate(ctx, ledger.EstimateRequest{Question: q.Name, Epsilon: level.Epsilon}))
+			r.note(l.Estimate(ctx, api.EstimateRequest{Question: q.Name, Epsilon: level.Epsilon}))
 			noteAll(r, l.Responses(ctx, q.Name, level.Epsilon))
 		}
 	}
@@ -206,14 +207,14 @@ func use(ctx context.Context, path string) (done int, err error) {
 	}
 	for i, name := range people(0, members) {
 		if i%37 == 3 {
-			count(l.Release(ctx, ledger.ReleaseRequest{Key: fmt.Sprint("use ", i), Question: vote, Object: name, Epsilon: tenths(15), Truth: truths}))
+			count(l.Release(ctx, api.ReleaseRequest{Key: fmt.Sprint("use ", i), Question: vote, Object: name, Epsilon: tenths(15), Truth: truths}))
 		}
 	}
-	all := ledger.Order{Buyer: "late", Question: home, Epsilon: tenths(12), All: true}
+	all := api.Order{Buyer: "late", Question: home, Epsilon: tenths(12), All: true}
 	count(l.Quote(ctx, all))
-	count(l.Sell(ctx, ledger.SellRequest{Key: "use it all", Order: all, Partial: true, Truth: truths}))
+	count(l.Sell(ctx, api.SellRequest{Key: "use it all", Order: all, Partial: true, Truth: truths}))
 	count(nil, l.Forget(ctx, "use and forget", people(81, 82)[0]))
-	count(l.Enroll(ctx, ledger.EnrollRequest{Key: "use new", Question: vote, Objects: people(members, members+20), Cap: tenths(90)}))
+	count(l.Enroll(ctx, api.EnrollRequest{Key: "use new", Question: vote, Objects: people(members, members+20), Cap: tenths(90)}))
 	_ = l.Close() // says again what is wrong
 	return done, nil
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // What the environment tells a process that is to fill a disk, and not to test.
@@ -86,13 +87,13 @@ func fill(path, wall string, memory int64, out io.Writer) error {
 		}
 	}
 	fmt.Fprintln(out, "failed", n-1, err)
-	if !isFull(err) || !errors.Is(err, ledger.ErrStopped) || !strings.Contains(err.Error(), "its outcome shows only when the ledger is opened again") {
+	if !isFull(err) || !errors.Is(err, api.ErrStopped) || !strings.Contains(err.Error(), "its outcome shows only when the ledger is opened again") {
 		return fmt.Errorf("a full disk is told as: %w", err)
 	}
-	if _, err := enrollSome(ctx, l, n); !errors.Is(err, ledger.ErrStopped) {
+	if _, err := enrollSome(ctx, l, n); !errors.Is(err, api.ErrStopped) {
 		return fmt.Errorf("after that, a call comes to %w", err)
 	}
-	if _, err := l.Object(ctx, object(0, 0)); !errors.Is(err, ledger.ErrStopped) {
+	if _, err := l.Object(ctx, object(0, 0)); !errors.Is(err, api.ErrStopped) {
 		return fmt.Errorf("after that, a look comes to %w", err)
 	}
 	if err := l.Close(); err != nil {
@@ -126,7 +127,7 @@ func again(ctx context.Context, at string, done int) error {
 		if _, err := l.Object(ctx, object(done-1, 0)); err != nil {
 			return err
 		}
-		if found, err := l.Verify(ctx, ledger.VerifyRequest{}); err != nil || found.Problems > 0 {
+		if found, err := l.Verify(ctx, api.VerifyRequest{}); err != nil || found.Problems > 0 {
 			return fmt.Errorf("audit on a full disk: %d problems, %w", found.Problems, err)
 		}
 		if _, err := l.Backup(ctx, at+".backup", nil); err != nil && !isFull(err) {
@@ -158,12 +159,12 @@ func isFull(err error) bool {
 func object(n, i int) string { return fmt.Sprintf("%0250d", n*1000+i) }
 
 // enrollSome enrols the n-th fifty people.
-func enrollSome(ctx context.Context, l *ledger.Ledger, n int) (ledger.EnrollResult, error) {
+func enrollSome(ctx context.Context, l *ledger.Ledger, n int) (api.EnrollResult, error) {
 	var names []string
 	for i := range 50 {
 		names = append(names, object(n, i))
 	}
-	return l.Enroll(ctx, ledger.EnrollRequest{Key: fmt.Sprint("some ", n), Question: "vote", Objects: names, Cap: boundless()})
+	return l.Enroll(ctx, api.EnrollRequest{Key: fmt.Sprint("some ", n), Question: "vote", Objects: names, Cap: boundless()})
 }
 
 // TestAFullDisk lets a ledger grow until its disk is full, behind both walls: when the journal grows, or in the midst of a checkpoint. The call

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -23,7 +24,7 @@ func start() time.Time { return time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) }
 // offer sells up to ε = 2, and releases 0.1 an hour from the start by itself.
 func offer(t testing.TB) (sale, calendar policy.Policy) {
 	t.Helper()
-	sale, err := policy.Sell(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}})
+	sale, err := policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}}.Policy()
 	must(t, err)
 	calendar, err = policy.Linear(tenths(1), tenths(20), start(), start().Add(19*time.Hour), tenths(1))
 	must(t, err)
@@ -49,10 +50,10 @@ func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 	l, err := ledger.Open(path, ledger.Options{Signer: key, Now: func() time.Time { return start().Add(time.Hour) }, ClockAhead: start().AddDate(1, 0, 0)})
 	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	must(t, l.DefineQuestion(t.Context(), "vote", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	must(t, l.DefineQuestion(t.Context(), "vote", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	sale, _ := offer(t)
 	if len(objects) > 0 {
-		_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "enroll", Question: "vote", Objects: objects, Policy: sale, Cap: boundless()})
+		_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "enroll", Question: "vote", Objects: objects, Policy: sale, Cap: boundless()})
 		must(t, err)
 	}
 	return l, path
@@ -61,7 +62,7 @@ func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 // wantClean has the ledger audited.
 func wantClean(t testing.TB, l *ledger.Ledger) {
 	t.Helper()
-	found, err := l.Verify(context.Background(), ledger.VerifyRequest{Report: func(p ledger.Problem) { t.Errorf("audit: %+v", p) }})
+	found, err := l.Verify(context.Background(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("audit: %+v", p) }})
 	if err != nil || found.Problems != 0 {
 		t.Errorf("audit: %d problems, %v", found.Problems, err)
 	}
@@ -95,7 +96,7 @@ func copyFile(from, to string) error {
 }
 
 // sameTruth is a source with one value for all objects.
-func sameTruth(value string) ledger.TruthFunc {
+func sameTruth(value string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return slices.Repeat([]string{value}, len(objects)), nil
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -38,7 +39,7 @@ type said struct {
 
 // typedErrors are the errors that a host tells apart.
 func typedErrors() map[string]error {
-	return map[string]error{"in use": ledger.ErrInUse, "replaced": ledger.ErrReplaced, "read-only": ledger.ErrReadOnly, "stopped": ledger.ErrStopped}
+	return map[string]error{"in use": api.ErrInUse, "replaced": api.ErrReplaced, "read-only": api.ErrReadOnly, "stopped": api.ErrStopped}
 }
 
 func sayOf(value string, err error, since time.Time) said {
@@ -102,7 +103,7 @@ func call(l *ledger.Ledger, line string) (value string, err error) {
 	if err != nil {
 		return "", err
 	}
-	r, err := l.Release(ctx, ledger.ReleaseRequest{Key: key, Question: "vote", Object: "ann", Epsilon: epsilon, TrueValue: "yes"})
+	r, err := l.Release(ctx, api.ReleaseRequest{Key: key, Question: "vote", Object: "ann", Epsilon: epsilon, TrueValue: "yes"})
 	return r.Value, err
 }
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // What a child may take for one file. The machine may be busy with other things: so a file has hung if it takes too long
@@ -161,7 +161,7 @@ func settled(t *testing.T, path string, data []byte) (file []byte) {
 	must(t, os.WriteFile(path, data, 0o600))
 	l, err := open(path, false)
 	must(t, err)
-	_, err = l.Release(t.Context(), ledger.ReleaseRequest{Key: "settled", Question: vote, Object: people(300, 400)[99], Epsilon: tenths(13), Truth: truths})
+	_, err = l.Release(t.Context(), api.ReleaseRequest{Key: "settled", Question: vote, Object: people(300, 400)[99], Epsilon: tenths(13), Truth: truths})
 	must(t, errors.Join(err, l.Close()))
 	file, err = os.ReadFile(path)
 	must(t, err)

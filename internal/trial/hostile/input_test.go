@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -41,116 +42,116 @@ func (f field) lists() bool { return f.name == "Sales buyer" || f.name == "Reser
 func fields(ctx context.Context) []field {
 	yes, half := sameTruth("yes"), tenths(5)
 	ann := []string{"ann"}
-	order := func(buyer, question string, objects ...string) ledger.Order {
-		return ledger.Order{Buyer: buyer, Question: question, Epsilon: half, Objects: objects}
+	order := func(buyer, question string, objects ...string) api.Order {
+		return api.Order{Buyer: buyer, Question: question, Epsilon: half, Objects: objects}
 	}
 	only := func(_ any, err error) error { return err }
-	reconcile := func(l *ledger.Ledger, m ledger.Member) error {
-		return only(l.Reconcile(ctx, ledger.ReconcileRequest{Members: func(yield func(ledger.Member, error) bool) { yield(m, nil) }}))
+	reconcile := func(l *ledger.Ledger, m api.Member) error {
+		return only(l.Reconcile(ctx, api.ReconcileRequest{Members: func(yield func(api.Member, error) bool) { yield(m, nil) }}))
 	}
 	return []field{
 		{"DefineQuestion key", func(l *ledger.Ledger, s string) error {
-			return l.DefineQuestion(ctx, s, ledger.Question{Name: "other", Values: []string{"a", "b"}})
+			return l.DefineQuestion(ctx, s, api.Question{Name: "other", Values: []string{"a", "b"}})
 		}},
 		{"DefineQuestion name", func(l *ledger.Ledger, s string) error {
-			return l.DefineQuestion(ctx, "name", ledger.Question{Name: s, Values: []string{"a", "b"}})
+			return l.DefineQuestion(ctx, "name", api.Question{Name: s, Values: []string{"a", "b"}})
 		}},
 		{"DefineQuestion value", func(l *ledger.Ledger, s string) error {
-			return l.DefineQuestion(ctx, "value", ledger.Question{Name: "third", Values: []string{"aa", s}})
+			return l.DefineQuestion(ctx, "value", api.Question{Name: "third", Values: []string{"aa", s}})
 		}},
 		{"DefineQuestion encoding", func(l *ledger.Ledger, s string) error {
-			return l.DefineQuestion(ctx, "encoding", ledger.Question{Name: "fourth", Values: []string{"a", "b"}, Encoding: ledger.Encoding(s)})
+			return l.DefineQuestion(ctx, "encoding", api.Question{Name: "fourth", Values: []string{"a", "b"}, Encoding: api.Encoding(s)})
 		}},
 		{"Enroll key", func(l *ledger.Ledger, s string) error {
-			return only(l.Enroll(ctx, ledger.EnrollRequest{Key: s, Question: "vote", Objects: []string{"bob"}, Cap: boundless()}))
+			return only(l.Enroll(ctx, api.EnrollRequest{Key: s, Question: "vote", Objects: []string{"bob"}, Cap: boundless()}))
 		}},
 		{"Enroll question", func(l *ledger.Ledger, s string) error {
-			return only(l.Enroll(ctx, ledger.EnrollRequest{Key: "2", Question: s, Objects: []string{"bob"}, Cap: boundless()}))
+			return only(l.Enroll(ctx, api.EnrollRequest{Key: "2", Question: s, Objects: []string{"bob"}, Cap: boundless()}))
 		}},
 		{"Enroll object", func(l *ledger.Ledger, s string) error {
-			return only(l.Enroll(ctx, ledger.EnrollRequest{Key: "3", Question: "vote", Objects: []string{s}, Cap: boundless()}))
+			return only(l.Enroll(ctx, api.EnrollRequest{Key: "3", Question: "vote", Objects: []string{s}, Cap: boundless()}))
 		}},
 		{"Release key", func(l *ledger.Ledger, s string) error {
-			return only(l.Release(ctx, ledger.ReleaseRequest{Key: s, Question: "vote", Object: "ann", Epsilon: half, Truth: yes}))
+			return only(l.Release(ctx, api.ReleaseRequest{Key: s, Question: "vote", Object: "ann", Epsilon: half, Truth: yes}))
 		}},
 		{"Release question", func(l *ledger.Ledger, s string) error {
-			return only(l.Release(ctx, ledger.ReleaseRequest{Key: "4", Question: s, Object: "ann", Epsilon: half, Truth: yes}))
+			return only(l.Release(ctx, api.ReleaseRequest{Key: "4", Question: s, Object: "ann", Epsilon: half, Truth: yes}))
 		}},
 		{"Release object", func(l *ledger.Ledger, s string) error {
-			return only(l.Release(ctx, ledger.ReleaseRequest{Key: "5", Question: "vote", Object: s, Epsilon: half, Truth: yes}))
+			return only(l.Release(ctx, api.ReleaseRequest{Key: "5", Question: "vote", Object: s, Epsilon: half, Truth: yes}))
 		}},
 		{"Raise key", func(l *ledger.Ledger, s string) error {
-			return only(l.Raise(ctx, ledger.RaiseRequest{Key: s, Question: "vote", Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Raise(ctx, api.RaiseRequest{Key: s, Question: "vote", Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Raise question", func(l *ledger.Ledger, s string) error {
-			return only(l.Raise(ctx, ledger.RaiseRequest{Key: "6", Question: s, Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Raise(ctx, api.RaiseRequest{Key: "6", Question: s, Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Raise object", func(l *ledger.Ledger, s string) error {
-			return only(l.Raise(ctx, ledger.RaiseRequest{Key: "7", Question: "vote", Objects: []string{s}, Epsilon: half, Truth: yes}))
+			return only(l.Raise(ctx, api.RaiseRequest{Key: "7", Question: "vote", Objects: []string{s}, Epsilon: half, Truth: yes}))
 		}},
 		{"Answer key", func(l *ledger.Ledger, s string) error {
-			return only(l.Answer(ctx, ledger.AnswerRequest{Key: s, Question: "vote", Query: "majority:yes", Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Answer(ctx, api.AnswerRequest{Key: s, Question: "vote", Query: "majority:yes", Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Answer question", func(l *ledger.Ledger, s string) error {
-			return only(l.Answer(ctx, ledger.AnswerRequest{Key: "8", Question: s, Query: "majority:yes", Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Answer(ctx, api.AnswerRequest{Key: "8", Question: s, Query: "majority:yes", Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Answer query", func(l *ledger.Ledger, s string) error {
-			return only(l.Answer(ctx, ledger.AnswerRequest{Key: "9", Question: "vote", Query: s, Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Answer(ctx, api.AnswerRequest{Key: "9", Question: "vote", Query: s, Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Answer majority", func(l *ledger.Ledger, s string) error {
-			return only(l.Answer(ctx, ledger.AnswerRequest{Key: "9", Question: "vote", Query: "majority:" + s, Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Answer(ctx, api.AnswerRequest{Key: "9", Question: "vote", Query: "majority:" + s, Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Answer threshold", func(l *ledger.Ledger, s string) error {
-			return only(l.Answer(ctx, ledger.AnswerRequest{Key: "9", Question: "vote", Query: "threshold:" + s, Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Answer(ctx, api.AnswerRequest{Key: "9", Question: "vote", Query: "threshold:" + s, Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"Answer number", func(l *ledger.Ledger, s string) error {
-			return only(l.Answer(ctx, ledger.AnswerRequest{Key: "9", Question: "vote", Query: "threshold:yes:" + s, Objects: ann, Epsilon: half, Truth: yes}))
+			return only(l.Answer(ctx, api.AnswerRequest{Key: "9", Question: "vote", Query: "threshold:yes:" + s, Objects: ann, Epsilon: half, Truth: yes}))
 		}},
 		{"QuoteAnswer query", func(l *ledger.Ledger, s string) error {
-			return only(l.QuoteAnswer(ctx, ledger.AnswerRequest{Question: "vote", Query: s, Objects: ann, Epsilon: half}))
+			return only(l.QuoteAnswer(ctx, api.AnswerRequest{Question: "vote", Query: s, Objects: ann, Epsilon: half}))
 		}},
 		{"Advance key", func(l *ledger.Ledger, s string) error {
-			return only(l.Advance(ctx, ledger.AdvanceRequest{Key: s, Truth: yes}))
+			return only(l.Advance(ctx, api.AdvanceRequest{Key: s, Truth: yes}))
 		}},
 		{"Advance question", func(l *ledger.Ledger, s string) error {
-			return only(l.Advance(ctx, ledger.AdvanceRequest{Key: "advance " + fmt.Sprint(len(s)), Question: s, Truth: yes}))
+			return only(l.Advance(ctx, api.AdvanceRequest{Key: "advance " + fmt.Sprint(len(s)), Question: s, Truth: yes}))
 		}},
 		{"Quote buyer", func(l *ledger.Ledger, s string) error { return only(l.Quote(ctx, order(s, "vote", "ann"))) }},
 		{"Quote question", func(l *ledger.Ledger, s string) error { return only(l.Quote(ctx, order("acme", s, "ann"))) }},
 		{"Quote object", func(l *ledger.Ledger, s string) error { return only(l.Quote(ctx, order("acme", "vote", s))) }},
 		{"Sell key", func(l *ledger.Ledger, s string) error {
-			return only(l.Sell(ctx, ledger.SellRequest{Key: s, Order: order("acme", "vote", "ann"), Truth: yes}))
+			return only(l.Sell(ctx, api.SellRequest{Key: s, Order: order("acme", "vote", "ann"), Truth: yes}))
 		}},
 		{"Sell buyer", func(l *ledger.Ledger, s string) error {
-			return only(l.Sell(ctx, ledger.SellRequest{Key: "10", Order: order(s, "vote", "ann"), Truth: yes}))
+			return only(l.Sell(ctx, api.SellRequest{Key: "10", Order: order(s, "vote", "ann"), Truth: yes}))
 		}},
 		{"Sell quote", func(l *ledger.Ledger, s string) error {
-			return only(l.Sell(ctx, ledger.SellRequest{Key: fmt.Sprint("11 ", len(s)), Order: order("acme", "vote", "ann"), QuoteID: s, Truth: yes}))
+			return only(l.Sell(ctx, api.SellRequest{Key: fmt.Sprint("11 ", len(s)), Order: order("acme", "vote", "ann"), QuoteID: s, Truth: yes}))
 		}},
 		{"Reserve key", func(l *ledger.Ledger, s string) error {
-			return only(l.Reserve(ctx, ledger.ReserveRequest{Key: s, Order: order("acme", "vote", "ann"), For: time.Hour}))
+			return only(l.Reserve(ctx, api.ReserveRequest{Key: s, Order: order("acme", "vote", "ann"), For: time.Hour}))
 		}},
 		{"Commit key", func(l *ledger.Ledger, s string) error {
-			return only(l.Capture(ctx, ledger.CaptureRequest{Key: s, Reservation: 99, Truth: yes}))
+			return only(l.Capture(ctx, api.CaptureRequest{Key: s, Reservation: 99, Truth: yes}))
 		}},
 		{"Cancel key", func(l *ledger.Ledger, s string) error { return l.Cancel(ctx, s, 99) }},
 		{"ChangeTerms key", func(l *ledger.Ledger, s string) error {
-			return only(l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: s, Question: "vote", Objects: ann, Cap: half}))
+			return only(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: s, Question: "vote", Objects: ann, Cap: half}))
 		}},
 		{"ChangeTerms question", func(l *ledger.Ledger, s string) error {
-			return only(l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: "15", Question: s, Objects: ann, Cap: half}))
+			return only(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "15", Question: s, Objects: ann, Cap: half}))
 		}},
 		{"ChangeTerms object", func(l *ledger.Ledger, s string) error {
-			return only(l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: "16", Question: "vote", Objects: []string{s}, Cap: half}))
+			return only(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "16", Question: "vote", Objects: []string{s}, Cap: half}))
 		}},
 		{"ChangeTerms consent", func(l *ledger.Ledger, s string) error {
-			return only(l.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: "17 " + fmt.Sprint(len(s)), Question: "vote", Objects: ann, Cap: half, Consent: s}))
+			return only(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "17 " + fmt.Sprint(len(s)), Question: "vote", Objects: ann, Cap: half, Consent: s}))
 		}},
 		{"Reconcile object", func(l *ledger.Ledger, s string) error {
-			return reconcile(l, ledger.Member{Object: s, Question: "vote", Cap: half})
+			return reconcile(l, api.Member{Object: s, Question: "vote", Cap: half})
 		}},
 		{"Reconcile question", func(l *ledger.Ledger, s string) error {
-			return reconcile(l, ledger.Member{Object: "ann", Question: s, Cap: half})
+			return reconcile(l, api.Member{Object: "ann", Question: s, Cap: half})
 		}},
 		{"Withdraw key", func(l *ledger.Ledger, s string) error { return l.Withdraw(ctx, s, "nobody") }},
 		{"Withdraw object", func(l *ledger.Ledger, s string) error { return l.Withdraw(ctx, "12", s) }},
@@ -160,7 +161,7 @@ func fields(ctx context.Context) []field {
 		{"Statement object", func(l *ledger.Ledger, s string) error { return only(l.Statement(ctx, "14", s)) }},
 		{"Object", func(l *ledger.Ledger, s string) error { return only(l.Object(ctx, s)) }},
 		{"Estimate question", func(l *ledger.Ledger, s string) error {
-			return only(l.Estimate(ctx, ledger.EstimateRequest{Question: s}))
+			return only(l.Estimate(ctx, api.EstimateRequest{Question: s}))
 		}},
 		{"Levels question", func(l *ledger.Ledger, s string) error { return only(l.Levels(ctx, s)) }},
 		{"Responses question", func(l *ledger.Ledger, s string) error {
@@ -216,13 +217,13 @@ func TestTextsAreAnyLength(t *testing.T) {
 
 // decided tells whether an error is one that says what was wrong with a request.
 func decided(err error) bool {
-	for _, one := range []error{ledger.ErrInvalid, ledger.ErrUnknown, ledger.ErrKeyConflict, ledger.ErrNotReserved, ledger.ErrNoResponses} {
+	for _, one := range []error{api.ErrInvalid, api.ErrUnknown, api.ErrKeyConflict, api.ErrNotReserved, api.ErrNoResponses} {
 		if errors.Is(err, one) {
 			return true
 		}
 	}
-	var quote *ledger.QuoteError
-	var refused *ledger.RefusedError
+	var quote *api.QuoteError
+	var refused *api.RefusedError
 	return errors.As(err, &quote) || errors.As(err, &refused)
 }
 
@@ -237,22 +238,22 @@ func TestTruthsAreAnyLength(t *testing.T) {
 		source := func(context.Context, string, []string) ([]string, error) { return values, nil }
 		for call, do := range map[string]func() error{
 			"Raise": func() error {
-				_, err := l.Raise(t.Context(), ledger.RaiseRequest{Key: "k", Question: "vote", All: true, Epsilon: tenths(5), Truth: source})
+				_, err := l.Raise(t.Context(), api.RaiseRequest{Key: "k", Question: "vote", All: true, Epsilon: tenths(5), Truth: source})
 				return err
 			},
 			"Sell": func() error {
-				_, err := l.Sell(t.Context(), ledger.SellRequest{Key: "k", Order: ledger.Order{Buyer: "acme", Question: "vote", All: true, Epsilon: tenths(5)}, Truth: source})
+				_, err := l.Sell(t.Context(), api.SellRequest{Key: "k", Order: api.Order{Buyer: "acme", Question: "vote", All: true, Epsilon: tenths(5)}, Truth: source})
 				return err
 			},
 			"Answer": func() error {
-				_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", All: true, Epsilon: tenths(5), AcceptLoss: true, Truth: source})
+				_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", All: true, Epsilon: tenths(5), AcceptLoss: true, Truth: source})
 				return err
 			},
 		} {
 			var err error
 			used := allocated(func() { err = do() })
-			var refused *ledger.RefusedError
-			wanted := errors.Is(err, ledger.ErrTruthSource)
+			var refused *api.RefusedError
+			wanted := errors.Is(err, api.ErrTruthSource)
 			if len(values) == 2 { // as many as objects, and one is none of the question's
 				wanted = errors.As(err, &refused) && len(refused.TruthInvalid) > 0
 			}
@@ -285,12 +286,12 @@ func TestDocumentsAreAnyLength(t *testing.T) {
 		read   func(text []byte) error
 		wants  error
 	}{
-		{"receipt", 1, func(text []byte) error { _, err := evidence.ReadReceipt(text); return err }, ledger.ErrInvalid},
-		{"statement", 1, func(text []byte) error { _, err := evidence.ReadStatement(text); return err }, ledger.ErrInvalid},
+		{"receipt", 1, func(text []byte) error { _, err := evidence.ReadReceipt(text); return err }, api.ErrInvalid},
+		{"statement", 1, func(text []byte) error { _, err := evidence.ReadStatement(text); return err }, api.ErrInvalid},
 		{"checkpoint", 0, func(text []byte) error {
 			_, err := evidence.OpenCheckpoint(text, note.VerifierList(known))
 			return err
-		}, ledger.ErrCheckpoint},
+		}, api.ErrCheckpoint},
 		{"policy", 0, func(text []byte) error { _, err := policy.Parse(text); return err }, policy.ErrInvalid},
 	} {
 		for _, size := range []int{0, 1, pace.Scale(1<<26, 1<<30), len(huge)} {
@@ -326,17 +327,17 @@ func TestFilesAreAnyLength(t *testing.T) {
 		for _, only := range []bool{false, true} {
 			var err error
 			used := allocated(func() { _, err = ledger.Open(path, ledger.Options{ReadOnly: only}) })
-			if !errors.Is(err, ledger.ErrCorrupt) || used > 1<<20 {
+			if !errors.Is(err, api.ErrCorrupt) || used > 1<<20 {
 				t.Errorf("a file of %d bytes: %d are allocated, %v", size, used, err)
 			}
 		}
 	}
 	other := filepath.Join(pace.Scratch(t), "other.db")
 	for _, text := range []string{zeros(pace.Tries(1<<24, 1<<30, 1<<30)), zeros(257)} {
-		if err := ledger.Create(other, ledger.CreateOptions{Currency: text}); !errors.Is(err, ledger.ErrInvalid) || len(err.Error()) > 300 {
+		if err := ledger.Create(other, ledger.CreateOptions{Currency: text}); !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
 			t.Errorf("a currency of %d bytes: %.300v", len(text), err)
 		}
-		if err := ledger.Create(other, ledger.CreateOptions{LogKey: text}); !errors.Is(err, ledger.ErrInvalid) || len(err.Error()) > 300 {
+		if err := ledger.Create(other, ledger.CreateOptions{LogKey: text}); !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
 			t.Errorf("a log key of %d bytes: %.300v", len(text), err)
 		}
 	}

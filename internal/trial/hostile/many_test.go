@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // together runs calls 0 to n−1 from many goroutines, which share commits.
@@ -52,28 +53,28 @@ func crowd(n int) []string {
 func TestVeryManyObjectsInARequest(t *testing.T) {
 	l, _ := market(t, "ann")
 	before := events(t, l)
-	names, yes := crowd(pace.Tries(ledger.MaxPanel+10_000, 400_000, 10_000_000)), sameTruth("yes")
-	order := ledger.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: names}
+	names, yes := crowd(pace.Tries(api.MaxPanel+10_000, 400_000, 10_000_000)), sameTruth("yes")
+	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: names}
 	for name, call := range map[string]func() error{
 		"Quote": func() error { _, err := l.Quote(t.Context(), order); return err },
 		"Sell": func() error {
-			_, err := l.Sell(t.Context(), ledger.SellRequest{Key: "k", Order: order, Truth: yes})
+			_, err := l.Sell(t.Context(), api.SellRequest{Key: "k", Order: order, Truth: yes})
 			return err
 		},
 		"Reserve": func() error {
-			_, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: "k", Order: order, For: time.Hour})
+			_, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: order, For: time.Hour})
 			return err
 		},
 		"Answer": func() error {
-			_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: tenths(5), Objects: names, AcceptLoss: true, Truth: yes})
+			_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: tenths(5), Objects: names, AcceptLoss: true, Truth: yes})
 			return err
 		},
 		"Raise": func() error {
-			_, err := l.Raise(t.Context(), ledger.RaiseRequest{Key: "k", Question: "vote", Epsilon: tenths(5), Objects: names, Truth: yes})
+			_, err := l.Raise(t.Context(), api.RaiseRequest{Key: "k", Question: "vote", Epsilon: tenths(5), Objects: names, Truth: yes})
 			return err
 		},
 		"Enroll": func() error {
-			_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "k", Question: "vote", Objects: append(names[:len(names):len(names)], names[0]), Cap: boundless()})
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: append(names[:len(names):len(names)], names[0]), Cap: boundless()})
 			return err
 		},
 	} {
@@ -97,17 +98,17 @@ func TestVeryManyObjectsInARequest(t *testing.T) {
 // TestVeryManyValues: a question has so many values, or is refused.
 func TestVeryManyValues(t *testing.T) {
 	l, _ := market(t)
-	values := crowd(1<<20 + 1)
-	for _, encoding := range []ledger.Encoding{"", ledger.Direct, ledger.Unary} {
-		err := l.DefineQuestion(t.Context(), "many", ledger.Question{Name: "many", Values: values, Encoding: encoding})
-		if !errors.Is(err, ledger.ErrInvalid) || len(err.Error()) > 300 {
+	values := crowd((1 << 20) + 1)
+	for _, encoding := range []api.Encoding{"", api.Direct, api.Unary} {
+		err := l.DefineQuestion(t.Context(), "many", api.Question{Name: "many", Values: values, Encoding: encoding})
+		if !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
 			t.Errorf("%q: %.300v", encoding, err)
 		}
 	}
 	if !pace.Deep() {
 		return // to define the largest, and to list it, takes long
 	}
-	must(t, l.DefineQuestion(t.Context(), "most", ledger.Question{Name: "most", Values: values[:1<<20], Encoding: ledger.Direct}))
+	must(t, l.DefineQuestion(t.Context(), "most", api.Question{Name: "most", Values: values[:(1 << 20)], Encoding: api.Direct}))
 	all, err := l.Questions(t.Context())
 	if err != nil || len(all) != 2 || len(all[1].Values) != 1<<20 {
 		t.Errorf("%d questions, %v", len(all), err)
@@ -127,7 +128,7 @@ func TestVeryManyQuestions(t *testing.T) {
 		t.Errorf("the first half allocates %d bytes, the second %d", first, second)
 	}
 	began = time.Now()
-	var all []ledger.Question
+	var all []api.Question
 	used := allocated(func() {
 		var err error
 		all, err = l.Questions(t.Context())
@@ -174,7 +175,7 @@ func defineMany(t testing.TB, l *ledger.Ledger, from, to int) {
 	t.Helper()
 	together(t, to-from, func(i int) error {
 		name := questionName(from + i)
-		return l.DefineQuestion(t.Context(), name, ledger.Question{Name: name, Values: []string{"yes", "no"}})
+		return l.DefineQuestion(t.Context(), name, api.Question{Name: name, Values: []string{"yes", "no"}})
 	})
 }
 
@@ -213,7 +214,7 @@ func chained(t *testing.T, n int) map[string]cost {
 		if i%2 == 0 {
 			p = calendar
 		}
-		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: fmt.Sprint("chain ", i), Question: questionName(i), Objects: []string{"ann"}, Policy: p, Cap: boundless()})
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: fmt.Sprint("chain ", i), Question: questionName(i), Objects: []string{"ann"}, Policy: p, Cap: boundless()})
 		return err
 	})
 	costs := map[string]cost{}
@@ -236,39 +237,39 @@ func chained(t *testing.T, n int) map[string]cost {
 		return err
 	})
 	measure("one: release", func() error {
-		_, err := l.Release(t.Context(), ledger.ReleaseRequest{Key: "release", Question: odd, Object: "ann", Epsilon: tenths(1), Truth: yes})
+		_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "release", Question: odd, Object: "ann", Epsilon: tenths(1), Truth: yes})
 		return err
 	})
-	order := ledger.Order{Buyer: "acme", Question: odd, Epsilon: tenths(5), Objects: []string{"ann"}}
+	order := api.Order{Buyer: "acme", Question: odd, Epsilon: tenths(5), Objects: []string{"ann"}}
 	measure("one: quote", func() error { _, err := l.Quote(t.Context(), order); return err })
 	measure("one: sale", func() error {
-		_, err := l.Sell(t.Context(), ledger.SellRequest{Key: "sell", Order: order, Truth: yes})
+		_, err := l.Sell(t.Context(), api.SellRequest{Key: "sell", Order: order, Truth: yes})
 		return err
 	})
 	measure("one: answer", func() error {
-		_, err := l.Answer(t.Context(), ledger.AnswerRequest{Key: "answer", Question: odd, Query: "majority:yes", Objects: []string{"ann"}, Epsilon: tenths(1), AcceptLoss: true, Truth: yes})
+		_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "answer", Question: odd, Query: "majority:yes", Objects: []string{"ann"}, Epsilon: tenths(1), AcceptLoss: true, Truth: yes})
 		return err
 	})
 	measure("one: reservation", func() error {
 		order.Epsilon = tenths(15)
-		_, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
+		_, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
 		return err
 	})
 	measure("one: receipt", func() error { _, err := l.Receipt(t.Context(), 1); return err })
 	measure("all: advance", func() error {
-		r, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "advance", Truth: yes})
+		r, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "advance", Truth: yes})
 		if err == nil && len(r.Questions) != n+1 {
 			err = fmt.Errorf("%d questions", len(r.Questions))
 		}
 		return err
 	})
 	measure("all: advance again", func() error {
-		_, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "again", Truth: yes})
+		_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "again", Truth: yes})
 		return err
 	})
 	measure("all: her statement", func() error { _, err := l.Statement(t.Context(), "statement", "ann"); return err })
 	measure("all: audit", func() error {
-		found, err := l.Verify(t.Context(), ledger.VerifyRequest{})
+		found, err := l.Verify(t.Context(), api.VerifyRequest{})
 		if err == nil && found.Problems > 0 {
 			err = fmt.Errorf("%d problems", found.Problems)
 		}
@@ -277,7 +278,7 @@ func chained(t *testing.T, n int) map[string]cost {
 	measure("all: withdraw", func() error { return l.Withdraw(t.Context(), "withdraw", "ann") })
 	measure("all: forget", func() error { return l.Forget(t.Context(), "forget", "ann") })
 	measure("one: enrol again", func() error {
-		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: odd, Objects: []string{"ann"}, Policy: sale})
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: odd, Objects: []string{"ann"}, Policy: sale})
 		return err
 	})
 	wantClean(t, l)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -25,14 +26,14 @@ func newFile(t testing.TB) (path string) {
 	l, err := ledger.Open(path, ledger.Options{})
 	must(t, err)
 	ctx := context.Background()
-	must(t, l.DefineQuestion(ctx, "q", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	must(t, l.DefineQuestion(ctx, "q", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	limit, err := privacy.EpsilonFromNano(9_000_000_000)
 	must(t, err)
 	least, err := privacy.EpsilonFromNano(1_000_000_000)
 	must(t, err)
-	_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Cap: limit})
+	_, err = l.Enroll(ctx, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Cap: limit})
 	must(t, err)
-	_, err = l.Release(ctx, ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: least, Truth: sameTruth("yes")})
+	_, err = l.Release(ctx, api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: least, Truth: sameTruth("yes")})
 	must(t, err)
 	must(t, l.Close())
 	return path

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -95,16 +96,16 @@ func must(t testing.TB, err error) {
 }
 
 // questions are of each encoding.
-func questions(t testing.TB) []ledger.Question {
+func questions(t testing.TB) []api.Question {
 	t.Helper()
 	design, err := finite.SubsetSelection(4, 2)
 	must(t, err)
 	family, err := design.Family(tenths(5), tenths(10))
 	must(t, err)
-	return []ledger.Question{
+	return []api.Question{
 		{Name: vote, Values: valuesOf(vote)},
-		{Name: home, Values: valuesOf(home), Encoding: ledger.Unary},
-		{Name: party, Values: valuesOf(party), Mechanism: &ledger.Mechanism{Family: family}},
+		{Name: home, Values: valuesOf(home), Encoding: api.Unary},
+		{Name: party, Values: valuesOf(party), Mechanism: &api.Mechanism{Family: family}},
 	}
 }
 
@@ -117,11 +118,11 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 	must(t, ledger.Create(path, ledger.CreateOptions{Currency: "EUR", LogKey: public}))
 	l, err := open(path, false)
 	must(t, err)
-	terms, err := policy.Sell(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(20), Amount: 200}}})
+	terms, err := policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(20), Amount: 200}}}.Policy()
 	must(t, err)
 	for i, q := range questions(t) {
 		must(t, l.DefineQuestion(ctx, fmt.Sprint("define ", i), q))
-		_, err := l.Enroll(ctx, ledger.EnrollRequest{Key: fmt.Sprint("enroll ", i), Question: q.Name, Objects: people(0, members), Policy: terms, Cap: tenths(90)})
+		_, err := l.Enroll(ctx, api.EnrollRequest{Key: fmt.Sprint("enroll ", i), Question: q.Name, Objects: people(0, members), Policy: terms, Cap: tenths(90)})
 		must(t, err)
 		trade(ctx, t, l, i, q.Name)
 	}
@@ -129,7 +130,7 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 	must(t, l.Compact(ctx, nil))
 	// What is written now leaves free pages behind, here and there.
 	for i := range 12 {
-		_, err := l.Release(ctx, ledger.ReleaseRequest{Key: fmt.Sprint("late ", i), Question: vote, Object: people(300, 400)[7*i], Epsilon: tenths(13), Truth: truths})
+		_, err := l.Release(ctx, api.ReleaseRequest{Key: fmt.Sprint("late ", i), Question: vote, Object: people(300, 400)[7*i], Epsilon: tenths(13), Truth: truths})
 		must(t, err)
 	}
 	checkpoint, err = l.Checkpoint(ctx)
@@ -143,27 +144,27 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 func trade(ctx context.Context, t testing.TB, l *ledger.Ledger, i int, question string) {
 	t.Helper()
 	key := func(what string) string { return fmt.Sprintf("%s of %s", what, question) }
-	order := func(buyer string, epsilon, from, to int) ledger.Order {
-		return ledger.Order{Buyer: buyer, Question: question, Epsilon: tenths(epsilon), Objects: people(from, to)}
+	order := func(buyer string, epsilon, from, to int) api.Order {
+		return api.Order{Buyer: buyer, Question: question, Epsilon: tenths(epsilon), Objects: people(from, to)}
 	}
-	for n, o := range []ledger.Order{order("acme", 5, 0, 250), order("zeta", 10, 100, 400), order("acme", 5, 200, 300)} {
-		_, err := l.Sell(ctx, ledger.SellRequest{Key: key(fmt.Sprint("sale ", n)), Order: o, Truth: truths})
+	for n, o := range []api.Order{order("acme", 5, 0, 250), order("zeta", 10, 100, 400), order("acme", 5, 200, 300)} {
+		_, err := l.Sell(ctx, api.SellRequest{Key: key(fmt.Sprint("sale ", n)), Order: o, Truth: truths})
 		must(t, err)
 	}
-	kept, err := l.Reserve(ctx, ledger.ReserveRequest{Key: key("kept"), Order: order("hooli", 10, 10, 20), For: time.Hour})
+	kept, err := l.Reserve(ctx, api.ReserveRequest{Key: key("kept"), Order: order("hooli", 10, 10, 20), For: time.Hour})
 	must(t, err)
-	_, err = l.Capture(ctx, ledger.CaptureRequest{Key: key("commit"), Reservation: kept.Number, Truth: truths})
+	_, err = l.Capture(ctx, api.CaptureRequest{Key: key("commit"), Reservation: kept.Number, Truth: truths})
 	must(t, err)
-	given, err := l.Reserve(ctx, ledger.ReserveRequest{Key: key("given up"), Order: order("hooli", 10, 20, 30), For: time.Hour})
+	given, err := l.Reserve(ctx, api.ReserveRequest{Key: key("given up"), Order: order("hooli", 10, 20, 30), For: time.Hour})
 	must(t, err)
 	must(t, l.Cancel(ctx, key("cancel"), given.Number))
-	_, err = l.Reserve(ctx, ledger.ReserveRequest{Key: key("held"), Order: order("hooli", 10, 30, 60), For: time.Hour})
+	_, err = l.Reserve(ctx, api.ReserveRequest{Key: key("held"), Order: order("hooli", 10, 30, 60), For: time.Hour})
 	must(t, err)
 	for n := range 3 {
-		_, err = l.Answer(ctx, ledger.AnswerRequest{Key: key(fmt.Sprint("answer ", n)), Question: question, Query: "majority:" + valuesOf(question)[0], Epsilon: tenths(2 + i + n), Objects: people(0, 30), AcceptLoss: true, Truth: truths})
+		_, err = l.Answer(ctx, api.AnswerRequest{Key: key(fmt.Sprint("answer ", n)), Question: question, Query: "majority:" + valuesOf(question)[0], Epsilon: tenths(2 + i + n), Objects: people(0, 30), AcceptLoss: true, Truth: truths})
 		must(t, err)
 	}
-	_, err = l.Raise(ctx, ledger.RaiseRequest{Key: key("raise"), Question: question, Epsilon: tenths(10), Objects: people(0, 80), Truth: truths})
+	_, err = l.Raise(ctx, api.RaiseRequest{Key: key("raise"), Question: question, Epsilon: tenths(10), Objects: people(0, 80), Truth: truths})
 	must(t, err)
 }
 

@@ -6,8 +6,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // told is a deed with one person, in the course of two ticks.
@@ -52,9 +51,9 @@ func TestTheCheckerTellsRightFromWrong(t *testing.T) {
 		return deed{what: toSell, request: request{question: vote, epsilon: epsilon, buyer: buyer}, price: price, method: method, first: first, last: last, shown: level{value: "yes", event: event}}
 	}
 	overCap := func(asked, spent, cost int) deed {
-		return deed{what: toRelease, request: ask(diary, asked), failed: true, refusal: &ledger.Refusal{
-			Reason: ledger.ObjectCap, Ceiling: tenths(most), Spent: tenths(spent), Asked: tenths(asked), Cost: tenths(cost),
-			Remaining: tenths(most - spent), Remedy: vocabulary.RemedyLess, Largest: tenths(most - spent),
+		return deed{what: toRelease, request: ask(diary, asked), failed: true, refusal: &api.Refusal{
+			Reason: api.ObjectCap, Ceiling: tenths(most), Spent: tenths(spent), Asked: tenths(asked), Cost: tenths(cost),
+			Remaining: tenths(most - spent), Remedy: api.RemedyLess, Largest: tenths(most - spent),
 		}}
 	}
 	raise := deed{what: toRaise, request: ask(vote, 5), first: 5, last: 7, tally: []int{1, 0, 0}}
@@ -64,8 +63,8 @@ func TestTheCheckerTellsRightFromWrong(t *testing.T) {
 	terms := func(limit int, dear, agreed bool, event uint64) deed {
 		return deed{what: toTerms, request: request{question: vote, cap: limit, dear: dear, agreed: agreed}, first: event, last: event + 1, tally: []int{1, 0}}
 	}
-	short := deed{what: toCommit, request: request{question: vote, epsilon: 16, buyer: 1}, number: 1, failed: true, refusal: &ledger.Refusal{
-		Reason: ledger.ChainCeiling, Ceiling: tenths(lessForSale), Asked: tenths(16), Cost: tenths(16), Remaining: tenths(lessForSale), Remedy: vocabulary.RemedyNothing,
+	short := deed{what: toCommit, request: request{question: vote, epsilon: 16, buyer: 1}, number: 1, failed: true, refusal: &api.Refusal{
+		Reason: api.ChainCeiling, Ceiling: tenths(lessForSale), Asked: tenths(16), Cost: tenths(16), Remaining: tenths(lessForSale), Remedy: api.RemedyNothing,
 	}}
 	hold := deed{what: toReserve, request: request{question: vote, epsilon: 16, buyer: 1}, price: 112, number: 1, expires: 50, first: 5, last: 8}
 	at := func(d deed, first, last int64) deed {

@@ -20,27 +20,28 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // server is what the clients use: a ledger, or one with a fault.
 type server interface {
-	Enroll(context.Context, ledger.EnrollRequest) (ledger.EnrollResult, error)
-	ChangeTerms(context.Context, ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error)
+	Enroll(context.Context, api.EnrollRequest) (api.EnrollResult, error)
+	ChangeTerms(context.Context, api.ChangeTermsRequest) (api.ChangeTermsResult, error)
 	Withdraw(ctx context.Context, key, object string) error
-	Release(context.Context, ledger.ReleaseRequest) (ledger.Response, error)
-	Raise(context.Context, ledger.RaiseRequest) (ledger.RaiseResult, error)
-	Advance(context.Context, ledger.AdvanceRequest) (ledger.AdvanceResult, error)
-	Quote(context.Context, ledger.Order) (ledger.Quote, error)
-	Sell(context.Context, ledger.SellRequest) (ledger.Sale, error)
-	Reserve(context.Context, ledger.ReserveRequest) (ledger.Reservation, error)
-	Capture(context.Context, ledger.CaptureRequest) (ledger.Sale, error)
+	Release(context.Context, api.ReleaseRequest) (api.Response, error)
+	Raise(context.Context, api.RaiseRequest) (api.RaiseResult, error)
+	Advance(context.Context, api.AdvanceRequest) (api.AdvanceResult, error)
+	Quote(context.Context, api.Order) (api.Quote, error)
+	Sell(context.Context, api.SellRequest) (api.Sale, error)
+	Reserve(context.Context, api.ReserveRequest) (api.Reservation, error)
+	Capture(context.Context, api.CaptureRequest) (api.Sale, error)
 	Cancel(ctx context.Context, key string, reservation uint64) error
-	Answer(context.Context, ledger.AnswerRequest) (ledger.AnswerResult, error)
-	Object(context.Context, string) (ledger.ObjectState, error)
-	Responses(context.Context, string, privacy.Epsilon) iter.Seq2[ledger.Response, error]
-	Deliveries(context.Context, uint64) iter.Seq2[ledger.Delivery, error]
+	Answer(context.Context, api.AnswerRequest) (api.AnswerResult, error)
+	Object(context.Context, string) (api.ObjectState, error)
+	Responses(context.Context, string, privacy.Epsilon) iter.Seq2[api.Response, error]
+	Deliveries(context.Context, uint64) iter.Seq2[api.Delivery, error]
 	Receipt(context.Context, uint64) (evidence.Receipt, error)
 }
 
@@ -105,18 +106,18 @@ func (o order) key() string { return fmt.Sprint("call ", o.number) }
 
 // reply is what came of a call. Which fields are set depends on the call.
 type reply struct {
-	Enrolled    ledger.EnrollResult
-	Changed     ledger.ChangeTermsResult
-	Response    ledger.Response
-	Raised      ledger.RaiseResult
-	Advanced    ledger.AdvanceResult
-	Quote       ledger.Quote
-	Sale        ledger.Sale
-	Deliveries  []ledger.Delivery
-	Reservation ledger.Reservation
-	Answer      ledger.AnswerResult
-	Object      ledger.ObjectState
-	Responses   []ledger.Response
+	Enrolled    api.EnrollResult
+	Changed     api.ChangeTermsResult
+	Response    api.Response
+	Raised      api.RaiseResult
+	Advanced    api.AdvanceResult
+	Quote       api.Quote
+	Sale        api.Sale
+	Deliveries  []api.Delivery
+	Reservation api.Reservation
+	Answer      api.AnswerResult
+	Object      api.ObjectState
+	Responses   []api.Response
 }
 
 // String shows the fields that are set.
@@ -233,7 +234,7 @@ func (x *trial) define(t testing.TB) {
 		wg.Go(func() {
 			for question := range questions {
 				name := questionName(cohort, question)
-				if err := x.real.DefineQuestion(t.Context(), "define "+name, ledger.Question{Name: name, Values: values()}); err != nil {
+				if err := x.real.DefineQuestion(t.Context(), "define "+name, api.Question{Name: name, Values: values()}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -440,11 +441,11 @@ func recent(rng *random.Rand, from []record) record {
 	return from[len(from)-1-rng.IntN(min(len(from), 20))]
 }
 
-func without(names []string, refused []ledger.Refusal) []string {
+func without(names []string, refused []api.Refusal) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return refusalOf(refused, name) != nil })
 }
 
-func refusalOf(refused []ledger.Refusal, name string) *ledger.Refusal {
+func refusalOf(refused []api.Refusal, name string) *api.Refusal {
 	for _, r := range refused {
 		if r.Object == name {
 			r.Object = ""
@@ -479,10 +480,10 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 	if !o.all {
 		named = o.objects
 	}
-	wanted := ledger.Order{Buyer: buyers()[o.buyer], Question: question, Epsilon: epsilon, Objects: named}
+	wanted := api.Order{Buyer: buyers()[o.buyer], Question: question, Epsilon: epsilon, Objects: named}
 	switch o.what {
 	case toEnroll:
-		r.Enrolled, err = x.host.Enroll(ctx, ledger.EnrollRequest{
+		r.Enrolled, err = x.host.Enroll(ctx, api.EnrollRequest{
 			Key: key, Question: question, Objects: named, Policy: x.terms[o.cohort][o.question], Cap: tenths(most), Partial: o.partial,
 		})
 	case toTerms:
@@ -490,7 +491,7 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 	case toWithdraw:
 		err = x.host.Withdraw(ctx, key, named[0])
 	case toRelease:
-		one := ledger.ReleaseRequest{Key: key, Question: question, Object: named[0], Epsilon: epsilon}
+		one := api.ReleaseRequest{Key: key, Question: question, Object: named[0], Epsilon: epsilon}
 		if o.partial { // which is nothing that a release can be: half of them bring the true value along
 			one.TrueValue = truthOf(named[0])
 		} else {
@@ -498,21 +499,21 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 		}
 		r.Response, err = x.host.Release(ctx, one)
 	case toRaise:
-		r.Raised, err = x.host.Raise(ctx, ledger.RaiseRequest{
+		r.Raised, err = x.host.Raise(ctx, api.RaiseRequest{
 			Key: key, Question: question, Objects: named, All: o.all, Epsilon: epsilon, Partial: o.partial, Truth: truths,
 		})
 	case toAdvance:
-		r.Advanced, err = x.host.Advance(ctx, ledger.AdvanceRequest{Key: key, Question: question, Truth: truths})
+		r.Advanced, err = x.host.Advance(ctx, api.AdvanceRequest{Key: key, Question: question, Truth: truths})
 	case toSell:
-		r.Sale, err = x.host.Sell(ctx, ledger.SellRequest{Key: key, Order: wanted, Partial: o.partial, Truth: truths})
+		r.Sale, err = x.host.Sell(ctx, api.SellRequest{Key: key, Order: wanted, Partial: o.partial, Truth: truths})
 	case toReserve:
-		r.Reservation, err = x.host.Reserve(ctx, ledger.ReserveRequest{Key: key, Order: wanted, For: o.lasting, Partial: o.partial})
+		r.Reservation, err = x.host.Reserve(ctx, api.ReserveRequest{Key: key, Order: wanted, For: o.lasting, Partial: o.partial})
 	case toCommit:
-		r.Sale, err = x.host.Capture(ctx, ledger.CaptureRequest{Key: key, Reservation: o.reservation, Partial: o.partial, Truth: truths})
+		r.Sale, err = x.host.Capture(ctx, api.CaptureRequest{Key: key, Reservation: o.reservation, Partial: o.partial, Truth: truths})
 	case toCancel:
 		err = x.host.Cancel(ctx, key, o.reservation)
 	case toAnswer:
-		r.Answer, err = x.host.Answer(ctx, ledger.AnswerRequest{
+		r.Answer, err = x.host.Answer(ctx, api.AnswerRequest{
 			Key: key, Question: question, Query: query, Epsilon: epsilon, Objects: named, AcceptLoss: true, Truth: truths,
 		})
 	case toQuote:
@@ -531,8 +532,8 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 }
 
 // otherTerms is the request of a change of terms.
-func (x *trial) otherTerms(o order, key string, named []string) ledger.ChangeTermsRequest {
-	r := ledger.ChangeTermsRequest{Key: key, Question: questionName(o.cohort, vote), Objects: named, Cap: tenths(o.cap), Partial: o.partial}
+func (x *trial) otherTerms(o order, key string, named []string) api.ChangeTermsRequest {
+	r := api.ChangeTermsRequest{Key: key, Question: questionName(o.cohort, vote), Objects: named, Cap: tenths(o.cap), Partial: o.partial}
 	if r.Policy = &x.terms[o.cohort][vote]; o.dear {
 		r.Policy = &x.terms[o.cohort][dearer]
 	}
@@ -566,7 +567,7 @@ func (x *trial) readSale(ctx context.Context, told reply) error {
 	if err != nil {
 		return err
 	}
-	same := slices.EqualFunc(receipt.Responses, told.Deliveries, func(a evidence.SoldResponse, b ledger.Delivery) bool {
+	same := slices.EqualFunc(receipt.Responses, told.Deliveries, func(a evidence.SoldResponse, b api.Delivery) bool {
 		return a.Object == b.Object && a.Response == b.Value && a.Price == b.Price && a.Event == b.Sold
 	})
 	if !same || receipt.Price != told.Sale.Price || receipt.Epsilon != told.Sale.Epsilon || receipt.Buyer != told.Sale.Buyer {
@@ -577,6 +578,6 @@ func (x *trial) readSale(ctx context.Context, told reply) error {
 
 // decided tells whether a call came to something: it was carried out, or refused.
 func (r *record) decided() bool {
-	var refused *ledger.RefusedError
-	return r.err == nil || errors.As(r.err, &refused) || errors.Is(r.err, ledger.ErrUnknown) || errors.Is(r.err, ledger.ErrNotReserved)
+	var refused *api.RefusedError
+	return r.err == nil || errors.As(r.err, &refused) || errors.Is(r.err, api.ErrUnknown) || errors.Is(r.err, api.ErrNotReserved)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // What a request may do.
@@ -40,19 +40,19 @@ type deed struct {
 	log    [2]int64
 
 	// What came of it.
-	failed      bool            // the request was refused, because of this object or another
-	unknown     bool            // ErrUnknown
-	notReserved bool            // ErrNotReserved
-	refusal     *ledger.Refusal // of this object, without its name
-	first, last uint64          // the events of the request, if they were told
-	shown       level           // of one response; value "" if there is none
-	found       bool            // whether there is one, of a read
+	failed      bool         // the request was refused, because of this object or another
+	unknown     bool         // ErrUnknown
+	notReserved bool         // ErrNotReserved
+	refusal     *api.Refusal // of this object, without its name
+	first, last uint64       // the events of the request, if they were told
+	shown       level        // of one response; value "" if there is none
+	found       bool         // whether there is one, of a read
 	method      string
 	price       int64  // −1 if it is not told of this object alone
 	number      uint64 // of a reservation
 	expires     int64
 	tally       []int // of a request for many: how many objects came out each way
-	state       *ledger.ObjectState
+	state       *api.ObjectState
 }
 
 // window are the times that a clock showed in the course of a call.
@@ -188,7 +188,7 @@ func (d *deed) at(p *person, m moment) (*person, bool) {
 // follows tells whether the events of a deed come behind those before it.
 func (d *deed) follows(p *person) bool { return d.first == 0 || d.first > p.last }
 
-func (d *deed) refusalOf(p *person, m moment) *ledger.Refusal {
+func (d *deed) refusalOf(p *person, m moment) *api.Refusal {
 	switch d.what {
 	case toSell, toReserve, toQuote:
 		return p.unsaleable(d.terms, m, d.request)
@@ -200,12 +200,12 @@ func (d *deed) refusalOf(p *person, m moment) *ledger.Refusal {
 	return p.undrawable(d.terms, m, d.request)
 }
 
-func (d *deed) isRefusal(want *ledger.Refusal) bool {
+func (d *deed) isRefusal(want *api.Refusal) bool {
 	if want == nil || d.refusal == nil {
 		return want == d.refusal
 	}
 	told := *d.refusal
-	if told.Why != "" && told.Reason == ledger.NeedsConsent {
+	if told.Why != "" && told.Reason == api.NeedsConsent {
 		told.Why = "" // for people
 	}
 	return *want == told
@@ -352,7 +352,7 @@ func (d *deed) advance(p *person, m moment) (*person, bool) {
 		return p, d.refusal == nil
 	}
 	q, way := *p, 1
-	var refusal *ledger.Refusal
+	var refusal *api.Refusal
 	for _, step := range d.terms[d.question].Releases(minute(m.clock), 0) {
 		r := request{question: d.question, epsilon: inTenths(step.Ceiling)}
 		if _, found := find(q.levels[d.question], r.epsilon); found {
@@ -412,7 +412,7 @@ func (d *deed) read(p *person, m moment) (*person, bool) {
 	return &q, len(chains) == 0
 }
 
-func (d *deed) readChain(p *person, m moment, question int, c ledger.ChainState) bool {
+func (d *deed) readChain(p *person, m moment, question int, c api.ChainState) bool {
 	levels := p.levels[question]
 	answered := p.spentOn(question) - top(levels)
 	if c.Withdrawn == p.in[question] || c.Epsilon != tenths(top(levels)) || c.Answered != tenths(answered) || len(c.Levels) != len(levels) {

@@ -15,6 +15,7 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
@@ -87,6 +88,6 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	must(t, err)
 	l, err = l.TakeOver(t.Context())
 	must(t, err)
-	must(t, l.DefineQuestion(t.Context(), "another", ledger.Question{Name: "another", Values: []string{"yes", "no"}}))
+	must(t, l.DefineQuestion(t.Context(), "another", api.Question{Name: "another", Values: []string{"yes", "no"}}))
 	must(t, l.Close())
 }

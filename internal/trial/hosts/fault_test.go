@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -71,12 +72,12 @@ type split struct {
 	meet  meeting
 }
 
-func (h *split) Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
+func (h *split) Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error) {
 	r.Cap = privacy.MaxEpsilon()
 	return h.Ledger.Enroll(ctx, r)
 }
 
-func (h *split) Object(ctx context.Context, name string) (ledger.ObjectState, error) {
+func (h *split) Object(ctx context.Context, name string) (api.ObjectState, error) {
 	s, err := h.Ledger.Object(ctx, name)
 	if err == nil {
 		s.Cap, s.Remaining = tenths(most), tenths(rest(most, inTenths(s.Spent)))
@@ -84,13 +85,13 @@ func (h *split) Object(ctx context.Context, name string) (ledger.ObjectState, er
 	return s, err
 }
 
-func (h *split) Release(ctx context.Context, r ledger.ReleaseRequest) (ledger.Response, error) {
+func (h *split) Release(ctx context.Context, r api.ReleaseRequest) (api.Response, error) {
 	if h.whole {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 	}
 	if err := h.check(ctx, r); err != nil {
-		return ledger.Response{}, err
+		return api.Response{}, err
 	}
 	if !h.whole {
 		h.meet.wait()
@@ -99,9 +100,9 @@ func (h *split) Release(ctx context.Context, r ledger.ReleaseRequest) (ledger.Re
 }
 
 // check refuses what the true cap, or anything else, does not allow.
-func (h *split) check(ctx context.Context, r ledger.ReleaseRequest) error {
+func (h *split) check(ctx context.Context, r api.ReleaseRequest) error {
 	s, err := h.Ledger.Object(ctx, r.Object)
-	if err != nil && !errors.Is(err, ledger.ErrUnknown) {
+	if err != nil && !errors.Is(err, api.ErrUnknown) {
 		return err
 	}
 	p, want := newPerson(), request{epsilon: inTenths(r.Epsilon)}
@@ -119,7 +120,7 @@ func (h *split) check(ctx context.Context, r ledger.ReleaseRequest) error {
 		return nil
 	}
 	refusal.Object = r.Object
-	return &ledger.RefusedError{Question: r.Question, Refused: []ledger.Refusal{*refusal}}
+	return &api.RefusedError{Question: r.Question, Refused: []api.Refusal{*refusal}}
 }
 
 // questionOf is questionName read backwards.
@@ -171,8 +172,8 @@ type anew struct {
 	redrawn sync.Map
 }
 
-func (h *anew) Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error] {
-	return func(yield func(ledger.Delivery, error) bool) {
+func (h *anew) Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error] {
+	return func(yield func(api.Delivery, error) bool) {
 		for one, err := range h.Ledger.Deliveries(ctx, sale) {
 			if err == nil && one.Method == "resale" {
 				one.Value, err = h.redraw(one)
@@ -184,7 +185,7 @@ func (h *anew) Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Del
 	}
 }
 
-func (h *anew) redraw(one ledger.Delivery) (string, error) {
+func (h *anew) redraw(one api.Delivery) (string, error) {
 	value, err := drawn(one.Object, one.Epsilon)
 	kept, _ := h.redrawn.LoadOrStore(one.Sold, value)
 	return kept.(string), err
@@ -203,7 +204,7 @@ type forgetful struct {
 	seen sync.Map
 }
 
-func (h *forgetful) Release(ctx context.Context, r ledger.ReleaseRequest) (ledger.Response, error) {
+func (h *forgetful) Release(ctx context.Context, r api.ReleaseRequest) (api.Response, error) {
 	out, err := h.Ledger.Release(ctx, r)
 	if err != nil {
 		return out, err
@@ -225,7 +226,7 @@ type twice struct {
 	seen sync.Map
 }
 
-func (h *twice) Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error) {
+func (h *twice) Sell(ctx context.Context, r api.SellRequest) (api.Sale, error) {
 	if _, again := h.seen.LoadOrStore(r.Key, true); again {
 		r.Key += " again"
 	}
@@ -241,38 +242,38 @@ func TestARetrySoldAgainIsCaught(t *testing.T) {
 type hasty struct {
 	*ledger.Ledger
 	mu      sync.Mutex
-	pending map[ledger.Response]bool
+	pending map[api.Response]bool
 	meet    meeting
 }
 
-func (h *hasty) Release(ctx context.Context, r ledger.ReleaseRequest) (ledger.Response, error) {
+func (h *hasty) Release(ctx context.Context, r api.ReleaseRequest) (api.Response, error) {
 	value, err := drawn(r.Object, r.Epsilon)
 	if err != nil {
-		return ledger.Response{}, err
+		return api.Response{}, err
 	}
 	sums, err := h.Stats(ctx)
 	if err != nil {
-		return ledger.Response{}, err
+		return api.Response{}, err
 	}
-	draft := ledger.Response{Object: r.Object, Question: r.Question, Epsilon: r.Epsilon, Value: value, Event: sums.Events + 1}
+	draft := api.Response{Object: r.Object, Question: r.Question, Epsilon: r.Epsilon, Value: value, Event: sums.Events + 1}
 	h.note(draft, true)
 	h.meet.wait()
 	h.note(draft, false)
 	return h.Ledger.Release(ctx, r)
 }
 
-func (h *hasty) note(draft ledger.Response, there bool) {
+func (h *hasty) note(draft api.Response, there bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pending[draft] = there
 }
 
 // Responses are all that are recorded, and of those who have none what is under way.
-func (h *hasty) Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[ledger.Response, error] {
-	return func(yield func(ledger.Response, error) bool) {
+func (h *hasty) Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[api.Response, error] {
+	return func(yield func(api.Response, error) bool) {
 		recorded, err := collect(h.Ledger.Responses(ctx, question, epsilon))
 		if err != nil {
-			yield(ledger.Response{}, err)
+			yield(api.Response{}, err)
 			return
 		}
 		seen := map[string]bool{}
@@ -287,7 +288,7 @@ func (h *hasty) Responses(ctx context.Context, question string, epsilon privacy.
 	}
 }
 
-func (h *hasty) drafts(question string, epsilon privacy.Epsilon, recorded map[string]bool) (all []ledger.Response) {
+func (h *hasty) drafts(question string, epsilon privacy.Epsilon, recorded map[string]bool) (all []api.Response) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for one, there := range h.pending {
@@ -302,7 +303,7 @@ func (h *hasty) drafts(question string, epsilon privacy.Epsilon, recorded map[st
 // is lost.
 func TestAReadOfWhatIsNotCommittedIsCaught(t *testing.T) {
 	err := caught(t, []weight{{toRelease, 40}, {toReadLevel, 60}}, func(x *trial) server {
-		return &hasty{Ledger: x.real, pending: map[ledger.Response]bool{}, meet: make(meeting)}
+		return &hasty{Ledger: x.real, pending: map[api.Response]bool{}, meet: make(meeting)}
 	})
 	wantCaught(t, err, byOrder)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Many clients do everything there is to do, at the same time; and there is an order in which one would have been told the same.
@@ -52,7 +52,7 @@ func (x *trial) outcomes(n map[string]int) {
 		for _, one := range r.reply.Advanced.Questions {
 			refused = append(refused, one.Refused...)
 		}
-		var whole *ledger.RefusedError
+		var whole *api.RefusedError
 		switch {
 		case r.err == nil:
 			n[r.what]++

@@ -14,7 +14,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // patience is how long the order of the calls about one object is looked for. It takes milliseconds, but for many that wait
@@ -51,7 +51,7 @@ func (x *trial) once(ctx context.Context) (all []record) {
 			}
 		case !r.decided():
 			x.fault("call %d, %s: %w", r.number, r.what, r.err)
-		case r.what == toReserve && errors.Is(r.err, ledger.ErrNotReserved):
+		case r.what == toReserve && errors.Is(r.err, api.ErrNotReserved):
 			all, closed = append(all, r), append(closed, r)
 		case r.err != nil, r.mereReading():
 			all = append(all, r)
@@ -85,11 +85,11 @@ func (x *trial) once(ctx context.Context) (all []record) {
 }
 
 // reservationOf reads the reservation that is not open, by the error that says so.
-func (x *trial) reservationOf(ctx context.Context, told error) ledger.Reservation {
-	var closed *ledger.ReservationError
+func (x *trial) reservationOf(ctx context.Context, told error) api.Reservation {
+	var closed *api.ReservationError
 	errors.As(told, &closed)
 	r, err := x.real.Reservation(ctx, closed.Number)
-	if err != nil || r.State == ledger.ReservationOpen && closed.State != ledger.ReservationExpired {
+	if err != nil || r.State == api.ReservationOpen && closed.State != api.ReservationExpired {
 		x.fault("%v, and it is read as %+v, %w", told, r, err)
 	}
 	return r
@@ -138,7 +138,7 @@ func (x *trial) checkBooks(ctx context.Context, all []record) (faults []error) {
 		faults = append(faults, fmt.Errorf("%d sales of %d in all were told; the books: %+v, %w", sales, revenue, sums, err))
 	}
 	ahead := uint64(0)
-	found, err := x.real.Verify(ctx, ledger.VerifyRequest{Report: func(p ledger.Problem) {
+	found, err := x.real.Verify(ctx, api.VerifyRequest{Report: func(p api.Finding) {
 		if p.Kind == "clock" { // it has jumped back
 			ahead++
 			return
@@ -186,13 +186,13 @@ func (r *record) deed(name string) *deed {
 		request: r.request, what: r.what, call: r.number, object: name, all: r.all,
 		number: r.reservation, price: -1, shown: level{epsilon: r.epsilon},
 	}
-	var refused *ledger.RefusedError
+	var refused *api.RefusedError
 	switch {
 	case errors.As(r.err, &refused):
 		d.failed, d.refusal = true, refusalOf(refused.Refused, name)
 	case r.err != nil:
-		d.unknown, d.notReserved = errors.Is(r.err, ledger.ErrUnknown), errors.Is(r.err, ledger.ErrNotReserved)
-		var closed *ledger.ReservationError
+		d.unknown, d.notReserved = errors.Is(r.err, api.ErrUnknown), errors.Is(r.err, api.ErrNotReserved)
+		var closed *api.ReservationError
 		if errors.As(r.err, &closed) {
 			d.number = closed.Number
 		}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
@@ -182,8 +183,8 @@ func (p *process) say(s said) {
 // kinds are the errors that the tests tell apart.
 func kinds() map[string]error {
 	return map[string]error{
-		"stopped": ledger.ErrStopped, "held": journal.ErrHeld, "no key": keyholder.ErrNoKey, "lost": journal.ErrLost, "journal": ledger.ErrJournal,
-		"fenced": journal.ErrFenced, "uncertain": journal.ErrUncertain, "corrupt": ledger.ErrCorrupt, "rejected": journal.ErrRejected,
+		"stopped": api.ErrStopped, "held": journal.ErrHeld, "no key": keyholder.ErrNoKey, "lost": journal.ErrLost, "journal": api.ErrJournal,
+		"fenced": journal.ErrFenced, "corrupt": api.ErrCorrupt, "rejected": journal.ErrRejected,
 	}
 }
 
@@ -228,7 +229,7 @@ func (p *process) do(ctx context.Context, c command) (out said, err error) {
 		if err != nil {
 			return out, err
 		}
-		r, err := l.Release(ctx, ledger.ReleaseRequest{Key: c.Key, Question: "vote", Object: c.Object, Epsilon: epsilon, TrueValue: "yes"})
+		r, err := l.Release(ctx, api.ReleaseRequest{Key: c.Key, Question: "vote", Object: c.Object, Epsilon: epsilon, TrueValue: "yes"})
 		return said{Value: r.Value, Event: r.Event}, err
 	case "forget":
 		return out, l.Forget(ctx, c.Key, c.Object)
@@ -254,9 +255,9 @@ func (p *process) have(l *ledger.Ledger, err error) error {
 
 // verify audits a ledger.
 func verify(ctx context.Context, l *ledger.Ledger) error {
-	found, err := l.Verify(ctx, ledger.VerifyRequest{})
+	found, err := l.Verify(ctx, api.VerifyRequest{})
 	if err == nil && found.Problems > 0 {
-		err = fmt.Errorf("%w: %d problems: %v", ledger.ErrCorrupt, found.Problems, found)
+		err = fmt.Errorf("%w: %d problems: %v", api.ErrCorrupt, found.Problems, found)
 	}
 	return err
 }

@@ -5,8 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -53,10 +52,11 @@ type terms [questions + 1]policy.Policy
 
 func newTerms(start, end int64) (t terms, err error) {
 	for place, m := range map[int]struct{ max, price int }{vote: {forSale, 7}, dearer: {lessForSale, 9}} {
-		t[place], err = policy.Sell(policy.Market{
+		t[place], err = policy.Market{
 			Max: tenths(m.max), Stride: tenths(1), Floor: 10, Holders: holders,
 			Prices: []policy.Price{{Epsilon: tenths(5), Amount: 5 * int64(m.price)}, {Epsilon: tenths(forSale), Amount: int64(m.price * forSale)}},
-		})
+		}.Policy()
+
 		if err != nil {
 			return t, err
 		}
@@ -173,20 +173,20 @@ type request struct {
 }
 
 // absent is the refusal of somebody who takes no part.
-func (p *person) absent(r request) *ledger.Refusal {
-	reason := ledger.NotEnrolled
+func (p *person) absent(r request) *api.Refusal {
+	reason := api.NotEnrolled
 	if p.was[r.question] {
-		reason = ledger.Withdrawn
+		reason = api.Withdrawn
 	}
 	if p.in[r.question] {
 		return nil
 	}
-	return &ledger.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyEnrolling}
+	return &api.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: api.RemedyEnrolling}
 }
 
 // overdrawn is the refusal of what costs more than is left, under the ceiling of the chain or the cap. reaches is the ε of the
 // chain afterwards.
-func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *ledger.Refusal {
+func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *api.Refusal {
 	reserved := 0
 	for _, h := range p.held {
 		if h.holds(m) {
@@ -206,20 +206,20 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *le
 	if r.question == vote {
 		left = rest(free, held)
 	}
-	refusal := ledger.Refusal{Asked: tenths(r.epsilon), Cost: tenths(cost), Remedy: vocabulary.RemedyNothing}
+	refusal := api.Refusal{Asked: tenths(r.epsilon), Cost: tenths(cost), Remedy: api.RemedyNothing}
 	switch {
 	case left < cost:
-		refusal.Reason, refusal.Ceiling = ledger.ChainCeiling, tenths(ceiling)
+		refusal.Reason, refusal.Ceiling = api.ChainCeiling, tenths(ceiling)
 		refusal.Spent, refusal.Remaining = tenths(spent), tenths(left)
 		possible := free >= cost || rest(inTenths(under.Limit()), spent) >= cost
 		if possible && capFree >= cost {
-			refusal.Remedy = vocabulary.RemedyWaiting
+			refusal.Remedy = api.RemedyWaiting
 		}
 	case rest(capFree, held) < cost:
-		refusal.Reason, refusal.Ceiling = ledger.ObjectCap, tenths(p.cap)
+		refusal.Reason, refusal.Ceiling = api.ObjectCap, tenths(p.cap)
 		refusal.Spent, refusal.Remaining = tenths(p.spent()), tenths(rest(capFree, held))
 		if capFree >= cost {
-			refusal.Remedy = vocabulary.RemedyWaiting
+			refusal.Remedy = api.RemedyWaiting
 		}
 	default:
 		return nil
@@ -228,16 +228,16 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *le
 }
 
 // orLess adds to a refusal the highest level below a request's that would not be refused.
-func orLess(refusal *ledger.Refusal, r request, refused func(r request) *ledger.Refusal) *ledger.Refusal {
-	if refusal == nil || refusal.Remedy == vocabulary.RemedyEnrolling {
+func orLess(refusal *api.Refusal, r request, refused func(r request) *api.Refusal) *api.Refusal {
+	if refusal == nil || refusal.Remedy == api.RemedyEnrolling {
 		return refusal
 	}
 	for r.epsilon--; r.epsilon > 0; r.epsilon-- {
 		if refused(r) != nil {
 			continue
 		}
-		if refusal.Largest = tenths(r.epsilon); refusal.Remedy == vocabulary.RemedyNothing {
-			refusal.Remedy = vocabulary.RemedyLess
+		if refusal.Largest = tenths(r.epsilon); refusal.Remedy == api.RemedyNothing {
+			refusal.Remedy = api.RemedyLess
 		}
 		break
 	}
@@ -245,13 +245,13 @@ func orLess(refusal *ledger.Refusal, r request, refused func(r request) *ledger.
 }
 
 // undrawable is the refusal of a response, unless it is recorded, or lies below the current one.
-func (p *person) undrawable(t *terms, m moment, r request) *ledger.Refusal {
-	try := func(r request) *ledger.Refusal { return p.undrawn(t, m, r) }
+func (p *person) undrawable(t *terms, m moment, r request) *api.Refusal {
+	try := func(r request) *api.Refusal { return p.undrawn(t, m, r) }
 	return orLess(try(r), r, try)
 }
 
 // undrawn is the refusal without what would do instead.
-func (p *person) undrawn(t *terms, m moment, r request) *ledger.Refusal {
+func (p *person) undrawn(t *terms, m moment, r request) *api.Refusal {
 	if refusal := p.absent(r); refusal != nil {
 		return refusal
 	}
@@ -263,15 +263,15 @@ func (p *person) undrawn(t *terms, m moment, r request) *ledger.Refusal {
 }
 
 // unsaleable is the refusal of an order. What would do instead is on offer: what the buyer holds may not be any more.
-func (p *person) unsaleable(t *terms, m moment, r request) *ledger.Refusal {
-	try := func(r request) *ledger.Refusal { return p.unsold(t, m, r) }
+func (p *person) unsaleable(t *terms, m moment, r request) *api.Refusal {
+	try := func(r request) *api.Refusal { return p.unsold(t, m, r) }
 	refusal, offered := try(r), inTenths(p.under(t, vote).Limit())
 	r.epsilon = min(r.epsilon, offered+1)
 	return orLess(refusal, r, try)
 }
 
 // unsold is the refusal without what would do instead.
-func (p *person) unsold(t *terms, m moment, r request) *ledger.Refusal {
+func (p *person) unsold(t *terms, m moment, r request) *api.Refusal {
 	if refusal := p.absent(r); refusal != nil {
 		return refusal
 	}
@@ -284,8 +284,8 @@ func (p *person) unsold(t *terms, m moment, r request) *ledger.Refusal {
 		return p.undrawn(t, m, r)
 	}
 	if offered := inTenths(p.under(t, vote).Limit()); r.epsilon > offered {
-		return &ledger.Refusal{
-			Reason: ledger.NotOnOffer, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing,
+		return &api.Refusal{
+			Reason: api.NotOnOffer, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing,
 			Ceiling: tenths(offered), Spent: tenths(p.spentOn(vote)), Remaining: tenths(rest(offered, p.spentOn(vote))),
 		}
 	}
@@ -298,9 +298,9 @@ func (p *person) unsold(t *terms, m moment, r request) *ledger.Refusal {
 	if count(waiting) < holders {
 		return p.undrawn(t, m, r)
 	}
-	refusal := &ledger.Refusal{Reason: ledger.HoldersFull, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing}
+	refusal := &api.Refusal{Reason: api.HoldersFull, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing}
 	if count(owners) < holders {
-		refusal.Remedy = vocabulary.RemedyWaiting
+		refusal.Remedy = api.RemedyWaiting
 	}
 	return refusal
 }
@@ -313,13 +313,13 @@ func count(buyers uint8) (n int) {
 }
 
 // unanswerable is the refusal of an answer about a panel that the object belongs to.
-func (p *person) unanswerable(t *terms, m moment, r request) *ledger.Refusal {
-	try := func(r request) *ledger.Refusal { return p.unanswered(t, m, r) }
+func (p *person) unanswerable(t *terms, m moment, r request) *api.Refusal {
+	try := func(r request) *api.Refusal { return p.unanswered(t, m, r) }
 	return orLess(try(r), r, try)
 }
 
 // unanswered is the refusal without what would do instead.
-func (p *person) unanswered(t *terms, m moment, r request) *ledger.Refusal {
+func (p *person) unanswered(t *terms, m moment, r request) *api.Refusal {
 	current := top(p.answers)
 	if r.epsilon <= current {
 		return nil
@@ -331,44 +331,44 @@ func (p *person) unanswered(t *terms, m moment, r request) *ledger.Refusal {
 }
 
 // gone is the refusal of a reservation that cannot be carried out any more.
-func (p *person) gone(t *terms, number uint64, r request) *ledger.Refusal {
+func (p *person) gone(t *terms, number uint64, r request) *api.Refusal {
 	if refusal := p.absent(r); refusal != nil {
 		return refusal
 	}
 	at := slices.IndexFunc(p.held, func(h holding) bool { return h.number == number })
 	if at >= 0 && p.held[at].out {
-		return &ledger.Refusal{Reason: ledger.Withdrawn, Asked: tenths(r.epsilon), Remedy: vocabulary.RemedyNothing}
+		return &api.Refusal{Reason: api.Withdrawn, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing}
 	}
 	return p.takenBack(t, r)
 }
 
 // takenBack is the refusal of a reservation whose budget is not there any more, because terms have changed.
-func (p *person) takenBack(t *terms, r request) *ledger.Refusal {
+func (p *person) takenBack(t *terms, r request) *api.Refusal {
 	cost := rest(r.epsilon, top(p.levels[vote]))
-	short := func(reason ledger.Reason, ceiling, spent int) *ledger.Refusal {
+	short := func(reason api.Reason, ceiling, spent int) *api.Refusal {
 		if rest(ceiling, spent) >= cost {
 			return nil
 		}
-		return &ledger.Refusal{
+		return &api.Refusal{
 			Reason: reason, Ceiling: tenths(ceiling), Spent: tenths(spent), Asked: tenths(r.epsilon), Cost: tenths(cost),
-			Remaining: tenths(rest(ceiling, spent)), Remedy: vocabulary.RemedyNothing,
+			Remaining: tenths(rest(ceiling, spent)), Remedy: api.RemedyNothing,
 		}
 	}
-	if refusal := short(ledger.ChainCeiling, inTenths(p.under(t, vote).Limit()), p.spentOn(vote)); refusal != nil {
+	if refusal := short(api.ChainCeiling, inTenths(p.under(t, vote).Limit()), p.spentOn(vote)); refusal != nil {
 		return refusal
 	}
-	return short(ledger.ObjectCap, p.cap, p.spent())
+	return short(api.ObjectCap, p.cap, p.spent())
 }
 
 // unwilling is the refusal of other terms.
-func (p *person) unwilling(r request) *ledger.Refusal {
+func (p *person) unwilling(r request) *api.Refusal {
 	if !p.was[vote] {
-		return &ledger.Refusal{Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}
+		return &api.Refusal{Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}
 	}
 	if r.agreed || r.cap <= p.cap && (r.dear || !p.dear) {
 		return nil
 	}
-	refusal := &ledger.Refusal{Reason: ledger.NeedsConsent, Remedy: vocabulary.RemedyConsent}
+	refusal := &api.Refusal{Reason: api.NeedsConsent, Remedy: api.RemedyConsent}
 	if r.cap > p.cap {
 		refusal.Ceiling, refusal.Asked = tenths(p.cap), tenths(r.cap)
 	}
@@ -376,12 +376,12 @@ func (p *person) unwilling(r request) *ledger.Refusal {
 }
 
 // otherwise is the refusal to enrol somebody on other terms than it is under.
-func (p *person) otherwise(question int) *ledger.Refusal {
+func (p *person) otherwise(question int) *api.Refusal {
 	switch {
 	case p.cap != most && (p.was[vote] || p.was[diary]):
-		return &ledger.Refusal{Reason: ledger.CapDiffers, Ceiling: tenths(p.cap), Spent: tenths(p.spent()), Asked: tenths(most), Remedy: vocabulary.RemedyTerms}
+		return &api.Refusal{Reason: api.CapDiffers, Ceiling: tenths(p.cap), Spent: tenths(p.spent()), Asked: tenths(most), Remedy: api.RemedyTerms}
 	case question == vote && p.dear:
-		return &ledger.Refusal{Reason: ledger.PolicyDiffers, Spent: tenths(top(p.levels[vote])), Remedy: vocabulary.RemedyTerms}
+		return &api.Refusal{Reason: api.PolicyDiffers, Spent: tenths(top(p.levels[vote])), Remedy: api.RemedyTerms}
 	}
 	return nil
 }

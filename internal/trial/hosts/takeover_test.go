@@ -20,6 +20,7 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
@@ -125,7 +126,7 @@ func (p *pair) other() (*ledger.Ledger, error) {
 // compactAny compacts the file of who serves. It may be taken over from meanwhile.
 func (p *pair) compactAny(ctx context.Context) error {
 	l, _, _ := p.serving()
-	if err := l.Compact(ctx, nil); !errors.Is(err, ledger.ErrStopped) && !errors.Is(err, ledger.ErrClosed) {
+	if err := l.Compact(ctx, nil); !errors.Is(err, api.ErrStopped) && !errors.Is(err, api.ErrClosed) {
 		return err
 	}
 	return nil
@@ -199,7 +200,7 @@ func ask[T any](ctx context.Context, p *pair, do func(*ledger.Ledger) (T, error)
 	for {
 		l, changed, failed := p.serving()
 		out, err := do(l)
-		if failed != nil || !errors.Is(err, ledger.ErrStopped) && !errors.Is(err, ledger.ErrClosed) {
+		if failed != nil || !errors.Is(err, api.ErrStopped) && !errors.Is(err, api.ErrClosed) {
 			return out, err
 		}
 		select {
@@ -230,12 +231,12 @@ func nothing(do func(*ledger.Ledger) error) func(*ledger.Ledger) (struct{}, erro
 	return func(l *ledger.Ledger) (struct{}, error) { return struct{}{}, do(l) }
 }
 
-func (p *pair) Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.EnrollResult, error) { return l.Enroll(ctx, r) })
+func (p *pair) Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.EnrollResult, error) { return l.Enroll(ctx, r) })
 }
 
-func (p *pair) ChangeTerms(ctx context.Context, r ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.ChangeTermsResult, error) { return l.ChangeTerms(ctx, r) })
+func (p *pair) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.ChangeTermsResult, error) { return l.ChangeTerms(ctx, r) })
 }
 
 func (p *pair) Withdraw(ctx context.Context, key, object string) error {
@@ -243,32 +244,32 @@ func (p *pair) Withdraw(ctx context.Context, key, object string) error {
 	return err
 }
 
-func (p *pair) Release(ctx context.Context, r ledger.ReleaseRequest) (ledger.Response, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.Response, error) { return l.Release(ctx, r) })
+func (p *pair) Release(ctx context.Context, r api.ReleaseRequest) (api.Response, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.Response, error) { return l.Release(ctx, r) })
 }
 
-func (p *pair) Raise(ctx context.Context, r ledger.RaiseRequest) (ledger.RaiseResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.RaiseResult, error) { return l.Raise(ctx, r) })
+func (p *pair) Raise(ctx context.Context, r api.RaiseRequest) (api.RaiseResult, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.RaiseResult, error) { return l.Raise(ctx, r) })
 }
 
-func (p *pair) Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.AdvanceResult, error) { return l.Advance(ctx, r) })
+func (p *pair) Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.AdvanceResult, error) { return l.Advance(ctx, r) })
 }
 
-func (p *pair) Quote(ctx context.Context, o ledger.Order) (ledger.Quote, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.Quote, error) { return l.Quote(ctx, o) })
+func (p *pair) Quote(ctx context.Context, o api.Order) (api.Quote, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.Quote, error) { return l.Quote(ctx, o) })
 }
 
-func (p *pair) Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.Sale, error) { return l.Sell(ctx, r) })
+func (p *pair) Sell(ctx context.Context, r api.SellRequest) (api.Sale, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.Sale, error) { return l.Sell(ctx, r) })
 }
 
-func (p *pair) Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.Reservation, error) { return l.Reserve(ctx, r) })
+func (p *pair) Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.Reservation, error) { return l.Reserve(ctx, r) })
 }
 
-func (p *pair) Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.Sale, error) { return l.Capture(ctx, r) })
+func (p *pair) Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.Sale, error) { return l.Capture(ctx, r) })
 }
 
 func (p *pair) Cancel(ctx context.Context, key string, reservation uint64) error {
@@ -276,20 +277,20 @@ func (p *pair) Cancel(ctx context.Context, key string, reservation uint64) error
 	return err
 }
 
-func (p *pair) Answer(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerResult, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.AnswerResult, error) { return l.Answer(ctx, r) })
+func (p *pair) Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.AnswerResult, error) { return l.Answer(ctx, r) })
 }
 
-func (p *pair) Object(ctx context.Context, name string) (ledger.ObjectState, error) {
-	return ask(ctx, p, func(l *ledger.Ledger) (ledger.ObjectState, error) { return l.Object(ctx, name) })
+func (p *pair) Object(ctx context.Context, name string) (api.ObjectState, error) {
+	return ask(ctx, p, func(l *ledger.Ledger) (api.ObjectState, error) { return l.Object(ctx, name) })
 }
 
-func (p *pair) Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[ledger.Response, error] {
-	return askAll(ctx, p, func(l *ledger.Ledger) iter.Seq2[ledger.Response, error] { return l.Responses(ctx, question, epsilon) })
+func (p *pair) Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[api.Response, error] {
+	return askAll(ctx, p, func(l *ledger.Ledger) iter.Seq2[api.Response, error] { return l.Responses(ctx, question, epsilon) })
 }
 
-func (p *pair) Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error] {
-	return askAll(ctx, p, func(l *ledger.Ledger) iter.Seq2[ledger.Delivery, error] { return l.Deliveries(ctx, sale) })
+func (p *pair) Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error] {
+	return askAll(ctx, p, func(l *ledger.Ledger) iter.Seq2[api.Delivery, error] { return l.Deliveries(ctx, sale) })
 }
 
 func (p *pair) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {

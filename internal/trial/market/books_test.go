@@ -5,24 +5,24 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // books is what the ledger says at the end of the month, and what the subscriber says beside it.
 type books struct {
-	stats      ledger.Stats
-	people     []ledger.ObjectState // in the order of the survey
-	sales      []ledger.Sale
-	deliveries map[uint64][]ledger.Delivery // by sale
-	buyers     []ledger.BuyerState
+	stats      api.Stats
+	people     []api.ObjectState // in the order of the survey
+	sales      []api.Sale
+	deliveries map[uint64][]api.Delivery // by sale
+	buyers     []api.BuyerState
 	subscriber *subscriber
 	evidence   *proofs
 }
 
 // closeBooks reads the books of the ledger.
 func (m *market) closeBooks(ctx context.Context) (*books, error) {
-	b := &books{deliveries: map[uint64][]ledger.Delivery{}}
+	b := &books{deliveries: map[uint64][]api.Delivery{}}
 	for _, person := range m.people.People {
 		state, err := m.ledger.Object(ctx, person)
 		if err != nil {

@@ -6,14 +6,14 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // sellByCard sells to a buyer who pays first: it holds budget and price, charges the card, and sells
 // what it held.
 func (h *host) sellByCard(ctx context.Context, o order) (outcome, error) {
 	held, err := h.reserve(ctx, o)
-	var closed *ledger.ReservationError
+	var closed *api.ReservationError
 	if errors.As(err, &closed) {
 		return h.endClosed(ctx, o, closed)
 	}
@@ -37,14 +37,14 @@ func (h *host) sellByCard(ctx context.Context, o order) (outcome, error) {
 
 // endClosed ends an order whose reservation is not open any more: an earlier life got further. It charges nothing. What was charged before
 // is for the sale, or is refunded.
-func (h *host) endClosed(ctx context.Context, o order, closed *ledger.ReservationError) (outcome, error) {
+func (h *host) endClosed(ctx context.Context, o order, closed *api.ReservationError) (outcome, error) {
 	paid, err := h.cards.earned(ctx, o.ID)
 	if err != nil {
 		return outcome{}, err
 	}
-	held := ledger.Reservation{Number: closed.Number, Price: paid}
+	held := api.Reservation{Number: closed.Number, Price: paid}
 	var out outcome
-	if closed.State == ledger.ReservationCaptured {
+	if closed.State == api.ReservationCaptured {
 		out, err = h.commit(ctx, o, held) // by its key: the sale is made already
 	} else {
 		out, err = refusing(closed.Error()), h.cancel(ctx, o, held)
@@ -54,10 +54,10 @@ func (h *host) endClosed(ctx context.Context, o order, closed *ledger.Reservatio
 	return out, err
 }
 
-// reserve holds the order. It returns a [*ledger.ReservationError] if that was done before, and is not open any more.
-func (h *host) reserve(ctx context.Context, o order) (held ledger.Reservation, err error) {
+// reserve holds the order. It returns a [*api.ReservationError] if that was done before, and is not open any more.
+func (h *host) reserve(ctx context.Context, o order) (held api.Reservation, err error) {
 	err = h.step("reserve", func() error {
-		held, err = h.ledger.Reserve(ctx, ledger.ReserveRequest{
+		held, err = h.ledger.Reserve(ctx, api.ReserveRequest{
 			Key: o.ID.String() + "/reserve", Order: o.wanted(), For: h.hold, Partial: true, MaxPrice: &o.MaxPrice,
 		})
 		return err
@@ -65,7 +65,7 @@ func (h *host) reserve(ctx context.Context, o order) (held ledger.Reservation, e
 	return held, err
 }
 
-func (h *host) charge(ctx context.Context, o order, held ledger.Reservation) (declined string, err error) {
+func (h *host) charge(ctx context.Context, o order, held api.Reservation) (declined string, err error) {
 	if held.Price == 0 {
 		return "", nil
 	}
@@ -78,16 +78,16 @@ func (h *host) charge(ctx context.Context, o order, held ledger.Reservation) (de
 
 // commit sells what is reserved. Of whom the host has no answer the ledger cannot draw one; the
 // buyer gets the others, and the difference back.
-func (h *host) commit(ctx context.Context, o order, held ledger.Reservation) (outcome, error) {
-	var sale ledger.Sale
+func (h *host) commit(ctx context.Context, o order, held api.Reservation) (outcome, error) {
+	var sale api.Sale
 	err := h.step("commit", func() (err error) {
-		sale, err = h.ledger.Capture(ctx, ledger.CaptureRequest{
+		sale, err = h.ledger.Capture(ctx, api.CaptureRequest{
 			Key: o.ID.String() + "/commit", Reservation: held.Number, Partial: true, Truth: h.books.truth,
 		})
 		return err
 	})
-	var none *ledger.RefusedError
-	if errors.As(err, &none) || errors.Is(err, ledger.ErrNotReserved) {
+	var none *api.RefusedError
+	if errors.As(err, &none) || errors.Is(err, api.ErrNotReserved) {
 		out := refusing(err.Error())
 		out.refund = held.Price
 		return out, h.cancel(ctx, o, held)
@@ -102,9 +102,9 @@ func (h *host) commit(ctx context.Context, o order, held ledger.Reservation) (ou
 
 // cancel gives a reservation up, so that others need not wait until it lapses; and one that has lapsed, so
 // that no clock brings it back.
-func (h *host) cancel(ctx context.Context, o order, held ledger.Reservation) error {
+func (h *host) cancel(ctx context.Context, o order, held api.Reservation) error {
 	err := h.step("cancel", func() error { return h.ledger.Cancel(ctx, o.ID.String()+"/cancel", held.Number) })
-	if errors.Is(err, ledger.ErrNotReserved) {
+	if errors.Is(err, api.ErrNotReserved) {
 		return nil // it was ended before
 	}
 	return err

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -218,7 +218,7 @@ func testPool(t *testing.T, m *market, b *books) {
 // The checks that the host makes find books that were tampered with.
 func testFalseBooks(t *testing.T, m *market, b *books) {
 	top, _ := m.earners(b)
-	i := slices.IndexFunc(b.people, func(s ledger.ObjectState) bool { return s.Object == top })
+	i := slices.IndexFunc(b.people, func(s api.ObjectState) bool { return s.Object == top })
 	sale := b.sales[0].Number
 	for name, number := range map[string]*int64{
 		"a seller's earnings": &b.people[i].Earned, "a payment": &b.buyers[0].Paid, "the revenue": &b.stats.Revenue,

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
@@ -62,10 +63,10 @@ type proofs struct {
 	sale             evidence.Receipt
 	statement        evidence.Checked // of the person who earned most
 	stated           evidence.Statement
-	audit            ledger.Verification
-	rollback         *evidence.RollbackError // of the backup of day 12, opened as if it were the ledger
-	afterwards       evidence.Checked        // the same receipt, after a person in it was forgotten
-	again            ledger.Verification
+	audit            api.Verification
+	rollback         *api.RollbackError // of the backup of day 12, opened as if it were the ledger
+	afterwards       evidence.Checked   // the same receipt, after a person in it was forgotten
+	again            api.Verification
 }
 
 // prove has everybody verify what they have. The ledger is closed behind it.
@@ -143,11 +144,11 @@ func verifyAltered(receipt []byte, verifiers note.Verifiers) (evidence.Checked, 
 }
 
 // audit verifies the whole ledger against the newest checkpoint that the witness has.
-func (m *market) audit(ctx context.Context, verifiers note.Verifiers) (ledger.Verification, error) {
+func (m *market) audit(ctx context.Context, verifiers note.Verifiers) (api.Verification, error) {
 	m.witness.mu.Lock()
 	newest := m.witness.newest
 	m.witness.mu.Unlock()
-	return m.ledger.Verify(ctx, ledger.VerifyRequest{Checkpoints: [][]byte{newest}, Verifiers: verifiers})
+	return m.ledger.Verify(ctx, api.VerifyRequest{Checkpoints: [][]byte{newest}, Verifiers: verifiers})
 }
 
 // backup copies the ledger, on day 12.
@@ -162,12 +163,12 @@ func (m *market) backup(ctx context.Context) error {
 func (m *market) backupFile() string { return filepath.Join(m.dir, "backup.db") }
 
 // openBackup tries to go on with the backup of day 12, in which the sales since are not recorded.
-func (m *market) openBackup(verifiers note.Verifiers) (*evidence.RollbackError, error) {
+func (m *market) openBackup(verifiers note.Verifiers) (*api.RollbackError, error) {
 	m.witness.mu.Lock()
 	newest := m.witness.newest
 	m.witness.mu.Unlock()
 	l, err := ledger.Open(m.backupFile(), ledger.Options{Checkpoint: newest, Verifiers: verifiers})
-	var rolledBack *evidence.RollbackError
+	var rolledBack *api.RollbackError
 	if errors.As(err, &rolledBack) {
 		return rolledBack, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
@@ -30,26 +31,26 @@ type host struct {
 
 // shopLedger is what the host has of the ledger: open, or over HTTP.
 type shopLedger interface {
-	Advance(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error)
-	Buyers(ctx context.Context) ([]ledger.BuyerState, error)
+	Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error)
+	Buyers(ctx context.Context) ([]api.BuyerState, error)
 	Cancel(ctx context.Context, key string, reservation uint64) error
-	Capture(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error)
+	Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error)
 	Close() error
-	DefineQuestion(ctx context.Context, key string, q ledger.Question) error
-	Deliveries(ctx context.Context, sale uint64) iter.Seq2[ledger.Delivery, error]
+	DefineQuestion(ctx context.Context, key string, q api.Question) error
+	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]
 	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]
-	Enroll(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error)
+	Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error)
 	Forget(ctx context.Context, key, object string) error
-	Object(ctx context.Context, name string) (ledger.ObjectState, error)
-	Quote(ctx context.Context, o ledger.Order) (ledger.Quote, error)
+	Object(ctx context.Context, name string) (api.ObjectState, error)
+	Quote(ctx context.Context, o api.Order) (api.Quote, error)
 	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)
-	Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error)
-	Sale(ctx context.Context, number uint64) (ledger.Sale, error)
-	Sales(ctx context.Context, buyer string) iter.Seq2[ledger.Sale, error]
-	Sell(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error)
+	Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error)
+	Sale(ctx context.Context, number uint64) (api.Sale, error)
+	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]
+	Sell(ctx context.Context, r api.SellRequest) (api.Sale, error)
 	Statement(ctx context.Context, key, object string) (evidence.Statement, error)
-	Stats(ctx context.Context) (ledger.Stats, error)
-	Verify(ctx context.Context, r ledger.VerifyRequest) (ledger.Verification, error)
+	Stats(ctx context.Context) (api.Stats, error)
+	Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error)
 	Withdraw(ctx context.Context, key, object string) error
 }
 

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // sell sells to a buyer who pays by invoice.
 func (h *host) sell(ctx context.Context, o order) (outcome, error) {
-	var sale ledger.Sale
+	var sale api.Sale
 	err := h.step("sell", func() (err error) {
-		sale, err = h.ledger.Sell(ctx, ledger.SellRequest{
+		sale, err = h.ledger.Sell(ctx, api.SellRequest{
 			Key: o.ID.String(), Order: o.wanted(), Partial: true, MaxPrice: &o.MaxPrice, Truth: h.books.truth,
 		})
 		return err
@@ -28,17 +28,17 @@ func (h *host) sell(ctx context.Context, o order) (outcome, error) {
 // isRefusal tells whether the ledger has decided against an order. Any other error decides nothing: a
 // full disk, a source of truths that is down, a request cut short. The order then stays placed.
 func isRefusal(err error) bool {
-	var refused *ledger.RefusedError // by the people's policies and budgets
-	var quote *ledger.QuoteError     // dearer than the buyer would pay
-	if errors.Is(err, ledger.ErrTruthSource) {
+	var refused *api.RefusedError // by the people's policies and budgets
+	var quote *api.QuoteError     // dearer than the buyer would pay
+	if errors.Is(err, api.ErrTruthSource) {
 		return false // our own fault; the order is good
 	}
 	return errors.As(err, &refused) || errors.As(err, &quote) ||
-		errors.Is(err, ledger.ErrInvalid) || errors.Is(err, ledger.ErrUnknown) // never possible
+		errors.Is(err, api.ErrInvalid) || errors.Is(err, api.ErrUnknown) // never possible
 }
 
 // sold is the outcome of a sale. Reading deliveries is free, so each attempt may do it.
-func (h *host) sold(ctx context.Context, sale ledger.Sale) (outcome, error) {
+func (h *host) sold(ctx context.Context, sale api.Sale) (outcome, error) {
 	out := outcome{state: sold, sale: sale}
 	for one, err := range h.ledger.Deliveries(ctx, sale.Number) {
 		if err != nil {

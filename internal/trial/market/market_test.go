@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -27,10 +28,10 @@ type market struct {
 	calendar  *calendar
 	ledger    *ledger.Ledger
 	purchases []purchase
-	quoted    []ledger.Quote     // what Atlas was told on day 10
-	reserved  ledger.Reservation // the latest
-	quitter   string             // who withdraws
-	dir       string             // for the ledger and its backup
+	quoted    []api.Quote     // what Atlas was told on day 10
+	reserved  api.Reservation // the latest
+	quitter   string          // who withdraws
+	dir       string          // for the ledger and its backup
 	keys      keys
 	witness   witness
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // script says what happens on which day, at noon.
@@ -58,11 +58,11 @@ func (m *market) sweep(ctx context.Context, day int) error {
 	if day >= 15 && day <= 20 {
 		return nil
 	}
-	result, err := m.ledger.Advance(ctx, ledger.AdvanceRequest{Key: fmt.Sprintf("sweep of day %d", day), Truth: m.people.Truth})
+	result, err := m.ledger.Advance(ctx, api.AdvanceRequest{Key: fmt.Sprintf("sweep of day %d", day), Truth: m.people.Truth})
 	if err != nil {
 		return err
 	}
-	raised, refused := 0, []ledger.Refusal(nil)
+	raised, refused := 0, []api.Refusal(nil)
 	for _, q := range result.Questions {
 		raised, refused = raised+q.Raised, append(refused, q.Refused...)
 	}
@@ -102,7 +102,7 @@ func west(buyer string) wish { return wish{buyer, healthy, epsilon("1"), "west"}
 // reserveWest is for a buyer who pays by a slow bank: budget and price are held until the money is there.
 func (m *market) reserveWest(ctx context.Context) (err error) {
 	w := west(beacon)
-	m.reserved, err = m.ledger.Reserve(ctx, ledger.ReserveRequest{
+	m.reserved, err = m.ledger.Reserve(ctx, api.ReserveRequest{
 		Key: m.key("reservation", w, w.region), Order: m.order(w, w.region), For: 72 * time.Hour, Partial: true,
 	})
 	if err == nil {
@@ -113,13 +113,13 @@ func (m *market) reserveWest(ctx context.Context) (err error) {
 
 func (m *market) commitWest(ctx context.Context) error {
 	w := west(beacon)
-	sale, err := m.ledger.Capture(ctx, ledger.CaptureRequest{
+	sale, err := m.ledger.Capture(ctx, api.CaptureRequest{
 		Key: m.key("sale", w, w.region), Reservation: m.reserved.Number, Truth: m.people.Truth,
 	})
 	if err != nil {
 		return err
 	}
-	p := purchase{w, m.calendar.today(), []ledger.Sale{sale}, m.reserved.Refused}
+	p := purchase{w, m.calendar.today(), []api.Sale{sale}, m.reserved.Refused}
 	m.purchases = append(m.purchases, p)
 	m.tellPurchase(p, "pays, and gets")
 	return nil
@@ -128,8 +128,8 @@ func (m *market) commitWest(ctx context.Context) error {
 // refuseWest asks for everybody or nobody, and is told why it is nobody.
 func (m *market) refuseWest(ctx context.Context) error {
 	w := west(cobalt)
-	_, err := m.ledger.Sell(ctx, ledger.SellRequest{Key: m.key("sale", w, w.region), Order: m.order(w, w.region), Truth: m.people.Truth})
-	var refused *ledger.RefusedError
+	_, err := m.ledger.Sell(ctx, api.SellRequest{Key: m.key("sale", w, w.region), Order: m.order(w, w.region), Truth: m.people.Truth})
+	var refused *api.RefusedError
 	if !errors.As(err, &refused) {
 		return fmt.Errorf("the order should have been refused: %w", err)
 	}
@@ -145,7 +145,7 @@ func (m *market) refuseWest(ctx context.Context) error {
 	}
 	m.tell("%s wants %s, from all %d or not at all, and is refused:", w.buyer, w, len(m.people.Members(w.region)))
 	fmt.Fprintf(m.out, "        %s. For example\n", strings.Join(words, ", "))
-	i := slices.IndexFunc(refused.Refused, func(r ledger.Refusal) bool { return r.Reason == ledger.ChainCeiling })
+	i := slices.IndexFunc(refused.Refused, func(r api.Refusal) bool { return r.Reason == api.ChainCeiling })
 	fmt.Fprintf(m.out, "        %s\n", refused.Refused[max(i, 0)])
 	return nil
 }
@@ -154,7 +154,7 @@ func (m *market) refuseWest(ctx context.Context) error {
 func (m *market) reserveSouth(ctx context.Context) error {
 	w := wish{cobalt, healthy, epsilon("1"), "south"}
 	var err error
-	m.reserved, err = m.ledger.Reserve(ctx, ledger.ReserveRequest{
+	m.reserved, err = m.ledger.Reserve(ctx, api.ReserveRequest{
 		Key: m.key("reservation", w, w.region), Order: m.order(w, w.region), For: 24 * time.Hour, Partial: true,
 	})
 	if err != nil {
@@ -179,10 +179,10 @@ func (m *market) leftOfSouthern(ctx context.Context) (string, error) {
 }
 
 func (m *market) comeTooLateAndQuote(ctx context.Context) error {
-	_, err := m.ledger.Capture(ctx, ledger.CaptureRequest{
+	_, err := m.ledger.Capture(ctx, api.CaptureRequest{
 		Key: "too late", Reservation: m.reserved.Number, Truth: m.people.Truth,
 	})
-	if !errors.Is(err, ledger.ErrNotReserved) {
+	if !errors.Is(err, api.ErrNotReserved) {
 		return fmt.Errorf("the reservation should have expired: %w", err)
 	}
 	rest, err := m.leftOfSouthern(ctx)
@@ -202,7 +202,7 @@ func (m *market) comeTooLateAndQuote(ctx context.Context) error {
 // quotedWish is what Atlas gets quotes for before it buys.
 func quotedWish() wish { return wish{atlas, healthy, epsilon("0.5"), ""} }
 
-func total(quotes []ledger.Quote) (people uint64, price int64) {
+func total(quotes []api.Quote) (people uint64, price int64) {
 	for _, q := range quotes {
 		people, price = people+q.Objects, price+q.Price
 	}
@@ -213,7 +213,7 @@ func total(quotes []ledger.Quote) (people uint64, price int64) {
 func (m *market) honourQuote(ctx context.Context) error {
 	w := quotedWish()
 	_, err := m.buy(ctx, w, m.quoted...)
-	var changed *ledger.QuoteError
+	var changed *api.QuoteError
 	if !errors.As(err, &changed) {
 		return fmt.Errorf("yesterday's quote should not hold: %w", err)
 	}

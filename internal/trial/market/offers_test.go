@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -99,11 +99,11 @@ func (m *market) someone(region, terms string) (string, error) {
 // enroll enrols everybody in both questions.
 func (m *market) enroll(ctx context.Context) error {
 	for _, question := range questions() {
-		if err := m.ledger.DefineQuestion(ctx, "define "+question, ledger.Question{Name: question, Values: values()}); err != nil {
+		if err := m.ledger.DefineQuestion(ctx, "define "+question, api.Question{Name: question, Values: values()}); err != nil {
 			return err
 		}
 		for _, o := range m.offers {
-			_, err := m.ledger.Enroll(ctx, ledger.EnrollRequest{
+			_, err := m.ledger.Enroll(ctx, api.EnrollRequest{
 				Key: "enroll " + question + " " + o.name, Question: question, Objects: m.on(o), Policy: o.policy, Cap: o.cap,
 			})
 			if err != nil {

@@ -3,7 +3,7 @@ package market
 import (
 	"github.com/google/uuid"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -19,8 +19,8 @@ type order struct {
 }
 
 // wanted is the order in the ledger's terms: everyone who answered the question.
-func (o order) wanted() ledger.Order {
-	return ledger.Order{Buyer: o.Buyer, Question: o.Question, Epsilon: o.Epsilon, All: true}
+func (o order) wanted() api.Order {
+	return api.Order{Buyer: o.Buyer, Question: o.Question, Epsilon: o.Epsilon, All: true}
 }
 
 // The states of an order.
@@ -34,8 +34,8 @@ const (
 type outcome struct {
 	state      string
 	refusal    string
-	sale       ledger.Sale
-	deliveries []ledger.Delivery
+	sale       api.Sale
+	deliveries []api.Delivery
 	charged    int64 // to the card
 	refund     int64 // of it, because it is not owed
 }

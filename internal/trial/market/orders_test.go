@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -25,8 +25,8 @@ func (w wish) String() string {
 }
 
 // order is the wish as the ledger takes it, for the people of one region.
-func (m *market) order(w wish, region string) ledger.Order {
-	return ledger.Order{Buyer: w.buyer, Question: w.question, Epsilon: w.epsilon, Objects: m.people.Members(region)}
+func (m *market) order(w wish, region string) api.Order {
+	return api.Order{Buyer: w.buyer, Question: w.question, Epsilon: w.epsilon, Objects: m.people.Members(region)}
 }
 
 // regions returns the panels that a wish is about.
@@ -46,16 +46,16 @@ func (m *market) key(what string, w wish, region string) string {
 type purchase struct {
 	wish
 	day     int
-	sales   []ledger.Sale
-	refused []ledger.Refusal // who was left out, of all sales
+	sales   []api.Sale
+	refused []api.Refusal // who was left out, of all sales
 }
 
 // buy sells to whom it may, a region at a time, leaving out the others. Quotes, if there are any, must be
 // kept.
-func (m *market) buy(ctx context.Context, w wish, quotes ...ledger.Quote) (purchase, error) {
+func (m *market) buy(ctx context.Context, w wish, quotes ...api.Quote) (purchase, error) {
 	p := purchase{wish: w, day: m.calendar.today()}
 	for i, region := range m.regions(w) {
-		r := ledger.SellRequest{Key: m.key("sale", w, region), Order: m.order(w, region), Partial: true, Truth: m.people.Truth}
+		r := api.SellRequest{Key: m.key("sale", w, region), Order: m.order(w, region), Partial: true, Truth: m.people.Truth}
 		if len(quotes) > 0 {
 			r.QuoteID = quotes[i].ID
 		}
@@ -70,7 +70,7 @@ func (m *market) buy(ctx context.Context, w wish, quotes ...ledger.Quote) (purch
 }
 
 // quote asks what a wish would cost, region by region.
-func (m *market) quote(ctx context.Context, w wish) (quotes []ledger.Quote, err error) {
+func (m *market) quote(ctx context.Context, w wish) (quotes []api.Quote, err error) {
 	for _, region := range m.regions(w) {
 		q, err := m.ledger.Quote(ctx, m.order(w, region))
 		if err != nil {
@@ -82,7 +82,7 @@ func (m *market) quote(ctx context.Context, w wish) (quotes []ledger.Quote, err 
 }
 
 // sums adds up the sales of a purchase.
-func (p purchase) sums() (sum ledger.Sale) {
+func (p purchase) sums() (sum api.Sale) {
 	for _, s := range p.sales {
 		sum.Price += s.Price
 		sum.Objects += s.Objects
@@ -96,12 +96,12 @@ func (p purchase) sums() (sum ledger.Sale) {
 }
 
 // reasons are why somebody may be left out here, in the order of the columns of printOrders.
-func reasons() []ledger.Reason {
-	return []ledger.Reason{ledger.NotForSale, ledger.BuyerRefused, ledger.NotOnOffer, ledger.ChainCeiling, ledger.ObjectCap, ledger.Withdrawn}
+func reasons() []api.Reason {
+	return []api.Reason{api.NotForSale, api.BuyerRefused, api.NotOnOffer, api.ChainCeiling, api.ObjectCap, api.Withdrawn}
 }
 
 // countReasons counts refusals in the order of [reasons].
-func countReasons(refused []ledger.Refusal) ([]int, error) {
+func countReasons(refused []api.Refusal) ([]int, error) {
 	counts := make([]int, len(reasons()))
 	for _, r := range refused {
 		i := slices.Index(reasons(), r.Reason)

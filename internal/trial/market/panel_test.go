@@ -8,6 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -37,17 +38,18 @@ func (h *host) enrol(ctx context.Context) error {
 	if err := h.books.enrol(ctx, names); err != nil {
 		return err
 	}
-	err := h.ledger.DefineQuestion(ctx, "setup/question", ledger.Question{Name: question, Values: []string{"yes", "no"}})
+	err := h.ledger.DefineQuestion(ctx, "setup/question", api.Question{Name: question, Values: []string{"yes", "no"}})
 	if err != nil {
 		return err
 	}
-	terms, err := policy.Sell(policy.Market{Max: constEpsilon("2"), Prices: []policy.Price{
+	terms, err := policy.Market{Max: constEpsilon("2"), Prices: []policy.Price{
 		{Epsilon: constEpsilon("1"), Amount: 100}, {Epsilon: constEpsilon("2"), Amount: 180},
-	}})
+	}}.Policy()
+
 	if err != nil {
 		return err
 	}
-	_, err = h.ledger.Enroll(ctx, ledger.EnrollRequest{Key: "setup/people", Question: question, Objects: names, Policy: terms, Cap: constEpsilon("2")})
+	_, err = h.ledger.Enroll(ctx, api.EnrollRequest{Key: "setup/people", Question: question, Objects: names, Policy: terms, Cap: constEpsilon("2")})
 	return err
 }
 

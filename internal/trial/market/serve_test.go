@@ -12,14 +12,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // serve is one life of the host: it finishes what earlier ones have left and then answers orders, all
 // at once, until there are no more.
 func (h *host) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	err := h.resume(ctx)
-	if errors.Is(err, ledger.ErrStopped) {
+	if errors.Is(err, api.ErrStopped) {
 		return err
 	}
 	if err != nil {
@@ -91,7 +91,7 @@ func (d desk) answer(ctx context.Context, request []byte) {
 	switch {
 	case errors.Is(err, errOtherOrder):
 		a = orderAnswer{Order: o.ID, Error: err.Error()}
-	case errors.Is(err, ledger.ErrStopped):
+	case errors.Is(err, api.ErrStopped):
 		// Whether the last commit is on disk is known once the ledger is opened again. Since this
 		// program may die anywhere, dying is the simplest way to get there.
 		select {

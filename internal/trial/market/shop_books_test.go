@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -135,7 +135,7 @@ func (b *orderBooks) record(ctx context.Context, id uuid.UUID, out outcome) erro
 
 var errTwoHands = errors.New("somebody else is at this order")
 
-func deliver(ctx context.Context, tx *sql.Tx, id uuid.UUID, all []ledger.Delivery) error {
+func deliver(ctx context.Context, tx *sql.Tx, id uuid.UUID, all []api.Delivery) error {
 	insert, err := tx.PrepareContext(ctx, `insert into deliveries (order_id, object, response) values (?, ?, ?)`)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (b *orderBooks) deliveries(ctx context.Context, id uuid.UUID) (map[string]s
 	return all, err
 }
 
-// truth tells the ledger what people answered, as a [ledger.TruthFunc]. Of some there is no answer.
+// truth tells the ledger what people answered, as a [api.TruthFunc]. Of some there is no answer.
 func (b *orderBooks) truth(ctx context.Context, _ string, objects []string) (values []string, err error) {
 	list, err := json.Marshal(objects)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // These deaths are staged within the process: a hook panics, and the files are opened again.
@@ -288,7 +289,7 @@ func seesDifference(t *testing.T, db func(*host) *sql.DB, wrong string) {
 func TestAStoppedLedgerEndsTheLife(t *testing.T) {
 	in, orders := io.Pipe()
 	defer orders.Close()
-	fails := []error{errors.New("no truth today"), fmt.Errorf("sell: %w", ledger.ErrStopped)}
+	fails := []error{errors.New("no truth today"), fmt.Errorf("sell: %w", api.ErrStopped)}
 	var mu sync.Mutex
 	var told []orderAnswer
 	d := desk{
@@ -314,7 +315,7 @@ func TestAStoppedLedgerEndsTheLife(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := <-ended; !errors.Is(err, ledger.ErrStopped) {
+	if err := <-ended; !errors.Is(err, api.ErrStopped) {
 		t.Errorf("it ended with %v", err)
 	}
 	if len(told) != 1 || told[0].Error != "not decided yet, please ask again" {

@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -119,19 +119,19 @@ func manner(method string) string {
 
 // earners returns who earned most, and who is in the middle of those whose answers are for sale.
 func (m *market) earners(b *books) (top, median string) {
-	var sellers []ledger.ObjectState
+	var sellers []api.ObjectState
 	for _, person := range b.people {
 		if m.offerOf[person.Object].sold() {
 			sellers = append(sellers, person)
 		}
 	}
-	slices.SortStableFunc(sellers, func(x, y ledger.ObjectState) int { return cmp.Compare(y.Earned, x.Earned) })
+	slices.SortStableFunc(sellers, func(x, y api.ObjectState) int { return cmp.Compare(y.Earned, x.Earned) })
 	return sellers[0].Object, sellers[len(sellers)/2].Object
 }
 
 // person returns the state of one person.
-func (b *books) person(name string) ledger.ObjectState {
-	i := slices.IndexFunc(b.people, func(s ledger.ObjectState) bool { return s.Object == name })
+func (b *books) person(name string) api.ObjectState {
+	i := slices.IndexFunc(b.people, func(s api.ObjectState) bool { return s.Object == name })
 	return b.people[i]
 }
 

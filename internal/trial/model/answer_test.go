@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Invariant 3: for an (object, question, ε) there is one response, for ever, for every buyer.
@@ -17,7 +18,7 @@ func TestARecordedAnswerIsTheSameForEverybodyForEver(t *testing.T) {
 func testARecordedAnswerIsTheSameForEverybodyForEver(t *T) {
 	house := VotersHouse(t, "3", "ann")
 	l := house.Open(t, ledger.Options{})
-	recorded := map[string]ledger.Response{}
+	recorded := map[string]api.Response{}
 	for i, epsilon := range []string{"0.5", "1", "0.7", "2", "0.6", "0.1"} {
 		recorded[epsilon] = Release(t, l, ReleaseOf(t, fmt.Sprint("first ", i), "ann", epsilon))
 	}
@@ -41,7 +42,7 @@ func testARecordedAnswerIsTheSameForEverybodyForEver(t *T) {
 }
 
 // wantSame asks for a recorded answer in one of several ways; none may need the truth.
-func wantSame(t *T, l Book, i int, epsilon string, want ledger.Response) {
+func wantSame(t *T, l Book, i int, epsilon string, want api.Response) {
 	t.Helper()
 	got := want
 	switch i % 4 {
@@ -89,5 +90,5 @@ func testTheTruthIsNotAskedBelowTheCurrentLevel(t *T) {
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "2") {
 		t.Errorf("spent %s", o.Spent)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }

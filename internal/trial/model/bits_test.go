@@ -11,9 +11,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/internal/stattest"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -53,7 +52,7 @@ func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTr
 		func(levels []privacy.Epsilon, truth int, o []int) float64 { return unaryLaw(m, levels, truth, o) },
 	}), rand.New(rand.NewPCG(1, uint64(m)))}
 	root, l := tr.plant()
-	Define(t, l, ledger.Question{Name: "q", Values: ValuesOf(m), Encoding: ledger.Unary})
+	Define(t, l, api.Question{Name: "q", Values: ValuesOf(m), Encoding: api.Unary})
 	EnrollUnder(t, l, "q", Market(t, "3"), "3", "ann")
 	tr.shut(l)
 	tr.grow(root)
@@ -67,7 +66,7 @@ type coinWords []uint64
 type bitWords [][2]uint64
 
 // probe returns the outcome that the next sale would record.
-func (tr *unaryTree) probe(at levelPlace, n int, truth ledger.TruthFunc, coin coinWords, row bitWords) (outcome int) {
+func (tr *unaryTree) probe(at levelPlace, n int, truth api.TruthFunc, coin coinWords, row bitWords) (outcome int) {
 	tr.Helper()
 	text := tr.would(at, n, truth, fedWith(coin, row))
 	if len(text) != tr.m || strings.Trim(text, "01") != "" {
@@ -88,13 +87,13 @@ func fedWith(coin coinWords, row bitWords) ledgertest.Draws {
 	for _, pair := range row {
 		words = append(words, drawWord(2, pair[0], pair[1]))
 	}
-	return ledgertest.Draws{Values: replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func(p []byte) {
+	return ledgertest.Draws{Values: &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		clear(p)
 		for i, word := range words {
 			binary.BigEndian.PutUint64(p[8*i:], word)
 		}
 		words = nil
-	}))}
+	})}}
 }
 
 // bitChoices are words that choose 0 and 1.
@@ -136,7 +135,7 @@ func (r stretchRows) probability(v int) (p float64) {
 }
 
 // measureRows finds the stretches of all bits, given what the coin reads.
-func (tr *unaryTree) measureRows(where levelPlace, n int, truth ledger.TruthFunc, coin coinWords) stretchRows {
+func (tr *unaryTree) measureRows(where levelPlace, n int, truth api.TruthFunc, coin coinWords) stretchRows {
 	tr.Helper()
 	r := make(stretchRows, tr.m)
 	for c, choice := range bitChoices() {

@@ -3,14 +3,14 @@ package model
 import (
 	"errors"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // Budgets on paper: each ε is tried.
 
 // budgets compares what an order's people can answer, to its buyer and to the host, at its ε and at some others.
-func (g *game) budgets(o ledger.Order) {
+func (g *game) budgets(o api.Order) {
 	g.Helper()
 	q, err := g.paper.question(o.Question)
 	if err != nil {
@@ -23,7 +23,7 @@ func (g *game) budgets(o ledger.Order) {
 		}
 	}
 	for _, buyer := range []string{o.Buyer, ""} {
-		got, err := g.ledger.Budget(g.Context(), ledger.BudgetRequest{Question: o.Question, Objects: o.Objects, All: o.All, Buyer: buyer, Epsilons: levels})
+		got, err := g.ledger.Budget(g.Context(), api.BudgetRequest{Question: o.Question, Objects: o.Objects, All: o.All, Buyer: buyer, Epsilons: levels})
 		if err != nil {
 			g.Fatalf("a budget: %v", err)
 		}
@@ -37,7 +37,7 @@ func (g *game) budgets(o ledger.Order) {
 }
 
 // able counts whom an order, or a raise of the host's, could be about at an ε, and what they would cost.
-func (m *paper) able(o ledger.Order, buyer string, epsilon privacy.Epsilon) (can uint64, price int64) {
+func (m *paper) able(o api.Order, buyer string, epsilon privacy.Epsilon) (can uint64, price int64) {
 	o.Epsilon = epsilon
 	if buyer != "" {
 		if t, err := m.trade(o, nil); err == nil {
@@ -59,7 +59,7 @@ func (m *paper) able(o ledger.Order, buyer string, epsilon privacy.Epsilon) (can
 
 // withoutInstead is a refusal without what would be possible instead, which is no record: [game.budgets] looks at that.
 func withoutInstead(err error) error {
-	var refused *ledger.RefusedError
+	var refused *api.RefusedError
 	if !errors.As(err, &refused) {
 		return err
 	}

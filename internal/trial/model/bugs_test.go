@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -74,7 +73,7 @@ func TestAQuotedSaleWithoutATruthAsksForTheTruth(t *testing.T) {
 		return append([]string{"yes"}, make([]string, len(objects)-1)...), nil // nothing but ann's
 	}
 	_, err = l.Sell(t.Context(), r)
-	if got := Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Remedy != vocabulary.RemedyTruth {
+	if got := Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Remedy != api.RemedyTruth {
 		t.Errorf("refused %+v", got)
 	}
 	r.Truth = SameTruth("yes")
@@ -93,8 +92,8 @@ func TestNoReservationRestsOnAnother(t *testing.T) {
 	Must(t, err)
 	EnrollUnder(t, l, "vote", p, "9", "ann")
 	Sell(t, l, Purchase(t, "1", "cryo", "0.1", "ann"))
-	hold := func(buyer, epsilon string) ledger.Reservation {
-		return Reserve(t, l, ledger.ReserveRequest{Key: buyer, Order: Purchase(t, "", buyer, epsilon, "ann").Order, For: time.Hour})
+	hold := func(buyer, epsilon string) api.Reservation {
+		return Reserve(t, l, api.ReserveRequest{Key: buyer, Order: Purchase(t, "", buyer, epsilon, "ann").Order, For: time.Hour})
 	}
 	acme, bolt := hold("acme", "0.2"), hold("bolt", "0.5")
 	_, err = l.Answer(t.Context(), Inquire(t, "2", "majority:yes", "0.15", Ballots(), "ann"))
@@ -116,7 +115,7 @@ func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
 	Must(t, err)
 	EnrollUnder(t, l, "vote", p, "9", names...)
 	Sell(t, l, Purchase(t, "1", "cryo", "0.1", names...))
-	Reserve(t, l, ledger.ReserveRequest{Key: "2", Order: Purchase(t, "", "acme", "0.2", last).Order, For: time.Hour})
+	Reserve(t, l, api.ReserveRequest{Key: "2", Order: Purchase(t, "", "acme", "0.2", last).Order, For: time.Hour})
 	r, once := Order(t, "3", "0.25", names...), false
 	r.Progress = func(int, int) {
 		if !once {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -48,7 +49,7 @@ func testEventTimesNeverDecrease(t *T) {
 			t.Errorf("the log is at %v, the clock was never behind %v", last, highest)
 		}
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // The memory of the time is in the log, not in the process.
@@ -82,15 +83,15 @@ func testAClockBefore1970IsHarmless(t *T) {
 			t.Errorf("with the clock at %v the log is at %v", now, last)
 		}
 		clock.Set(ledgertest.Begin())
-		WantClean(t, l, ledger.VerifyRequest{})
+		WantClean(t, l, api.VerifyRequest{})
 	}
 }
 
 // wantClockError fails unless an error says how far the clock is ahead of which event.
 func wantClockError(t *T, err error, clock, last time.Time) {
 	t.Helper()
-	var ahead *ledger.ClockError
-	if !errors.As(err, &ahead) || !errors.Is(err, ledger.ErrClock) || !ahead.Clock.Equal(clock) || !ahead.Last.Equal(last) || ahead.Leap != 366*24*time.Hour {
+	var ahead *api.ClockError
+	if !errors.As(err, &ahead) || !errors.Is(err, api.ErrClock) || !ahead.Clock.Equal(clock) || !ahead.Last.Equal(last) || ahead.Leap != 366*24*time.Hour {
 		t.Errorf("the error is %v; the clock says %v, the last event is of %v", err, clock, last)
 	}
 }
@@ -107,7 +108,7 @@ func testAClockFarAheadChangesNothing(t *T) {
 	Define(t, l, Vote())
 	dated := Market(t, "2", func(m *policy.Market) { m.Until = ledgertest.Begin().AddDate(0, 1, 0) })
 	EnrollUnder(t, l, "vote", dated, "5", "ann", "bob")
-	held := Reserve(t, l, ledger.ReserveRequest{Key: "held", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: 24 * time.Hour})
+	held := Reserve(t, l, api.ReserveRequest{Key: "held", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: 24 * time.Hour})
 	sold := Sell(t, l, Purchase(t, "sold", "bolt", "0.5", "bob"))
 
 	far := time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -116,23 +117,23 @@ func testAClockFarAheadChangesNothing(t *T) {
 	for name, call := range map[string]func() error{
 		"define": func() error { return l.DefineQuestion(ctx, "1", Smoker()) },
 		"enroll": func() error {
-			return second(l.Enroll(ctx, ledger.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"cid"}, Cap: Eps(t, "1")}))
+			return second(l.Enroll(ctx, api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"cid"}, Cap: Eps(t, "1")}))
 		},
 		"release": func() error { return second(l.Release(ctx, ReleaseOf(t, "3", "ann", "0.25"))) },
 		"raise":   func() error { return second(l.Raise(ctx, Order(t, "4", "0.25", "ann", "bob"))) },
 		"sell":    func() error { return second(l.Sell(ctx, Purchase(t, "5", "acme", "0.5", "ann"))) },
 		"reserve": func() error {
-			return second(l.Reserve(ctx, ledger.ReserveRequest{Key: "6", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: time.Hour}))
+			return second(l.Reserve(ctx, api.ReserveRequest{Key: "6", Order: Purchase(t, "", "acme", "0.5", "ann").Order, For: time.Hour}))
 		},
 		"commit": func() error {
-			return second(l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}))
+			return second(l.Capture(ctx, api.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}))
 		},
 		"cancel": func() error { return l.Cancel(ctx, "8", held.Number) },
 		"advance": func() error {
-			return second(l.Advance(ctx, ledger.AdvanceRequest{Key: "9", Truth: SameTruth("yes")}))
+			return second(l.Advance(ctx, api.AdvanceRequest{Key: "9", Truth: SameTruth("yes")}))
 		},
 		"answer": func() error {
-			return second(l.Answer(ctx, ledger.AnswerRequest{Key: "10", Question: "vote", Query: "winner", Epsilon: Eps(t, "0.1"), All: true, Truth: SameTruth("yes")}))
+			return second(l.Answer(ctx, api.AnswerRequest{Key: "10", Question: "vote", Query: "winner", Epsilon: Eps(t, "0.1"), All: true, Truth: SameTruth("yes")}))
 		},
 		"withdraw": func() error { return l.Withdraw(ctx, "11", "ann") },
 		"forget":   func() error { return l.Forget(ctx, "12", "ann") },
@@ -147,16 +148,16 @@ func testAClockFarAheadChangesNothing(t *T) {
 	}
 	quoted, err := l.Quote(ctx, Purchase(t, "", "cryo", "0.5", "bob").Order)
 	Must(t, err)
-	if len(quoted.Refused) != 1 || quoted.Refused[0].Reason != ledger.SaleClosed {
+	if len(quoted.Refused) != 1 || quoted.Refused[0].Reason != api.SaleClosed {
 		t.Errorf("a quote shows what would be: %+v", quoted)
 	}
 
 	clock.Set(ledgertest.Begin().Add(time.Hour)) // it was wrong, and nothing has come of it
-	if made, err := l.Capture(ctx, ledger.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}); err != nil || made.Objects != 1 {
+	if made, err := l.Capture(ctx, api.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}); err != nil || made.Objects != 1 {
 		t.Errorf("the reservation: %+v, %v", made, err)
 	}
 	Sell(t, l, Purchase(t, "5", "cryo", "0.5", "ann"))
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // A ledger that nobody has used for two years goes on when a person has said once that the clock is right.
@@ -192,11 +193,11 @@ func testALongIdleLedgerIsConfirmedOnce(t *T) {
 		Must(t, l.Close())
 	}
 	_, err := house.Try(ledger.Options{ClockLeap: -1})
-	WantErr(t, err, ledger.ErrInvalid)
+	WantErr(t, err, api.ErrInvalid)
 	// What opening writes is refused as well.
 	clock.Set(ledgertest.Begin().AddDate(50, 0, 0))
 	_, err = house.Try(ledger.Options{Now: clock.Now, TruthKey: TruthKey()})
-	WantErr(t, err, ledger.ErrClock)
+	WantErr(t, err, api.ErrClock)
 }
 
 func second[T any](_ T, err error) error { return err }

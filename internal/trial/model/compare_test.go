@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -16,7 +17,7 @@ import (
 func (g *game) compareStats() {
 	g.Helper()
 	got := Stats(g, g.ledger)
-	want := ledger.Stats{Objects: uint64(len(g.paper.people)), Questions: uint64(len(g.paper.questions)), Events: uint64(len(g.paper.log)), Buyers: uint64(len(g.paper.buyers)), Currency: "EUR", Bytes: got.Bytes}
+	want := api.Stats{Objects: uint64(len(g.paper.people)), Questions: uint64(len(g.paper.questions)), Events: uint64(len(g.paper.log)), Buyers: uint64(len(g.paper.buyers)), Currency: "EUR", Bytes: got.Bytes}
 	for _, p := range g.paper.people {
 		want.Chains += uint64(len(p.chains))
 	}
@@ -62,10 +63,10 @@ func (g *game) compareObjects() {
 }
 
 // object is what the paper knows of one.
-func (m *paper) object(name string) ledger.ObjectState {
+func (m *paper) object(name string) api.ObjectState {
 	p := m.people[name]
 	held := m.held(p, wish{object: name}, 0).all
-	out := ledger.ObjectState{
+	out := api.ObjectState{
 		Object: name, Cap: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Held: epsilonOf(held), Remaining: epsilonOf(max(0, p.cap-p.spent-held)),
 		Earned: p.earned, Forgotten: uint64(p.forgotten), Currency: "EUR", Event: uint64(len(m.log)),
 	}
@@ -74,7 +75,7 @@ func (m *paper) object(name string) ledger.ObjectState {
 		if c == nil {
 			continue
 		}
-		state := ledger.ChainState{Question: q.Name, Epoch: len(c.earlier) + 1, Withdrawn: c.withdrawn, Buyers: uint64(c.buyers()), Epsilon: epsilonOf(c.current()), Answered: epsilonOf(c.answered), Ceiling: out.Cap}
+		state := api.ChainState{Question: q.Name, Epoch: len(c.earlier) + 1, Withdrawn: c.withdrawn, Buyers: uint64(c.buyers()), Epsilon: epsilonOf(c.current()), Answered: epsilonOf(c.answered), Ceiling: out.Cap}
 		if !c.rule.policy.IsZero() {
 			state.Policy, state.Ceiling = &c.rule.policy, epsilonOf(c.rule.ceiling(m.clock, c.buyers()))
 		}
@@ -82,7 +83,7 @@ func (m *paper) object(name string) ledger.ObjectState {
 			state.Response = state.Levels[len(state.Levels)-1].Response
 		}
 		for i, old := range c.earlier {
-			state.Earlier = append(state.Earlier, ledger.EarlierEpoch{
+			state.Earlier = append(state.Earlier, api.EarlierEpoch{
 				Epoch: i + 1, Ended: uint64(c.epochs()[i+1].began), Epsilon: epsilonOf(old.current()), Answered: epsilonOf(old.answered), Levels: old.levelStates(),
 			})
 		}
@@ -91,17 +92,17 @@ func (m *paper) object(name string) ledger.ObjectState {
 	return out
 }
 
-func (c *paperChain) levelStates() (all []ledger.LevelState) {
+func (c *paperChain) levelStates() (all []api.LevelState) {
 	for _, e := range SortedKeys(c.levels) {
 		l := c.levels[e]
-		all = append(all, ledger.LevelState{Epsilon: epsilonOf(e), Response: l.response, Event: uint64(l.event), Buyers: l.holders, Paid: l.paid})
+		all = append(all, api.LevelState{Epsilon: epsilonOf(e), Response: l.response, Event: uint64(l.event), Buyers: l.holders, Paid: l.paid})
 	}
 	return all
 }
 
 func (g *game) compareResponses(question string, e int64) {
 	g.Helper()
-	var got, want []ledger.Response
+	var got, want []api.Response
 	for r, err := range g.ledger.Responses(g.Context(), question, epsilonOf(e)) {
 		Must(g, err)
 		g.see(question, r.Object, e, r.Event, r.Value)
@@ -109,15 +110,15 @@ func (g *game) compareResponses(question string, e int64) {
 	}
 	for _, name := range SortedKeys(g.paper.people) {
 		if c := g.paper.chain(question, name); c != nil && c.levels[e] != nil {
-			want = append(want, ledger.Response{Object: name, Question: question, Epsilon: epsilonOf(e), Value: c.levels[e].response, Event: uint64(c.levels[e].event)})
+			want = append(want, api.Response{Object: name, Question: question, Epsilon: epsilonOf(e), Value: c.levels[e].response, Event: uint64(c.levels[e].event)})
 		}
 	}
 	g.same("the list of responses", got, want)
 }
 
 func (g *game) compareDeals(buyer string) {
-	var sales, wantSales []ledger.Sale
-	var held, wantHeld []ledger.Reservation
+	var sales, wantSales []api.Sale
+	var held, wantHeld []api.Reservation
 	for s, err := range g.ledger.Sales(g.Context(), buyer) {
 		Must(g, err)
 		sales = append(sales, s)
@@ -142,7 +143,7 @@ func (g *game) compareDeals(buyer string) {
 }
 
 func (g *game) compareDeliveries(d *paperDeal) {
-	var got, want []ledger.Delivery
+	var got, want []api.Delivery
 	for one, err := range g.ledger.Deliveries(g.Context(), d.sale.Number) {
 		Must(g, err)
 		if !one.Erased {
@@ -189,7 +190,7 @@ func (g *game) compareRecounts() {
 			}
 		}
 		for e := range at {
-			r := ledger.EstimateRequest{Question: q.Name, Epsilon: epsilonOf(e)}
+			r := api.EstimateRequest{Question: q.Name, Epsilon: epsilonOf(e)}
 			running, err := g.ledger.Estimate(g.Context(), r)
 			r.Include = func(string) bool { return true }
 			recount, errOfRecount := g.opened.Estimate(g.Context(), r)
@@ -243,7 +244,7 @@ func (g *game) compareEvent(ev ledger.Event) {
 		}
 	case says.QuestionDefined:
 		q, _ := g.paper.question(d.Name)
-		g.same("the question", ledger.Question{Name: d.Name, Values: d.Values, Encoding: d.Encoding, Mechanism: d.Mechanism}, q)
+		g.same("the question", api.Question{Name: d.Name, Values: d.Values, Encoding: d.Encoding, Mechanism: d.Mechanism}, q)
 	}
 }
 
@@ -263,7 +264,7 @@ func (g *game) compareEvidence() {
 // verify has the audit accept whatever the game has written. What it may say is that the clock has gone back.
 func (g *game) verify() {
 	g.Helper()
-	r := ledger.VerifyRequest{Report: func(p ledger.Problem) {
+	r := api.VerifyRequest{Report: func(p api.Finding) {
 		if p.Kind != "clock" || !g.paper.now().After(g.paper.clock) {
 			g.Errorf("the audit finds %+v", p)
 		}
@@ -281,7 +282,7 @@ func (g *game) compareReceipt(d *paperDeal) {
 	Must(g, err)
 	WantSound(g, "a receipt", r, g.verifiers)
 	q, _ := g.paper.question(d.Question)
-	g.same("the question of a receipt", ledger.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}, q)
+	g.same("the question of a receipt", api.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}, q)
 	var got, want []evidence.SoldResponse
 	for _, one := range r.Responses {
 		got = append(got, evidence.SoldResponse{Object: one.Object, Response: one.Response, Price: one.Price, Event: one.Event, Erased: one.Erased})
@@ -332,7 +333,7 @@ func (g *game) compareStatement(name string, p *person) {
 
 // counts are the responses to be counted by an estimate, by rising ε: how many there are, and how many say each
 // value or, in unary encoding, have its bit; of a mechanism, how many are each output.
-func (m *paper) counts(q ledger.Question, e int64, but string) (all []estimate.Counts) {
+func (m *paper) counts(q api.Question, e int64, but string) (all []estimate.Counts) {
 	byLevel := map[int64]*estimate.Counts{}
 	for name := range m.people {
 		c := m.chain(q.Name, name)
@@ -352,7 +353,7 @@ func (m *paper) counts(q ledger.Question, e int64, but string) (all []estimate.C
 		}
 		byLevel[at].Objects++
 		for i, value := range responsesOnPaper(q, at) {
-			if l.response == value || q.Encoding == ledger.Unary && l.response[i] == '1' {
+			if l.response == value || q.Encoding == api.Unary && l.response[i] == '1' {
 				byLevel[at].ByValue[i]++
 			}
 		}
@@ -364,7 +365,7 @@ func (m *paper) counts(q ledger.Question, e int64, but string) (all []estimate.C
 }
 
 // responsesOnPaper are what a question can be answered with at an ε; in unary encoding, the values that have bits.
-func responsesOnPaper(q ledger.Question, e int64) []string {
+func responsesOnPaper(q api.Question, e int64) []string {
 	if i := slices.Index(levelsOnPaper(q), e); i >= 0 {
 		return q.Mechanism.Outputs[i]
 	}
@@ -372,12 +373,12 @@ func responsesOnPaper(q ledger.Question, e int64) []string {
 }
 
 // sharesOf estimates the shares of a question's values from counts of responses, and tests whether levels agree.
-func sharesOf(t testing.TB, q ledger.Question, counts []estimate.Counts) (shares []estimate.Frequency, p float64) {
+func sharesOf(t testing.TB, q api.Question, counts []estimate.Counts) (shares []estimate.Frequency, p float64) {
 	t.Helper()
 	o := estimate.Options{Confidence: 0.95}
 	counts = slices.Clone(counts)
 	for i := range counts {
-		counts[i].Unary = q.Encoding == ledger.Unary
+		counts[i].Unary = q.Encoding == api.Unary
 		if q.Mechanism != nil {
 			counts[i].Mechanism, _ = q.Mechanism.Family.Level(counts[i].Epsilon)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -36,7 +36,7 @@ func race(t testing.TB, n int, call func(i int) error) (failed []error) {
 func wantOverCap(t testing.TB, failed []error) {
 	t.Helper()
 	for _, err := range failed {
-		if r := Refusals(t, err); r[0].Reason != ledger.ObjectCap {
+		if r := Refusals(t, err); r[0].Reason != api.ObjectCap {
 			t.Errorf("refused for %v", r)
 		}
 	}
@@ -53,7 +53,7 @@ func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 	l := Voters(t, NewLedger(t), "1", "ann")
 	for i := range buyers {
 		name := fmt.Sprintf("question %d", i)
-		Define(t, l, ledger.Question{Name: name, Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+		Define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}, Encoding: api.Direct})
 		Enroll(t, l, name, "1", "ann")
 	}
 	Release(t, l, ReleaseOf(t, "first", "ann", "0.9"))
@@ -70,7 +70,7 @@ func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.99") {
 		t.Errorf("spent %s of 1", o.Spent)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Of 64 buyers of one question at different ε, all at or below the cap succeed, in whatever order
@@ -83,7 +83,7 @@ func testBuyersOfOneQuestionPayForTheHighestOnly(t *T) {
 	const buyers, fit = 64, 50 // i × 0.02 ≤ 1
 	l := Voters(t, NewLedger(t), "1", "ann")
 	failed := race(t, buyers, func(i int) error {
-		_, err := l.Release(t.Context(), ledger.ReleaseRequest{
+		_, err := l.Release(t.Context(), api.ReleaseRequest{
 			Key: fmt.Sprint(i), Question: "vote", Object: "ann", Epsilon: Nano(t, int64(i+1)*20_000_000), Truth: SameTruth("no"),
 		})
 		return err
@@ -96,7 +96,7 @@ func testBuyersOfOneQuestionPayForTheHighestOnly(t *T) {
 	if o.Spent != Eps(t, "1") || len(o.Chains[0].Levels) != fit {
 		t.Errorf("spent %s on %d levels", o.Spent, len(o.Chains[0].Levels))
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // In floats 0.1 + 0.2 is more than 0.3.
@@ -106,7 +106,7 @@ func TestTwoPartsThatMakeTheWholeFitExactly(t *testing.T) {
 
 func testTwoPartsThatMakeTheWholeFitExactly(t *T) {
 	l := Voters(t, NewLedger(t), "0.3", "ann")
-	Define(t, l, ledger.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	Enroll(t, l, "smoker", "0.3", "ann")
 	Release(t, l, ReleaseOf(t, "1", "ann", "0.1"))
 	r := ReleaseOf(t, "2", "ann", "0.200000001")
@@ -127,16 +127,16 @@ func TestBoundsBindToTheNanoNat(t *testing.T) { Anywhere(t, testBoundsBindToTheN
 
 func testBoundsBindToTheNanoNat(t *T) {
 	for _, bound := range []int64{1, 2, 999_999_999, 1_000_000_001, privacy.MaxEpsilon().Nano() - 1, privacy.MaxEpsilon().Nano()} {
-		for kind, request := range map[ledger.Reason]ledger.EnrollRequest{
-			ledger.ObjectCap:    {Cap: Nano(t, bound)},
-			ledger.ChainCeiling: {Policy: policy.Fixed(Nano(t, bound)), Cap: Boundless()},
+		for kind, request := range map[api.Reason]api.EnrollRequest{
+			api.ObjectCap:    {Cap: Nano(t, bound)},
+			api.ChainCeiling: {Policy: policy.Fixed(Nano(t, bound)), Cap: Boundless()},
 		} {
 			t.Run(fmt.Sprint(kind, bound), func(t *T) { testBound(t, kind, request, bound) })
 		}
 	}
 }
 
-func testBound(t testing.TB, kind ledger.Reason, request ledger.EnrollRequest, bound int64) {
+func testBound(t testing.TB, kind api.Reason, request api.EnrollRequest, bound int64) {
 	l := Open(t, ledger.Options{})
 	Define(t, l, Vote())
 	request.Key, request.Question, request.Objects = "e", "vote", []string{"ann"}
@@ -156,7 +156,7 @@ func testBound(t testing.TB, kind ledger.Reason, request ledger.EnrollRequest, b
 	if o := ObjectOf(t, l, "ann"); o.Spent.Nano() != bound {
 		t.Errorf("spent %d of %d", o.Spent.Nano(), bound)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Even 1,000 chains cannot add up to more than an object has, nor overflow anything.
@@ -168,8 +168,8 @@ func testSpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 	l := Open(t, ledger.Options{})
 	for i := range 3 {
 		name := fmt.Sprintf("question %d", i)
-		Define(t, l, ledger.Question{Name: name, Values: []string{"yes", "no"}, Encoding: ledger.Direct})
-		if _, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}, Cap: Boundless()}); err != nil {
+		Define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}, Encoding: api.Direct})
+		if _, err := l.Enroll(t.Context(), api.EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}, Cap: Boundless()}); err != nil {
 			t.Fatal(err)
 		}
 		r := ReleaseOf(t, fmt.Sprint("r", i), "ann", []string{"999", "2", "1"}[i])
@@ -179,7 +179,7 @@ func testSpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 			Must(t, err)
 			continue
 		}
-		want := ledger.Refusal{Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1000"), Spent: Eps(t, "999"), Asked: Eps(t, "2"), Cost: Eps(t, "2"), Remaining: Eps(t, "1"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "1")}
+		want := api.Refusal{Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "1000"), Spent: Eps(t, "999"), Asked: Eps(t, "2"), Cost: Eps(t, "2"), Remaining: Eps(t, "1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")}
 		if got := Refusals(t, err)[0]; got != want {
 			t.Errorf("refused for %+v, want %+v", got, want)
 		}
@@ -195,10 +195,10 @@ func TestACeilingOfZeroAllowsNothing(t *testing.T) { Anywhere(t, testACeilingOfZ
 func testACeilingOfZeroAllowsNothing(t *T) {
 	l := Open(t, ledger.Options{})
 	Define(t, l, Vote())
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: Boundless()})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: Boundless()})
 	Must(t, err)
-	_, err = l.Release(t.Context(), ledger.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: Nano(t, 1), Truth: Never(t)})
-	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: vocabulary.RemedyNothing}
+	_, err = l.Release(t.Context(), api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: Nano(t, 1), Truth: Never(t)})
+	want := api.Refusal{Object: "ann", Reason: api.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: api.RemedyNothing}
 	if got := Refusals(t, err)[0]; got != want {
 		t.Errorf("refused for %+v, want %+v", got, want)
 	}
@@ -211,16 +211,16 @@ func TestEnrollingAgainDoesNotMoveTheCap(t *testing.T) {
 
 func testEnrollingAgainDoesNotMoveTheCap(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
-	Define(t, l, ledger.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	for _, question := range []string{"vote", "smoker"} {
 		Unchanged(t, l, func() {
-			_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "more " + question, Question: question, Objects: []string{"ann"}, Cap: Eps(t, "2")})
-			if got := Refusals(t, err)[0]; got.Reason != ledger.CapDiffers {
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "more " + question, Question: question, Objects: []string{"ann"}, Cap: Eps(t, "2")})
+			if got := Refusals(t, err)[0]; got.Reason != api.CapDiffers {
 				t.Errorf("refused for %v", got)
 			}
 		})
 	}
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "same", Question: "smoker", Objects: []string{"ann"}}) // 0: as it is
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "same", Question: "smoker", Objects: []string{"ann"}}) // 0: as it is
 	Must(t, err)
 	if o := ObjectOf(t, l, "ann"); o.Cap != Eps(t, "1") || len(o.Chains) != 2 {
 		t.Errorf("%+v", o)

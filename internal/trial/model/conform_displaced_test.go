@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -24,14 +24,14 @@ func levelled(t testing.TB, most string, levels ...string) policy.Policy {
 }
 
 // lost is a row of what an answer displaces.
-func lost(t testing.TB, question, epsilon string, objects uint64, revenue int64) ledger.Displaced {
+func lost(t testing.TB, question, epsilon string, objects uint64, revenue int64) api.Displaced {
 	t.Helper()
-	return ledger.Displaced{Question: question, Epsilon: Eps(t, epsilon), Objects: objects, Revenue: revenue}
+	return api.Displaced{Question: question, Epsilon: Eps(t, epsilon), Objects: objects, Revenue: revenue}
 }
 
 // wantDisplaced checks what the quote of an answer reports as displaced, and that the answer is refused with the same list unless
 // that is empty. Nothing is answered.
-func wantDisplaced(t *T, l Book, r ledger.AnswerRequest, want ...ledger.Displaced) {
+func wantDisplaced(t *T, l Book, r api.AnswerRequest, want ...api.Displaced) {
 	t.Helper()
 	quote, err := l.QuoteAnswer(t.Context(), r)
 	Must(t, err)
@@ -43,7 +43,7 @@ func wantDisplaced(t *T, l Book, r ledger.AnswerRequest, want ...ledger.Displace
 	}
 	r.Truth = Never(t)
 	Unchanged(t, l, func() {
-		var displaced *ledger.DisplacedError
+		var displaced *api.DisplacedError
 		if _, err := l.Answer(t.Context(), r); !errors.As(err, &displaced) || displaced.Question != r.Question || !reflect.DeepEqual(displaced.Displaced, want) {
 			t.Errorf("the answer at ε=%s gives %v, want it refused for\n\t%+v", r.Epsilon, err, want)
 		}
@@ -53,7 +53,7 @@ func wantDisplaced(t *T, l Book, r ledger.AnswerRequest, want ...ledger.Displace
 // quotable reports how many objects a new buyer could buy at a level.
 func quotable(t testing.TB, l Book, epsilon string) uint64 {
 	t.Helper()
-	q, err := l.Quote(t.Context(), ledger.Order{Buyer: "a new buyer", Question: "vote", Epsilon: Eps(t, epsilon), All: true})
+	q, err := l.Quote(t.Context(), api.Order{Buyer: "a new buyer", Question: "vote", Epsilon: Eps(t, epsilon), All: true})
 	Must(t, err)
 	return q.Objects
 }
@@ -92,7 +92,7 @@ func testAnswerDisplacesLevelOnOffer(t *T) {
 		wantDisplaced(t, l, again)
 		AnswerTo(t, l, again)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // An object's cap is shared by its questions: an answer about one takes levels of another off the market.
@@ -107,7 +107,7 @@ func testAnswerDisplacesOtherQuestions(t *T) {
 	EnrollUnder(t, l, "vote", policy.Policy{}, "3", "ann", "bob", "cy", "dot")
 	EnrollUnder(t, l, "smoker", levelled(t, "2", "1", "2"), "3", "ann", "bob", "cy")
 	panel := []string{"ann", "bob", "cy", "dot"}
-	ask := func(key, epsilon string) ledger.AnswerRequest {
+	ask := func(key, epsilon string) api.AnswerRequest {
 		return Inquire(t, key, "winner", epsilon, Ballots("ann"), panel...)
 	}
 	wantDisplaced(t, l, ask("1", "1"))
@@ -115,7 +115,7 @@ func testAnswerDisplacesOtherQuestions(t *T) {
 	wantDisplaced(t, l, ask("1", "2.5"), lost(t, "smoker", "2", 3, 600), lost(t, "smoker", "1", 3, 300))
 
 	// What is sold already stays for sale.
-	_, err := l.Sell(t.Context(), ledger.SellRequest{Key: "s", Order: ledger.Order{Buyer: "acme", Question: "smoker", Epsilon: Eps(t, "1"), Objects: []string{"bob"}}, Truth: SameTruth("yes")})
+	_, err := l.Sell(t.Context(), api.SellRequest{Key: "s", Order: api.Order{Buyer: "acme", Question: "smoker", Epsilon: Eps(t, "1"), Objects: []string{"bob"}}, Truth: SameTruth("yes")})
 	Must(t, err)
 	wantDisplaced(t, l, Inquire(t, "1", "winner", "2", nil, "bob"), lost(t, "smoker", "2", 1, 200))
 }
@@ -164,7 +164,7 @@ func testAnswerDisplacesLater(t *T) {
 	under("rising", nil, rising("2"))
 	under("closing", func(m *policy.Market) { m.Until = sooner }, rising("2"))
 	under("chosen", func(m *policy.Market) { m.Buyers = []string{"acme"} })
-	for name, want := range map[string][]ledger.Displaced{
+	for name, want := range map[string][]api.Displaced{
 		"not open": {lost(t, "vote", "2", 1, 200)},
 		"over":     nil,
 		"rising":   {lost(t, "vote", "2", 1, 200), lost(t, "vote", "1", 1, 100)}, // for ever, and for now
@@ -186,7 +186,7 @@ func testAnswerBesideAReservation(t *T) {
 	Define(t, l, Smoker())
 	EnrollUnder(t, l, "vote", levelled(t, "3", "1", "2"), "3", "ann")
 	EnrollUnder(t, l, "smoker", levelled(t, "2", "0.5", "1", "2"), "3", "ann")
-	Reserve(t, l, ledger.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "2", "ann").Order, For: time.Hour})
+	Reserve(t, l, api.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "2", "ann").Order, For: time.Hour})
 	// 1 is left beside the reservation, and 3 without it.
 	wantDisplaced(t, l, Inquire(t, "1", "winner", "0.2", nil, "ann"), lost(t, "smoker", "1", 1, 100))
 	wantDisplaced(t, l, Inquire(t, "1", "winner", "1", nil, "ann"), lost(t, "smoker", "1", 1, 100), lost(t, "smoker", "0.5", 1, 50))
@@ -217,14 +217,14 @@ func testAnswerHeadroomIsUsedUp(t *T) {
 		return ballots(ctx, question, objects)
 	}
 	_, err := l.Answer(t.Context(), r)
-	var displaced *ledger.DisplacedError
-	if !errors.As(err, &displaced) || fmt.Sprint(displaced.Displaced) != fmt.Sprint([]ledger.Displaced{lost(t, "vote", "2", 1, 200)}) {
+	var displaced *api.DisplacedError
+	if !errors.As(err, &displaced) || fmt.Sprint(displaced.Displaced) != fmt.Sprint([]api.Displaced{lost(t, "vote", "2", 1, 200)}) {
 		t.Errorf("the answer gives %v", err)
 	}
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.05") {
 		t.Errorf("ann has spent %s", o.Spent)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Where an object loses millions of levels, the work and the list are bounded.

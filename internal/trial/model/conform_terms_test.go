@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -21,16 +21,16 @@ import (
 // Invariant 13: people may change their minds.
 
 // to asks for other terms of the vote. "" leaves the cap.
-func to(t testing.TB, key string, p *policy.Policy, limit string, objects ...string) ledger.ChangeTermsRequest {
+func to(t testing.TB, key string, p *policy.Policy, limit string, objects ...string) api.ChangeTermsRequest {
 	t.Helper()
-	r := ledger.ChangeTermsRequest{Key: key, Question: "vote", Policy: p, Objects: objects}
+	r := api.ChangeTermsRequest{Key: key, Question: "vote", Policy: p, Objects: objects}
 	if limit != "" {
 		r.Cap = Eps(t, limit)
 	}
 	return r
 }
 
-func changeTerms(t testing.TB, l Book, r ledger.ChangeTermsRequest) ledger.ChangeTermsResult {
+func changeTerms(t testing.TB, l Book, r api.ChangeTermsRequest) api.ChangeTermsResult {
 	t.Helper()
 	done, err := l.ChangeTerms(t.Context(), r)
 	Must(t, err)
@@ -57,7 +57,7 @@ func testTermsChangeByOneEventEach(t *T) {
 	before := uint64(len(Events(t, l)))
 	r := to(t, "1", priced(t, 150), "3", "cid", "ann")
 	done := changeTerms(t, l, r)
-	if want := (ledger.ChangeTermsResult{Changed: 2, First: before + 1, Last: before + 4}); !reflect.DeepEqual(done, want) {
+	if want := (api.ChangeTermsResult{Changed: 2, First: before + 1, Last: before + 4}); !reflect.DeepEqual(done, want) {
 		t.Errorf("it came to %+v, want %+v", done, want)
 	}
 	var kinds []string
@@ -86,15 +86,15 @@ func testTermsChangeByOneEventEach(t *T) {
 	}
 	r.Key, r.Consent = "1", "they agreed"
 	_, err := l.ChangeTerms(t.Context(), r)
-	WantErr(t, err, ledger.ErrKeyConflict)
-	if conflict := new(ledger.KeyConflictError); !errors.As(err, &conflict) || conflict.Field != "Consent" {
+	WantErr(t, err, api.ErrKeyConflict)
+	if conflict := new(api.KeyConflictError); !errors.As(err, &conflict) || conflict.Field != "Consent" {
 		t.Errorf("%+v", conflict)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // lowerings are terms that allow less than the market up to ε=2 for 100 a nat, with a cap of 9, in each way there is.
-func lowerings(t testing.TB) map[string]ledger.ChangeTermsRequest {
+func lowerings(t testing.TB) map[string]api.ChangeTermsRequest {
 	market := func(more func(*policy.Market)) *policy.Policy {
 		p := Market(t, "2", more)
 		return &p
@@ -109,7 +109,7 @@ func lowerings(t testing.TB) map[string]ledger.ChangeTermsRequest {
 	shared, err := policy.Min(Market(t, "2"), shares)
 	Must(t, err)
 	lower := Market(t, "1")
-	return map[string]ledger.ChangeTermsRequest{
+	return map[string]api.ChangeTermsRequest{
 		"a lower cap":      to(t, "", nil, "8.999999999"),
 		"a lower ceiling":  to(t, "", &lower, ""),
 		"a higher price":   to(t, "", priced(t, 101), ""),
@@ -141,12 +141,12 @@ func testLessNeedsNoConsentAndMoreDoes(t *T) {
 				t.Errorf("down: %+v", done)
 			}
 			up := to(t, "up", &first, "9", "ann")
-			var refused []ledger.Refusal
+			var refused []api.Refusal
 			Unchanged(t, l, func() {
 				_, err := l.ChangeTerms(t.Context(), up)
 				refused = Refusals(t, err)
 			})
-			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != ledger.NeedsConsent || refused[0].Remedy != vocabulary.RemedyConsent || refused[0].Why == "" {
+			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != api.NeedsConsent || refused[0].Remedy != api.RemedyConsent || refused[0].Why == "" {
 				t.Errorf("up, without consent: %+v", refused)
 			}
 			if capped := !r.Cap.IsZero(); capped != strings.Contains(refused[0].Why, "the cap would be") || capped && (refused[0].Ceiling != r.Cap || refused[0].Asked != Eps(t, "9")) {
@@ -156,7 +156,7 @@ func testLessNeedsNoConsentAndMoreDoes(t *T) {
 			if done := changeTerms(t, l, up); done.Changed != 1 {
 				t.Errorf("up, with consent: %+v", done)
 			}
-			WantClean(t, l, ledger.VerifyRequest{})
+			WantClean(t, l, api.VerifyRequest{})
 		})
 	}
 }
@@ -197,13 +197,13 @@ func testWhatIsNotProvenToBeLessNeedsConsent(t *T) {
 			Define(t, l, Vote())
 			EnrollUnder(t, l, "vote", c.now, "9", "ann")
 			_, err := l.ChangeTerms(t.Context(), to(t, "1", &c.to, "", "ann"))
-			if got := Refusals(t, err); got[0].Reason != ledger.NeedsConsent {
+			if got := Refusals(t, err); got[0].Reason != api.NeedsConsent {
 				t.Errorf("%+v", got)
 			}
 			r := to(t, "1", &c.to, "", "ann")
 			r.Consent = "form 17"
 			changeTerms(t, l, r)
-			WantClean(t, l, ledger.VerifyRequest{})
+			WantClean(t, l, api.VerifyRequest{})
 		})
 	}
 }
@@ -218,9 +218,9 @@ func testACapMayGoBelowWhatIsSpent(t *T) {
 	changeTerms(t, l, to(t, "2", nil, "0.4", "ann"))
 	lower := Market(t, "0.5")
 	changeTerms(t, l, to(t, "3", &lower, "", "bob"))
-	for object, want := range map[string]ledger.Refusal{
-		"ann": {Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "0.4"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "1")},
-		"bob": {Object: "bob", Reason: ledger.ChainCeiling, Ceiling: Eps(t, "0.5"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "1")},
+	for object, want := range map[string]api.Refusal{
+		"ann": {Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "0.4"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")},
+		"bob": {Object: "bob", Reason: api.ChainCeiling, Ceiling: Eps(t, "0.5"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")},
 	} {
 		_, err := l.Release(t.Context(), ReleaseOf(t, "4", object, "1.1"))
 		if got := Refusals(t, err); len(got) != 1 || got[0] != want {
@@ -233,14 +233,14 @@ func testACapMayGoBelowWhatIsSpent(t *T) {
 	}
 	Sell(t, l, Purchase(t, "5", "zeta", "1", "ann")) // it is recorded, and ann's terms still sell it
 	_, err := l.Sell(t.Context(), Purchase(t, "6", "zeta", "1", "bob"))
-	if got := Refusals(t, err); got[0].Reason != ledger.NotOnOffer {
+	if got := Refusals(t, err); got[0].Reason != api.NotOnOffer {
 		t.Errorf("bob sells no such level any more: %+v", got)
 	}
 	Must(t, l.Forget(t.Context(), "8", "ann"))
-	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "9", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")})
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "9", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")})
 	Must(t, err)
 	Must(t, l.Forget(t.Context(), "10", "ann"))
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 	AuditAll(t, l)
 }
 
@@ -302,19 +302,19 @@ func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *T) {
 	EnrollUnder(t, l, "vote", *priced(t, 300), "9", "bob")
 	Sell(t, l, Purchase(t, "bob's", "acme", "0.5", "bob"))
 	Must(t, l.Forget(t.Context(), "forget", "bob")) // and that acme has paid anything
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: *priced(t, 300)})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: *priced(t, 300)})
 	Must(t, err)
 	if s := Sell(t, l, Purchase(t, "bob's, again", "acme", "1", "bob")); s.Price != 300 || s.Upgrades != 0 {
 		t.Errorf("%+v", s)
 	}
 	AuditAll(t, l)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // hold reserves votes for acme.
-func hold(t testing.TB, l Book, key, epsilon string, objects ...string) ledger.Reservation {
+func hold(t testing.TB, l Book, key, epsilon string, objects ...string) api.Reservation {
 	t.Helper()
-	return Reserve(t, l, ledger.ReserveRequest{Key: key, Order: Purchase(t, "", "acme", epsilon, objects...).Order, For: time.Hour})
+	return Reserve(t, l, api.ReserveRequest{Key: key, Order: Purchase(t, "", "acme", epsilon, objects...).Order, For: time.Hour})
 }
 
 // A live reservation keeps its price, and whatever else was checked when it was granted.
@@ -341,7 +341,7 @@ func testAReservationKeepsItsPrice(t *T) {
 				t.Errorf("reserved for %d, captured as %+v", r.Price, s)
 			}
 			AuditAll(t, l)
-			WantClean(t, l, ledger.VerifyRequest{})
+			WantClean(t, l, api.VerifyRequest{})
 		})
 	}
 }
@@ -366,7 +366,7 @@ func testAReservationCountsWhatIsPaidMeanwhile(t *T) {
 		t.Errorf("%+v, delivered %+v", s, all)
 	}
 	AuditAll(t, l)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Budget that was taken back is not held any more: at capture such people are refused, or left out with a refund, as those who have
@@ -386,12 +386,12 @@ func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
 	if o := ObjectOf(t, l, "ann"); !o.Remaining.IsZero() {
 		t.Errorf("%s of ann's cap is free for others", o.Remaining)
 	}
-	whole := ledger.CaptureRequest{Key: "5", Reservation: r.Number, Truth: SameTruth("yes")}
+	whole := api.CaptureRequest{Key: "5", Reservation: r.Number, Truth: SameTruth("yes")}
 	_, err := l.Capture(t.Context(), whole)
-	want := []ledger.Refusal{
-		{Object: "ann", Reason: ledger.ObjectCap, Ceiling: Eps(t, "0.999999999"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.999999999"), Remedy: vocabulary.RemedyNothing},
-		{Object: "bob", Reason: ledger.ChainCeiling, Ceiling: Eps(t, "0.5"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.5"), Remedy: vocabulary.RemedyNothing},
-		{Object: "cid", Reason: ledger.Withdrawn, Asked: Eps(t, "1"), Remedy: vocabulary.RemedyEnrolling},
+	want := []api.Refusal{
+		{Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "0.999999999"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.999999999"), Remedy: api.RemedyNothing},
+		{Object: "bob", Reason: api.ChainCeiling, Ceiling: Eps(t, "0.5"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.5"), Remedy: api.RemedyNothing},
+		{Object: "cid", Reason: api.Withdrawn, Asked: Eps(t, "1"), Remedy: api.RemedyEnrolling},
 	}
 	if got := Refusals(t, err); !slices.Equal(got, want) {
 		t.Errorf("refused %+v, want %+v", got, want)
@@ -402,7 +402,7 @@ func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
 		t.Errorf("%+v", s)
 	}
 	AuditAll(t, l)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Fewer holders than reserved before do not undo a reservation; more let others in beside it, and it still has its place.
@@ -420,7 +420,7 @@ func testAReservationKeepsItsPlaceAmongHolders(t *T) {
 	EnrollUnder(t, l, "vote", *few(1), "9", "ann")
 	r := hold(t, l, "1", "1", "ann")
 	_, err := l.Sell(t.Context(), Purchase(t, "2", "zeta", "1", "ann"))
-	if got := Refusals(t, err); got[0].Reason != ledger.HoldersFull || got[0].Remedy != vocabulary.RemedyWaiting {
+	if got := Refusals(t, err); got[0].Reason != api.HoldersFull || got[0].Remedy != api.RemedyWaiting {
 		t.Errorf("%+v", got)
 	}
 	more := to(t, "3", few(3), "", "ann")
@@ -429,13 +429,13 @@ func testAReservationKeepsItsPlaceAmongHolders(t *T) {
 	Sell(t, l, Purchase(t, "4", "zeta", "1", "ann"))
 	Sell(t, l, Purchase(t, "5", "hooli", "1", "ann"))
 	_, err = l.Sell(t.Context(), Purchase(t, "6", "initech", "1", "ann"))
-	if got := Refusals(t, err); got[0].Reason != ledger.HoldersFull {
+	if got := Refusals(t, err); got[0].Reason != api.HoldersFull {
 		t.Errorf("%+v", got)
 	}
 	changeTerms(t, l, to(t, "7", few(1), "", "ann"))
 	Commit(t, l, "8", r.Number)
 	AuditAll(t, l)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // A quote that was made under other terms says so, if it is not what the order is any more; a sale that comes to the same is made.
@@ -446,7 +446,7 @@ func TestAQuoteTellsThatTermsHaveChanged(t *testing.T) {
 func testAQuoteTellsThatTermsHaveChanged(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
 	r := Purchase(t, "1", "acme", "1")
-	quote := func() ledger.Quote {
+	quote := func() api.Quote {
 		q, err := l.Quote(t.Context(), r.Order)
 		Must(t, err)
 		return q
@@ -457,7 +457,7 @@ func testAQuoteTellsThatTermsHaveChanged(t *T) {
 	held := func(other bool, price int64) {
 		t.Helper()
 		_, err := l.Sell(t.Context(), r)
-		var changed *ledger.QuoteError
+		var changed *api.QuoteError
 		if !errors.As(err, &changed) || changed.TermsChanged != other || changed.Quote.Price != price || changed.Expected != r.QuoteID || strings.Contains(err.Error(), "other terms") != other {
 			t.Errorf("%v, %+v", err, changed)
 		}
@@ -500,14 +500,14 @@ func TestEnrollingUnderOtherTermsSaysWhatToDo(t *testing.T) {
 func testEnrollingUnderOtherTermsSaysWhatToDo(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
 	Must(t, l.Withdraw(t.Context(), "1", "ann"))
-	back := ledger.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"ann", "bob"}, Policy: *priced(t, 150), Cap: Eps(t, "9")}
+	back := api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"ann", "bob"}, Policy: *priced(t, 150), Cap: Eps(t, "9")}
 	_, err := l.Enroll(t.Context(), back)
-	if got := Refusals(t, err); len(got) != 2 || got[0].Reason != ledger.PolicyDiffers || got[0].Remedy != vocabulary.RemedyTerms || !strings.Contains(err.Error(), "changing its terms helps") {
+	if got := Refusals(t, err); len(got) != 2 || got[0].Reason != api.PolicyDiffers || got[0].Remedy != api.RemedyTerms || !strings.Contains(err.Error(), "changing its terms helps") {
 		t.Errorf("%v: %+v", err, got)
 	}
 	back.Cap = Eps(t, "8")
 	_, err = l.Enroll(t.Context(), back)
-	if got := Refusals(t, err); got[0].Reason != ledger.CapDiffers || got[0].Remedy != vocabulary.RemedyTerms || got[0].Asked != Eps(t, "8") || !strings.Contains(err.Error(), "changing its terms helps") {
+	if got := Refusals(t, err); got[0].Reason != api.CapDiffers || got[0].Remedy != api.RemedyTerms || got[0].Asked != Eps(t, "8") || !strings.Contains(err.Error(), "changing its terms helps") {
 		t.Errorf("%v: %+v", err, got)
 	}
 	changeTerms(t, l, to(t, "3", priced(t, 150), "8", "ann", "bob"))
@@ -518,7 +518,7 @@ func testEnrollingUnderOtherTermsSaysWhatToDo(t *T) {
 	if Must(t, err); done.Enrolled != 1 || done.Already != 1 {
 		t.Errorf("%+v", done)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Partial: who would be refused is left out, with the reason, and the same key tells the same again, also when it is true no more.
@@ -545,7 +545,7 @@ func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 	if done.Changed != 2 || !slices.Equal(reasons, want) {
 		t.Errorf("%+v, %q", done, reasons)
 	}
-	var listed []ledger.Refusal
+	var listed []api.Refusal
 	for ev, err := range l.Refusals(t.Context(), "1", 0) {
 		Must(t, err)
 		listed = append(listed, ev.Says.(says.ObjectRefused).Refusal)
@@ -553,7 +553,7 @@ func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 	if !slices.Equal(listed, done.Refused) {
 		t.Errorf("the log refuses %+v", listed)
 	}
-	enrol := ledger.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"new", "ann", "bob", "cid"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
+	enrol := api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"new", "ann", "bob", "cid"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
 		return map[string]policy.Policy{"ann": *priced(t, 150)}[object], Eps(t, map[string]string{"ann": "5", "bob": "6", "cid": "7", "new": "1"}[object])
 	}}
 	first, err := l.Enroll(t.Context(), enrol)
@@ -576,7 +576,7 @@ func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 	if again := changeTerms(t, l, r); len(again.Refused) != 2 || again.Unlisted != 1 || again.Changed != 2 {
 		t.Errorf("without ann it came to %+v", again)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Each person may be enrolled on terms of its own; the function is asked once about each, in order, and another answer is another request.
@@ -589,7 +589,7 @@ func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 	Define(t, l, Vote())
 	names, dearest, asked := Crowd(partSize+1), 7, []string(nil)
 	at := func(object string) int { return slices.Index(names, object) }
-	r := ledger.EnrollRequest{Key: "1", Question: "vote", Objects: slices.Clone(names), Terms: func(object string) (policy.Policy, privacy.Epsilon) {
+	r := api.EnrollRequest{Key: "1", Question: "vote", Objects: slices.Clone(names), Terms: func(object string) (policy.Policy, privacy.Epsilon) {
 		asked = append(asked, object)
 		switch i := at(object) % dearest; i {
 		case 0:
@@ -615,17 +615,17 @@ func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 	}
 	dearest = 6
 	_, err = l.Enroll(t.Context(), r)
-	if conflict := new(ledger.KeyConflictError); !errors.As(err, &conflict) || conflict.Field != "Terms" {
+	if conflict := new(api.KeyConflictError); !errors.As(err, &conflict) || conflict.Field != "Terms" {
 		t.Errorf("on other terms: %v", err)
 	}
 	r.Key, r.Cap = "2", Eps(t, "1")
 	_, err = l.Enroll(t.Context(), r)
-	WantErr(t, err, ledger.ErrInvalid)
+	WantErr(t, err, api.ErrInvalid)
 	r.Cap, r.Terms = privacy.Epsilon{}, func(string) (policy.Policy, privacy.Epsilon) { return policy.Policy{}, privacy.Epsilon{} }
 	r.Objects = []string{"new"}
 	_, err = l.Enroll(t.Context(), r)
-	WantErr(t, err, ledger.ErrNoCap)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantErr(t, err, api.ErrNoCap)
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // A change that cannot be is a typed error, and changes nothing.
@@ -637,21 +637,21 @@ func testTermsThatCannotBe(t *T) {
 	WantErr(t, err, policy.ErrInvalid) // one that is not monotone is none
 	invisible := Market(t, "2", func(m *policy.Market) { m.Barred = []string{"ac\u200bme"} })
 	for name, c := range map[string]struct {
-		change func(*ledger.ChangeTermsRequest)
+		change func(*api.ChangeTermsRequest)
 		want   error
 	}{
-		"nobody":                     {func(r *ledger.ChangeTermsRequest) { r.Objects = nil }, ledger.ErrInvalid},
-		"somebody twice":             {func(r *ledger.ChangeTermsRequest) { r.Objects = []string{"ann", "ann"} }, ledger.ErrInvalid},
-		"no name":                    {func(r *ledger.ChangeTermsRequest) { r.Objects = []string{""} }, ledger.ErrInvalid},
-		"a name of a megabyte":       {func(r *ledger.ChangeTermsRequest) { r.Objects = []string{strings.Repeat("n", 1<<20)} }, ledger.ErrInvalid},
-		"nothing":                    {func(r *ledger.ChangeTermsRequest) { r.Cap = privacy.Epsilon{} }, ledger.ErrInvalid},
-		"no key":                     {func(r *ledger.ChangeTermsRequest) { r.Key = "" }, ledger.ErrInvalid},
-		"a consent of a megabyte":    {func(r *ledger.ChangeTermsRequest) { r.Consent = strings.Repeat("y", 1<<20) }, ledger.ErrInvalid},
-		"a consent a byte too long":  {func(r *ledger.ChangeTermsRequest) { r.Consent = strings.Repeat("y", 1025) }, ledger.ErrInvalid},
-		"a consent of two lines":     {func(r *ledger.ChangeTermsRequest) { r.Consent = "a\nb" }, ledger.ErrInvalid},
-		"a consent that is no UTF-8": {func(r *ledger.ChangeTermsRequest) { r.Consent = "\xff" }, ledger.ErrInvalid},
-		"no such question":           {func(r *ledger.ChangeTermsRequest) { r.Question = "void" }, ledger.ErrUnknown},
-		"an invisible buyer":         {func(r *ledger.ChangeTermsRequest) { r.Policy = &invisible }, ledger.ErrInvalid},
+		"nobody":                     {func(r *api.ChangeTermsRequest) { r.Objects = nil }, api.ErrInvalid},
+		"somebody twice":             {func(r *api.ChangeTermsRequest) { r.Objects = []string{"ann", "ann"} }, api.ErrInvalid},
+		"no name":                    {func(r *api.ChangeTermsRequest) { r.Objects = []string{""} }, api.ErrInvalid},
+		"a name of a megabyte":       {func(r *api.ChangeTermsRequest) { r.Objects = []string{strings.Repeat("n", 1<<20)} }, api.ErrInvalid},
+		"nothing":                    {func(r *api.ChangeTermsRequest) { r.Cap = privacy.Epsilon{} }, api.ErrInvalid},
+		"no key":                     {func(r *api.ChangeTermsRequest) { r.Key = "" }, api.ErrInvalid},
+		"a consent of a megabyte":    {func(r *api.ChangeTermsRequest) { r.Consent = strings.Repeat("y", 1<<20) }, api.ErrInvalid},
+		"a consent a byte too long":  {func(r *api.ChangeTermsRequest) { r.Consent = strings.Repeat("y", 1025) }, api.ErrInvalid},
+		"a consent of two lines":     {func(r *api.ChangeTermsRequest) { r.Consent = "a\nb" }, api.ErrInvalid},
+		"a consent that is no UTF-8": {func(r *api.ChangeTermsRequest) { r.Consent = "\xff" }, api.ErrInvalid},
+		"no such question":           {func(r *api.ChangeTermsRequest) { r.Question = "void" }, api.ErrUnknown},
+		"an invisible buyer":         {func(r *api.ChangeTermsRequest) { r.Policy = &invisible }, api.ErrInvalid},
 	} {
 		t.Run(name, func(t *T) {
 			r := to(t, "1", nil, "3", "ann")
@@ -664,14 +664,14 @@ func testTermsThatCannotBe(t *T) {
 	}
 	Unchanged(t, l, func() {
 		_, err := l.ChangeTerms(t.Context(), to(t, "1", nil, "3", "zoe", "ann"))
-		if got := Refusals(t, err); len(got) != 1 || got[0] != (ledger.Refusal{Object: "zoe", Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}) {
+		if got := Refusals(t, err); len(got) != 1 || got[0] != (api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}) {
 			t.Errorf("a stranger: %+v", got)
 		}
 	})
 	longest := to(t, "2", nil, "3", "ann")
 	longest.Consent = strings.Repeat("y", 1024)
 	changeTerms(t, l, longest)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Ceilings are those of the clock. If it has gone back behind the log, what a calendar had come to allow counts for nothing: so no
@@ -688,18 +688,18 @@ func testTermsAreComparedByTheClock(t *T) {
 	half := policy.Fixed(Eps(t, "0.5"))
 	now = now.Add(-5 * time.Hour)
 	_, err = l.ChangeTerms(t.Context(), to(t, "1", &half, "", "ann"))
-	if got := Refusals(t, err); got[0].Reason != ledger.NeedsConsent {
+	if got := Refusals(t, err); got[0].Reason != api.NeedsConsent {
 		t.Errorf("by a clock gone back: %+v", got)
 	}
 	now = now.Add(5 * time.Hour)
 	changeTerms(t, l, to(t, "1", &half, "", "ann"))
 	now = now.Add(-5 * time.Hour) // what was proven for ann is not proven from then on
 	_, err = l.ChangeTerms(t.Context(), to(t, "2", &half, "", "bob"))
-	if got := Refusals(t, err); got[0].Reason != ledger.NeedsConsent {
+	if got := Refusals(t, err); got[0].Reason != api.NeedsConsent {
 		t.Errorf("by a clock gone back again: %+v", got)
 	}
 	now = now.Add(5 * time.Hour)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // The events are streamed like all others.
@@ -749,8 +749,8 @@ func testTermsOfManyChangeInParts(t *T) {
 	last := names[len(names)-1]
 	changeTerms(t, l, to(t, "2", nil, "4", last))
 	_, err = l.ChangeTerms(t.Context(), r)
-	WantErr(t, err, ledger.ErrPartlyDone)
-	if got := Refusals(t, err); len(got) != 1 || got[0].Object != last || got[0].Reason != ledger.NeedsConsent {
+	WantErr(t, err, api.ErrPartlyDone)
+	if got := Refusals(t, err); len(got) != 1 || got[0].Object != last || got[0].Reason != api.NeedsConsent {
 		t.Errorf("%+v", got)
 	}
 	back := to(t, "3", nil, "9", last)
@@ -768,5 +768,5 @@ func testTermsOfManyChangeInParts(t *T) {
 			t.Errorf("%s is under %+v", object, o)
 		}
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }

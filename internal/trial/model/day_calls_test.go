@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -33,9 +34,9 @@ type dayReply struct {
 type day struct {
 	ledger   *ledger.Ledger
 	clock    *ledgertest.Clock
-	truth    ledger.TruthFunc
-	reserved map[int]ledger.Reservation // by the number of the call
-	guests   []string                   // who came for a while, and are forgotten
+	truth    api.TruthFunc
+	reserved map[int]api.Reservation // by the number of the call
+	guests   []string                // who came for a while, and are forgotten
 }
 
 // dawn is later than the creation of any file of the test.
@@ -46,7 +47,7 @@ func dayPolicies() (map[string]policy.Policy, error) {
 	level := func(tenths int64) policy.Price {
 		return policy.Price{Epsilon: epsilonOf(tenths * 100_000_000), Amount: 7 * tenths}
 	}
-	sold, err := policy.Sell(policy.Market{Max: epsilonOf(2_000_000_000), Prices: []policy.Price{level(5), level(20)}, Floor: 3})
+	sold, err := policy.Market{Max: epsilonOf(2_000_000_000), Prices: []policy.Price{level(5), level(20)}, Floor: 3}.Policy()
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func dayPolicies() (map[string]policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	less, err := policy.Sell(policy.Market{Max: epsilonOf(1_500_000_000), Prices: []policy.Price{level(5), level(20)}, Floor: 60})
+	less, err := policy.Market{Max: epsilonOf(1_500_000_000), Prices: []policy.Price{level(5), level(20)}, Floor: 60}.Policy()
 	return map[string]policy.Policy{"vote": both, "smoker": sold, "diary": growing, "less": less}, err
 }
 
@@ -74,25 +75,25 @@ func (d *day) call(n int) (result any, err error) {
 	names := Crowd(12)
 	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	names = names[:1+random.IntN(5)]
-	o := ledger.Order{Buyer: []string{"acme", "zeta", "hooli"}[random.IntN(3)], Question: question, Epsilon: epsilonOf(int64(1+min(random.IntN(20), random.IntN(20))) * 100_000_000), Objects: names}
+	o := api.Order{Buyer: []string{"acme", "zeta", "hooli"}[random.IntN(3)], Question: question, Epsilon: epsilonOf(int64(1+min(random.IntN(20), random.IntN(20))) * 100_000_000), Objects: names}
 	some := random.IntN(3) > 0
 	switch {
 	case n == 0:
 		return nil, d.ledger.DefineQuestion(ctx, key, Vote())
 	case n == 1:
-		return nil, d.ledger.DefineQuestion(ctx, key, ledger.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+		return nil, d.ledger.DefineQuestion(ctx, key, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	case n == 2:
-		return nil, d.ledger.DefineQuestion(ctx, key, ledger.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+		return nil, d.ledger.DefineQuestion(ctx, key, api.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	case n < 6:
 		q := []string{"vote", "smoker", "diary"}[n%3]
-		return d.ledger.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: q, Objects: Crowd(12), Policy: terms[q], Cap: epsilonOf(5_000_000_000)})
+		return d.ledger.Enroll(ctx, api.EnrollRequest{Key: key, Question: q, Objects: Crowd(12), Policy: terms[q], Cap: epsilonOf(5_000_000_000)})
 	}
 	switch pick := random.IntN(100); {
 	case pick < 34:
-		return d.delivered(d.ledger.Sell(ctx, ledger.SellRequest{Key: key, Order: o, Partial: some, Truth: d.truth}))
+		return d.delivered(d.ledger.Sell(ctx, api.SellRequest{Key: key, Order: o, Partial: some, Truth: d.truth}))
 	case pick < 37:
 		guest := fmt.Sprint("guest ", n)
-		done, err := d.ledger.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: "diary", Objects: []string{guest, "friend of " + guest}, Policy: terms["diary"], Cap: epsilonOf(5_000_000_000)})
+		done, err := d.ledger.Enroll(ctx, api.EnrollRequest{Key: key, Question: "diary", Objects: []string{guest, "friend of " + guest}, Policy: terms["diary"], Cap: epsilonOf(5_000_000_000)})
 		d.guests = append(d.guests, guest)
 		return done, err
 	case pick < 40 && len(d.guests) > 0:
@@ -100,8 +101,8 @@ func (d *day) call(n int) (result any, err error) {
 		d.guests = d.guests[1:]
 		return nil, d.ledger.Forget(ctx, key, guest)
 	case pick < 60:
-		r, err := d.ledger.Reserve(ctx, ledger.ReserveRequest{Key: key, Order: o, For: time.Duration(1+random.IntN(40)) * time.Minute, Partial: some})
-		var closed *ledger.ReservationError
+		r, err := d.ledger.Reserve(ctx, api.ReserveRequest{Key: key, Order: o, For: time.Duration(1+random.IntN(40)) * time.Minute, Partial: some})
+		var closed *api.ReservationError
 		if errors.As(err, &closed) {
 			r.Number = closed.Number
 		}
@@ -110,20 +111,20 @@ func (d *day) call(n int) (result any, err error) {
 		}
 		return r, err
 	case pick < 75:
-		return d.delivered(d.ledger.Capture(ctx, ledger.CaptureRequest{Key: key, Reservation: d.someReservation(n, random), Partial: some, Truth: d.truth}))
+		return d.delivered(d.ledger.Capture(ctx, api.CaptureRequest{Key: key, Reservation: d.someReservation(n, random), Partial: some, Truth: d.truth}))
 	case pick < 79:
 		return nil, d.ledger.Cancel(ctx, key, d.someReservation(n, random))
 	case pick < 80:
 		p := terms[[]string{"less", "smoker"}[random.IntN(2)]]
-		return d.ledger.ChangeTerms(ctx, ledger.ChangeTermsRequest{Key: key, Question: question, Objects: names, Policy: &p, Cap: epsilonOf(int64(3+random.IntN(3)) * 1_000_000_000), Partial: some, Consent: []string{"", "agreed"}[random.IntN(2)]})
+		return d.ledger.ChangeTerms(ctx, api.ChangeTermsRequest{Key: key, Question: question, Objects: names, Policy: &p, Cap: epsilonOf(int64(3+random.IntN(3)) * 1_000_000_000), Partial: some, Consent: []string{"", "agreed"}[random.IntN(2)]})
 	case pick < 82:
 		return nil, d.ledger.Withdraw(ctx, key, names[0])
 	case pick < 88:
-		return d.ledger.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: question, Objects: Crowd(12), Policy: terms[question], Cap: epsilonOf(5_000_000_000)})
+		return d.ledger.Enroll(ctx, api.EnrollRequest{Key: key, Question: question, Objects: Crowd(12), Policy: terms[question], Cap: epsilonOf(5_000_000_000)})
 	case pick < 94:
-		return d.ledger.Advance(ctx, ledger.AdvanceRequest{Key: key, Truth: d.truth})
+		return d.ledger.Advance(ctx, api.AdvanceRequest{Key: key, Truth: d.truth})
 	default:
-		r := ledger.ReleaseRequest{Key: key, Question: question, Object: names[0], Epsilon: o.Epsilon}
+		r := api.ReleaseRequest{Key: key, Question: question, Object: names[0], Epsilon: o.Epsilon}
 		if some {
 			r.Truth = d.truth
 		} else {
@@ -144,14 +145,14 @@ func (d *day) someReservation(n int, random *rand.Rand) uint64 {
 }
 
 // delivered returns a sale with everything it delivers.
-func (d *day) delivered(s ledger.Sale, err error) (any, error) {
+func (d *day) delivered(s api.Sale, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
 	all, err := collectPart(d.ledger.Deliveries(context.Background(), s.Number))
 	return struct {
-		Sale       ledger.Sale
-		Deliveries []ledger.Delivery
+		Sale       api.Sale
+		Deliveries []api.Delivery
 	}{s, all}, err
 }
 
@@ -166,7 +167,7 @@ func votesOfTheDay(_ context.Context, _ string, objects []string) (values []stri
 func voteOfTheDay(name string) string { return []string{"yes", "no"}[int(name[len(name)-1])%2] }
 
 func newDay(path string) (*day, error) {
-	d := &day{clock: ledgertest.NewClock(dawn()), reserved: map[int]ledger.Reservation{}}
+	d := &day{clock: ledgertest.NewClock(dawn()), reserved: map[int]api.Reservation{}}
 	var err error
 	d.ledger, err = ledger.Open(path, ledger.Options{Now: d.clock.Now, ClockAhead: dawn().AddDate(0, 0, 1)})
 	return d, err
@@ -186,7 +187,7 @@ func (d *day) live(before map[int]dayReply, tell func(dayReply)) {
 		}
 		result, err := d.call(n)
 		one := dayReply{N: n}
-		var closed *ledger.ReservationError
+		var closed *api.ReservationError
 		if errors.As(err, &closed) && told {
 			one.Closed = closed.Number
 		} else if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Invariants 1, 5 and 9 for a host that is killed.
@@ -83,7 +84,7 @@ func liveDay(t *testing.T, path string, round int, told map[int]dayReply) (throu
 			t.Fatalf("the host says %s", line)
 		}
 		if old, known := told[one.N]; known {
-			var granted ledger.Reservation
+			var granted api.Reservation
 			if one.Closed != 0 && json.Unmarshal(old.Result, &granted) == nil && granted.Number == one.Closed {
 				continue // the reservation is not open any more, and says so
 			}

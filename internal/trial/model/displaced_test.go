@@ -6,13 +6,13 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Levels that a charge takes off the market, on paper: each level on offer is tried before the charge and after it.
 
 // displaced returns the levels on offer that objects lose if each is charged for an answer.
-func (m *paper) displaced(question string, names []string, cost int64) (rows []ledger.Displaced) {
+func (m *paper) displaced(question string, names []string, cost int64) (rows []api.Displaced) {
 	for _, name := range names {
 		p := m.people[name]
 		for _, q := range m.questions {
@@ -20,23 +20,23 @@ func (m *paper) displaced(question string, names []string, cost int64) (rows []l
 				continue
 			}
 			for _, e := range m.lost(p, name, q, question, cost) {
-				i := slices.IndexFunc(rows, func(one ledger.Displaced) bool { return one.Question == q.Name && one.Epsilon.Nano() == e })
+				i := slices.IndexFunc(rows, func(one api.Displaced) bool { return one.Question == q.Name && one.Epsilon.Nano() == e })
 				if i < 0 {
-					i, rows = len(rows), append(rows, ledger.Displaced{Question: q.Name, Epsilon: epsilonOf(e)})
+					i, rows = len(rows), append(rows, api.Displaced{Question: q.Name, Epsilon: epsilonOf(e)})
 				}
 				rows[i].Objects++
 				rows[i].Revenue += priceOf(p.chains[q.Name].rule.terms, e)
 			}
 		}
 	}
-	slices.SortFunc(rows, func(a, b ledger.Displaced) int {
+	slices.SortFunc(rows, func(a, b api.Displaced) int {
 		return cmp.Or(strings.Compare(a.Question, b.Question), b.Epsilon.Compare(a.Epsilon))
 	})
 	return rows
 }
 
 // lost returns the levels that an object could be sold at in a question, at once or ever, before it is charged, and not after.
-func (m *paper) lost(p *person, name string, q ledger.Question, charged string, cost int64) []int64 {
+func (m *paper) lost(p *person, name string, q api.Question, charged string, cost int64) []int64 {
 	c := p.chains[q.Name]
 	market := c.rule.terms
 	if market == nil {
@@ -97,10 +97,10 @@ func (m *paper) sellableEver(p *person, question string, e int64) bool {
 }
 
 // loss returns the error of an answer that would displace levels, unless the request accepts it.
-func (m *paper) loss(r ledger.AnswerRequest, names []string, cost int64) error {
+func (m *paper) loss(r api.AnswerRequest, names []string, cost int64) error {
 	lost := m.displaced(r.Question, names, cost)
 	if r.AcceptLoss || len(lost) == 0 {
 		return nil
 	}
-	return &ledger.DisplacedError{Question: r.Question, Displaced: lost}
+	return &api.DisplacedError{Question: r.Question, Displaced: lost}
 }

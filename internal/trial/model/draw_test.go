@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -92,7 +91,7 @@ func middling(t testing.TB, values int) privacy.Epsilon {
 }
 
 func chainFrom(t testing.TB, bits *exact.Bits, values int, recorded ...rrchain.Level[int]) drawing {
-	s, at := replaybits.Sampler[rrchain.Sampler](bits), middling(t, values)
+	s, at := &rrchain.Sampler{Random: bits}, middling(t, values)
 	return func(truth int) (bool, time.Duration) {
 		c, err := rrchain.NewChain[int](values, recorded...)
 		must(t, err)
@@ -106,7 +105,7 @@ func chainFrom(t testing.TB, bits *exact.Bits, values int, recorded ...rrchain.L
 
 func unaryFrom(last rrchain.Level[rrchain.Bits]) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
-		s, at, recorded := replaybits.Sampler[rrchain.Sampler](bits), Eps(t, "1"), []rrchain.Level[rrchain.Bits](nil)
+		s, at, recorded := &rrchain.Sampler{Random: bits}, Eps(t, "1"), []rrchain.Level[rrchain.Bits](nil)
 		if !last.Epsilon.IsZero() {
 			recorded = append(recorded, last)
 		}
@@ -136,7 +135,7 @@ func raiseOfBits(t testing.TB, bits *exact.Bits) drawing {
 	var none, each rrchain.Bits
 	must(t, none.UnmarshalText(bytes.Repeat([]byte("0"), rowOfWords)))
 	must(t, each.UnmarshalText(bytes.Repeat([]byte("1"), rowOfWords)))
-	s, at := replaybits.Sampler[rrchain.Sampler](bits), Eps(t, "1")
+	s, at := &rrchain.Sampler{Random: bits}, Eps(t, "1")
 	recorded := rrchain.Level[rrchain.Bits]{Epsilon: Eps(t, "0.5"), Response: none}
 	return func(truth int) (bool, time.Duration) {
 		row := [2]rrchain.Bits{none, each}[truth]
@@ -195,7 +194,7 @@ func ownFrom(t testing.TB, bits *exact.Bits, last rrchain.Level[int]) drawing {
 	must(t, err)
 	family, err := design.Family(Eps(t, "0.5"), Eps(t, "1"))
 	must(t, err)
-	s, at := replaybits.Sampler[finite.Sampler](bits), Eps(t, "1")
+	s, at := &finite.Sampler{Random: bits}, Eps(t, "1")
 	return func(truth int) (bool, time.Duration) {
 		var level rrchain.Level[int]
 		var err error
@@ -212,7 +211,7 @@ const far = 100_000
 // answerOf has the same true answer at the boundary and at a distance from it.
 func answerOf(outputs int, distance int64) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
-		s, at := replaybits.Sampler[mechanism.Sampler](bits), Eps(t, "0.5")
+		s, at := &mechanism.Sampler{Random: bits}, Eps(t, "0.5")
 		var ranking []int
 		for o := range outputs {
 			ranking = append(ranking, o)
@@ -231,12 +230,12 @@ func answerOf(outputs int, distance int64) func(testing.TB, *exact.Bits) drawing
 // scoreFrom draws scores of two positions, 0 and another.
 func scoreFrom(last mechanism.Score, other int64) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
-		s, at := replaybits.Sampler[mechanism.Sampler](bits), Eps(t, "1")
+		s, at := &mechanism.Sampler{Random: bits}, Eps(t, "1")
 		return func(truth int) (bool, time.Duration) {
 			var score mechanism.Score
 			var err error
 			position := [2]int64{0, other}[truth]
-			place := mechanism.Place{Order: []int{mechanism.AnswerYes, mechanism.AnswerNo}, Distance: position}
+			place := mechanism.Place{Order: []int{1, 0}, Distance: position}
 			took := timed(func() { score, err = s.Raise(last, at, place) })
 			must(t, err)
 			return score.Value == position, took

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -42,7 +43,7 @@ func testWhoseTruthHasChangedBeginsAnEpoch(t *T) {
 	again = Release(t, l, more)
 	more.Key, more.Epsilon = "6", Eps(t, "0.5001")
 	_, err = l.Release(t.Context(), more)
-	if r := Refusals(t, err); r[0].Reason != ledger.ObjectCap || r[0].Spent != Eps(t, "1.5") {
+	if r := Refusals(t, err); r[0].Reason != api.ObjectCap || r[0].Spent != Eps(t, "1.5") {
 		t.Errorf("refused %+v: both epochs together have spent the cap", r)
 	}
 	o := ObjectOf(t, l, "ann")
@@ -57,7 +58,7 @@ func testWhoseTruthHasChangedBeginsAnEpoch(t *T) {
 		t.Errorf("the old response is read again as %+v", repeated)
 	}
 	AuditAll(t, l)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // The same request does nothing twice; an epoch in which nothing has happened is not ended; and whoever takes no part has none.
@@ -77,21 +78,21 @@ func testEpochsBeginOnce(t *T) {
 	if o := ObjectOf(t, l, "ann"); o.Chains[0].Epoch != 2 || o.Spent != Eps(t, "1") || CountKind(Events(t, l), "epoch") != 1 {
 		t.Errorf("%+v", o)
 	}
-	WantErr(t, l.BeginEpoch(t.Context(), "2", "vote", "bob"), ledger.ErrKeyConflict)
-	WantErr(t, l.BeginEpoch(t.Context(), "4", "void", "bob"), ledger.ErrUnknown)
-	if r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "zoe")); r[0].Reason != ledger.NotEnrolled {
+	WantErr(t, l.BeginEpoch(t.Context(), "2", "vote", "bob"), api.ErrKeyConflict)
+	WantErr(t, l.BeginEpoch(t.Context(), "4", "void", "bob"), api.ErrUnknown)
+	if r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "zoe")); r[0].Reason != api.NotEnrolled {
 		t.Errorf("%+v", r)
 	}
 	Must(t, l.Withdraw(t.Context(), "5", "bob"))
-	if r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "bob")); r[0].Reason != ledger.Withdrawn {
+	if r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "bob")); r[0].Reason != api.Withdrawn {
 		t.Errorf("%+v", r)
 	}
 	Must(t, l.Forget(t.Context(), "6", "ann"))
-	WantErr(t, l.BeginEpoch(t.Context(), "2", "vote", "ann"), ledger.ErrForgotten)
+	WantErr(t, l.BeginEpoch(t.Context(), "2", "vote", "ann"), api.ErrForgotten)
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "1") || o.Chains[0].Answered != Eps(t, "1") || o.Chains[0].Epoch != 1 || o.Chains[0].Earlier != nil {
 		t.Errorf("%+v", o)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // What is sold belongs to one epoch: its buyers can read it again, but nothing of it is sold any more, and they pay the full
@@ -112,7 +113,7 @@ func testEpochsAreSoldByThemselves(t *T) {
 	before := Delivered(t, l, first.Number)["ann"]
 	r := Purchase(t, "2", "bolt", "0.5", "ann")
 	_, err = l.Sell(t.Context(), r)
-	if got := Refusals(t, err); got[0].Reason != ledger.HoldersFull {
+	if got := Refusals(t, err); got[0].Reason != api.HoldersFull {
 		t.Errorf("%+v", got)
 	}
 	beginEpoch(t, l, "3", "ann")
@@ -132,7 +133,7 @@ func testEpochsAreSoldByThemselves(t *T) {
 		t.Errorf("%+v", c)
 	}
 	AuditAll(t, l)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // What was reserved of somebody ends with the ledgertest.Begin, and holds no budget any more.
@@ -143,23 +144,23 @@ func TestAReservationEndsWithTheEpoch(t *testing.T) {
 func testAReservationEndsWithTheEpoch(t *T) {
 	l := Sellers(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "2", "2", "ann", "bob")
 	Sell(t, l, Purchase(t, "1", "acme", "0.5", "ann", "bob"))
-	held := Reserve(t, l, ledger.ReserveRequest{Key: "2", Order: Purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: time.Hour})
+	held := Reserve(t, l, api.ReserveRequest{Key: "2", Order: Purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: time.Hour})
 	beginEpoch(t, l, "3", "ann")
 	if o := ObjectOf(t, l, "ann"); !o.Held.IsZero() || o.Remaining != Eps(t, "1.5") {
 		t.Errorf("%+v", o)
 	}
 	Release(t, l, ReleaseOf(t, "4", "ann", "1.5"))
-	capture := ledger.CaptureRequest{Key: "5", Reservation: held.Number, Truth: SameTruth("yes")}
+	capture := api.CaptureRequest{Key: "5", Reservation: held.Number, Truth: SameTruth("yes")}
 	Unchanged(t, l, func() {
 		_, err := l.Capture(t.Context(), capture)
-		if got := Refusals(t, err); len(got) != 1 || got[0].Object != "ann" || got[0].Reason != ledger.EpochBegun {
+		if got := Refusals(t, err); len(got) != 1 || got[0].Object != "ann" || got[0].Reason != api.EpochBegun {
 			t.Errorf("%+v", got)
 		}
 	})
 	capture.Partial = true
 	sale, err := l.Capture(t.Context(), capture)
 	Must(t, err)
-	if sale.Objects != 1 || sale.Refund == 0 || sale.Refused[0].Reason != ledger.EpochBegun {
+	if sale.Objects != 1 || sale.Refund == 0 || sale.Refused[0].Reason != api.EpochBegun {
 		t.Errorf("%+v", sale)
 	}
 	AuditAll(t, l)
@@ -175,7 +176,7 @@ func testEstimatesCountTheCurrentEpoch(t *T) {
 	CarryOut(t, l, Order(t, "1", "1"))
 	beginEpoch(t, l, "2", "ann")
 	for _, epsilon := range []string{"0", "1"} {
-		got, err := l.Estimate(t.Context(), ledger.EstimateRequest{Question: "vote", Epsilon: Eps(t, epsilon)})
+		got, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Epsilon: Eps(t, epsilon)})
 		Must(t, err)
 		if got.N != 1 {
 			t.Errorf("ε=%s: %+v", epsilon, got)
@@ -199,7 +200,7 @@ func testEstimatePoolAndPopulationAreUsed(t *T) {
 		pool, population bool
 		method, covers   string
 	}{{false, false, "stratified", "panel"}, {true, false, "pooled", "panel"}, {false, true, "stratified", "population"}} {
-		got, err := l.Estimate(t.Context(), ledger.EstimateRequest{Question: "vote", Pool: c.pool, Population: c.population})
+		got, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Pool: c.pool, Population: c.population})
 		Must(t, err)
 		if got.Method != c.method || got.Covers != c.covers {
 			t.Errorf("%+v: %s, %s", c, got.Method, got.Covers)
@@ -221,20 +222,20 @@ func testTheCalendarReleasesInTheNewEpoch(t *T) {
 	EnrollUnder(t, l, "vote", timed, "9", "ann")
 	clock.Set(ledgertest.Begin().Add(2 * time.Hour))
 	advance := func(key string) {
-		_, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: key, Truth: SameTruth("yes")})
+		_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: key, Truth: SameTruth("yes")})
 		Must(t, err)
 	}
 	advance("1")
 	beginEpoch(t, l, "2", "ann")
 	Must(t, l.Withdraw(t.Context(), "3", "ann"))
-	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: timed})
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: timed})
 	Must(t, err)
 	advance("4")
 	o := ObjectOf(t, l, "ann")
 	if c := o.Chains[0]; o.Spent != Eps(t, "2") || c.Epoch != 2 || len(c.Levels) != 2 || len(c.Earlier[0].Levels) != 2 {
 		t.Errorf("%+v", o)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // What an attacker sees of two epochs are independent chains: the law of both responses is the product of the laws of each,
@@ -247,7 +248,7 @@ func TestEpochsAreIndependent(t *testing.T) {
 func testEpochsAreIndependent(t *T) {
 	const people = 1000
 	l := Open(t, ledger.Options{})
-	Define(t, l, ledger.Question{Name: "vote", Values: []string{"yes", "no"}})
+	Define(t, l, api.Question{Name: "vote", Values: []string{"yes", "no"}})
 	names := Crowd(people)
 	Enroll(t, l, "vote", "9", names...)
 	CarryOut(t, l, Order(t, "1", "0.5", names...))

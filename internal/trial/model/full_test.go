@@ -3,8 +3,7 @@ package model
 import (
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // How much there is room for, on paper: entries are listed one by one.
@@ -19,9 +18,9 @@ type chainEntry struct {
 
 // levelEntries adds what a level, and a buyer of it unless that is "", are in the list of a chain's
 // entries.
-func levelEntries(all map[chainEntry]bool, q ledger.Question, epoch int, e int64, buyer string) {
+func levelEntries(all map[chainEntry]bool, q api.Question, epoch int, e int64, buyer string) {
 	parts := 1
-	if q.Encoding == ledger.Unary {
+	if q.Encoding == api.Unary {
 		parts += len(q.Values) / 256
 	}
 	for part := range parts {
@@ -33,7 +32,7 @@ func levelEntries(all map[chainEntry]bool, q ledger.Question, epoch int, e int64
 }
 
 // entries are those of a chain.
-func (c *paperChain) entries(q ledger.Question) map[chainEntry]bool {
+func (c *paperChain) entries(q api.Question) map[chainEntry]bool {
 	all := map[chainEntry]bool{}
 	for i, one := range c.epochs() {
 		if i > 0 {
@@ -49,7 +48,7 @@ func (c *paperChain) entries(q ledger.Question) map[chainEntry]bool {
 }
 
 // added counts what a request adds to a chain, if nothing else is added.
-func (c *paperChain) added(q ledger.Question, e int64, buyer string) int {
+func (c *paperChain) added(q api.Question, e int64, buyer string) int {
 	all := c.entries(q)
 	before := len(all)
 	levelEntries(all, q, len(c.earlier), e, buyer)
@@ -58,7 +57,7 @@ func (c *paperChain) added(q ledger.Question, e int64, buyer string) int {
 
 // full says why the chain of an object, or its list of reservations, has no room for what is
 // wished, or nil. A reservation counts as if it were captured.
-func (m *paper) full(c *paperChain, w wish) *ledger.Refusal {
+func (m *paper) full(c *paperChain, w wish) *api.Refusal {
 	q, _ := m.question(w.question)
 	there, added, promised, open := len(c.entries(q)), c.added(q, w.e, w.buyer), 0, 0
 	for _, d := range m.deals {
@@ -69,12 +68,12 @@ func (m *paper) full(c *paperChain, w wish) *ledger.Refusal {
 			promised += c.added(q, d.epsilon(), d.Buyer)
 		}
 	}
-	r := &ledger.Refusal{Object: w.object, Reason: ledger.Full, Asked: epsilonOf(w.e), Remedy: vocabulary.RemedyWaiting}
+	r := &api.Refusal{Object: w.object, Reason: api.Full, Asked: epsilonOf(w.e), Remedy: api.RemedyWaiting}
 	switch {
 	case w.reserved:
 		return nil
 	case added > 0 && there+added > 1024:
-		r.Remedy = vocabulary.RemedyNothing
+		r.Remedy = api.RemedyNothing
 	case added > 0 && there+promised+added > 1024, w.reserves && open >= 128:
 	default:
 		return nil

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -75,7 +76,7 @@ type otherRequest struct {
 // forget takes somebody out of the result.
 func (p *past) forget(name string) {
 	if p.alone == name {
-		p.refused = ledger.ErrForgotten
+		p.refused = api.ErrForgotten
 	}
 	p.erased = p.erased || p.open || slices.Contains(p.about, name)
 	p.left = p.without(p.left, name)
@@ -146,10 +147,10 @@ func (g *game) same(what string, got, want any) {
 // wantError compares errors, refusals field by field.
 func (g *game) wantError(got, want error) {
 	g.Helper()
-	var refused, refusedOnPaper *ledger.RefusedError
-	var quote, quoteOnPaper *ledger.QuoteError
-	var displaced, displacedOnPaper *ledger.DisplacedError
-	var closed, closedOnPaper *ledger.ReservationError
+	var refused, refusedOnPaper *api.RefusedError
+	var quote, quoteOnPaper *api.QuoteError
+	var displaced, displacedOnPaper *api.DisplacedError
+	var closed, closedOnPaper *api.ReservationError
 	switch {
 	case errors.As(want, &refusedOnPaper) && errors.As(got, &refused):
 		g.same("the refusal", withoutInstead(refused), refusedOnPaper)
@@ -173,7 +174,7 @@ func (g *game) failed(got, want error) bool {
 	switch {
 	case got == nil && want == nil && g.closed == nil:
 		return false
-	case g.closed != nil && errors.Is(got, g.closed), g.far && errors.Is(got, ledger.ErrClock):
+	case g.closed != nil && errors.Is(got, g.closed), g.far && errors.Is(got, api.ErrClock):
 	case g.closed != nil && want == nil:
 		g.wantError(got, g.closed)
 	default:
@@ -187,27 +188,27 @@ func (g *game) failed(got, want error) bool {
 func (g *game) wantTold(came any) {
 	g.Helper()
 	var told []string
-	var refused []ledger.Refusal
+	var refused []api.Refusal
 	switch came := came.(type) {
-	case ledger.RaiseResult:
+	case api.RaiseResult:
 		told, refused = came.TruthChanged, came.Refused
-	case ledger.AdvanceResult:
+	case api.AdvanceResult:
 		for _, one := range came.Questions {
 			told, refused = append(told, one.TruthChanged...), append(refused, one.Refused...)
 		}
-	case ledger.AnswerResult:
+	case api.AnswerResult:
 		told, refused = came.TruthChanged, came.Refused
-	case ledger.Sale:
+	case api.Sale:
 		told, refused = came.TruthChanged, came.Refused
 	case error:
-		var failed *ledger.RefusedError
+		var failed *api.RefusedError
 		if !errors.As(came, &failed) {
 			return
 		}
 		told, refused = failed.TruthChanged, failed.Refused
 	}
 	another := func(name string) bool { // it may have been refused for something else in the end
-		return !slices.ContainsFunc(refused, func(r ledger.Refusal) bool { return r.Object == name && r.Reason == ledger.NoTruth })
+		return !slices.ContainsFunc(refused, func(r api.Refusal) bool { return r.Object == name && r.Reason == api.NoTruth })
 	}
 	g.paper.turned = slices.DeleteFunc(g.paper.turned, another)
 	inOrder := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
@@ -237,7 +238,7 @@ func demand[R, T any](g *game, r R, call func(context.Context, R) (T, error), wa
 		made.about = append(made.about, ev.object)
 	}
 	named := objectsIn(r)
-	if _, is := any(r).(ledger.AnswerRequest); is {
+	if _, is := any(r).(api.AnswerRequest); is {
 		made.about = named // an answer is about all in its panel, also one that was recorded before
 	}
 	made.open = slices.ContainsFunc(named, func(name string) bool { return !slices.Contains(made.about, name) })
@@ -264,7 +265,7 @@ func aloneIn[R any](request R) string {
 		return r
 	case epochOf:
 		return r.Object
-	case ledger.ReleaseRequest:
+	case api.ReleaseRequest:
 		return r.Object
 	}
 	return alone(objectsIn(request))
@@ -281,17 +282,17 @@ func objectsIn[R any](request R) []string {
 // listIn returns the list of names in a request, or nil if it can have none.
 func listIn[R any](request *R) *[]string {
 	switch r := any(request).(type) {
-	case *ledger.EnrollRequest:
+	case *api.EnrollRequest:
 		return &r.Objects
-	case *ledger.ChangeTermsRequest:
+	case *api.ChangeTermsRequest:
 		return &r.Objects
-	case *ledger.RaiseRequest:
+	case *api.RaiseRequest:
 		return &r.Objects
-	case *ledger.SellRequest:
+	case *api.SellRequest:
 		return &r.Objects
-	case *ledger.ReserveRequest:
+	case *api.ReserveRequest:
 		return &r.Objects
-	case *ledger.AnswerRequest:
+	case *api.AnswerRequest:
 		return &r.Objects
 	}
 	return nil
@@ -317,11 +318,11 @@ func areAlike[R any](one, other R) bool {
 		return len(names) > 1 && len(names) == len(others)
 	}
 	switch a := any(one).(type) {
-	case ledger.EnrollRequest:
-		b := any(other).(ledger.EnrollRequest)
+	case api.EnrollRequest:
+		b := any(other).(api.EnrollRequest)
 		return a.Terms != nil && b.Terms != nil && a.Partial == b.Partial
-	case ledger.SellRequest:
-		b := any(other).(ledger.SellRequest)
+	case api.SellRequest:
+		b := any(other).(api.SellRequest)
 		return a.QuoteID != "" && a.QuoteID != b.QuoteID
 	}
 	return false
@@ -332,25 +333,25 @@ func distinct(names []string) []string { return slices.Compact(slices.Sorted(sli
 // withoutObject returns what is left of a result when somebody is forgotten.
 func withoutObject[T any](result T, name string) T {
 	switch r := any(&result).(type) {
-	case *ledger.RaiseResult:
+	case *api.RaiseResult:
 		all := len(r.Refused)
 		r.Refused = without1(r.Refused, name)
 		r.Unlisted += all - len(r.Refused)
-	case *ledger.EnrollResult:
+	case *api.EnrollResult:
 		all := len(r.Refused)
 		r.Refused = without1(r.Refused, name)
 		r.Unlisted += all - len(r.Refused)
-	case *ledger.ChangeTermsResult:
+	case *api.ChangeTermsResult:
 		all := len(r.Refused)
 		r.Refused = without1(r.Refused, name)
 		r.Unlisted += all - len(r.Refused)
-	case *ledger.AnswerResult:
+	case *api.AnswerResult:
 		r.Refused = without1(r.Refused, name)
-	case *ledger.Sale:
+	case *api.Sale:
 		r.Refused = without1(r.Refused, name)
-	case *ledger.Reservation:
+	case *api.Reservation:
 		r.Refused = without1(r.Refused, name)
-	case *ledger.AdvanceResult:
+	case *api.AdvanceResult:
 		r.Questions = slices.Clone(r.Questions)
 		for i := range r.Questions {
 			one := &r.Questions[i]
@@ -388,7 +389,7 @@ func (g *game) see(question, object string, e int64, event uint64, response stri
 
 // noteKeyed notes a response that was drawn from a noise key. Whenever it is drawn again, from a copy that was restored, it
 // is the same.
-func (g *game) noteKeyed(q ledger.Question, object, noise string, e int64, l *paperLevel) {
+func (g *game) noteKeyed(q api.Question, object, noise string, e int64, l *paperLevel) {
 	g.Helper()
 	if noise == "" {
 		return
@@ -406,8 +407,8 @@ func (g *game) noteKeyed(q ledger.Question, object, noise string, e int64, l *pa
 
 // isResponse tells whether a text is one of the values or, in unary encoding, a 0 or 1 for each; of a mechanism, whether
 // it is an output at an ε.
-func isResponse(q ledger.Question, e int64, text string) bool {
-	if q.Encoding == ledger.Unary {
+func isResponse(q api.Question, e int64, text string) bool {
+	if q.Encoding == api.Unary {
 		return len(text) == len(q.Values) && strings.Trim(text, "01") == ""
 	}
 	return slices.Contains(responsesOnPaper(q, e), text)
@@ -436,11 +437,11 @@ func (one moveLeap) play(g *game) {
 		far = g.paper.confirmed
 	}
 	g.paper.clock = far.Add(usualLeap + 1)
-	want := ledger.ErrClock
+	want := api.ErrClock
 	if g.paper.opened.ReadOnly {
-		want = ledger.ErrReadOnly
+		want = api.ErrReadOnly
 	}
-	g.wantError(g.ledger.DefineQuestion(g.Context(), g.key(), ledger.Question{Name: "too early", Values: []string{"a", "b"}}), want)
+	g.wantError(g.ledger.DefineQuestion(g.Context(), g.key(), api.Question{Name: "too early", Values: []string{"a", "b"}}), want)
 	if !one.Confirmed {
 		g.paper.clock = was
 		return
@@ -451,16 +452,16 @@ func (one moveLeap) play(g *game) {
 }
 
 // define defines a question under a key of its own.
-func (g *game) define(q ledger.Question) {
+func (g *game) define(q api.Question) {
 	key := g.key()
-	demand(g, q, bare(func(ctx context.Context, q ledger.Question) error { return g.ledger.DefineQuestion(ctx, key, q) }), struct{}{}, g.paper.define(q),
-		func(q *ledger.Question) { q.Values = append([]string{"new"}, q.Values[1:]...) },
-		func(q *ledger.Question) { q.Name += "!" })
+	demand(g, q, bare(func(ctx context.Context, q api.Question) error { return g.ledger.DefineQuestion(ctx, key, q) }), struct{}{}, g.paper.define(q),
+		func(q *api.Question) { q.Values = append([]string{"new"}, q.Values[1:]...) },
+		func(q *api.Question) { q.Name += "!" })
 }
 
 func (one moveDefine) play(g *game) {
-	q := ledger.Question{Name: "late", Values: []string{"no", "yes", "unsure", "other"}, Encoding: one.As}
-	if one.As == ledger.Finite {
+	q := api.Question{Name: "late", Values: []string{"no", "yes", "unsure", "other"}, Encoding: one.As}
+	if one.As == api.Finite {
 		q.Mechanism = mechanisms()[len(q.Values)]
 	}
 	if one.Other {
@@ -500,15 +501,15 @@ func (one moveForget) play(g *game) {
 
 func (one moveRaise) play(g *game) {
 	g.host = one.Host
-	r := ledger.RaiseRequest{Key: g.key(), Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, Truth: g.ask}
+	r := api.RaiseRequest{Key: g.key(), Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, Truth: g.ask}
 	want, refused := g.paper.raise(r, g.host)
-	call := func(ctx context.Context, r ledger.RaiseRequest) (ledger.RaiseResult, error) {
+	call := func(ctx context.Context, r api.RaiseRequest) (api.RaiseResult, error) {
 		return g.ledger.Raise(ctx, r)
 	}
 	_, done := demand(g, r, call, want, refused,
-		func(r *ledger.RaiseRequest) { r.Partial = !r.Partial },
-		func(r *ledger.RaiseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
-		func(r *ledger.RaiseRequest) { r.All, r.Objects = false, []string{"zoe"} })
+		func(r *api.RaiseRequest) { r.Partial = !r.Partial },
+		func(r *api.RaiseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
+		func(r *api.RaiseRequest) { r.All, r.Objects = false, []string{"zoe"} })
 	if done {
 		g.compareResponses(one.Question, one.Epsilon)
 	}
@@ -516,13 +517,13 @@ func (one moveRaise) play(g *game) {
 
 func (one moveRelease) play(g *game) {
 	g.host = one.Host
-	r := ledger.ReleaseRequest{Key: g.key(), Question: one.Question, Object: one.Object, Epsilon: epsilonOf(one.Epsilon), Truth: g.ask}
+	r := api.ReleaseRequest{Key: g.key(), Question: one.Question, Object: one.Object, Epsilon: epsilonOf(one.Epsilon), Truth: g.ask}
 	if q, err := g.paper.question(one.Question); err == nil && g.moves%2 == 0 && !g.host.Broken {
 		if r.TrueValue = g.host.truth(q, one.Object); r.TrueValue != "" {
 			r.Truth = nil
 		}
 	}
-	raise := ledger.RaiseRequest{Question: r.Question, Objects: []string{r.Object}, Epsilon: r.Epsilon}
+	raise := api.RaiseRequest{Question: r.Question, Objects: []string{r.Object}, Epsilon: r.Epsilon}
 	_, refused := g.paper.raise(raise, g.host)
 	got, err := g.ledger.Release(g.Context(), r)
 	if r.TrueValue != "" {
@@ -533,23 +534,23 @@ func (one moveRelease) play(g *game) {
 	}
 	g.see(one.Question, one.Object, one.Epsilon, got.Event, got.Value)
 	event := g.paper.chain(one.Question, one.Object).levels[one.Epsilon].event
-	want := ledger.Response{Object: one.Object, Question: one.Question, Epsilon: r.Epsilon, Value: got.Value, Event: uint64(event)}
+	want := api.Response{Object: one.Object, Question: one.Question, Epsilon: r.Epsilon, Value: got.Value, Event: uint64(event)}
 	g.same("the response", got, want)
-	call := func(ctx context.Context, r ledger.ReleaseRequest) (ledger.Response, error) {
+	call := func(ctx context.Context, r api.ReleaseRequest) (api.Response, error) {
 		return g.ledger.Release(ctx, r)
 	}
 	g.host = host{Broken: true} // nobody may ask again
-	demand(g, r, call, want, nil, func(r *ledger.ReleaseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) })
+	demand(g, r, call, want, nil, func(r *api.ReleaseRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) })
 }
 
 func (one moveAdvance) play(g *game) {
 	g.host = one.Host
-	r := ledger.AdvanceRequest{Key: g.key(), Question: one.Question, Truth: g.ask}
+	r := api.AdvanceRequest{Key: g.key(), Question: one.Question, Truth: g.ask}
 	want, refused := g.paper.advance(one.Question, g.host)
-	call := func(ctx context.Context, r ledger.AdvanceRequest) (ledger.AdvanceResult, error) {
+	call := func(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error) {
 		return g.ledger.Advance(ctx, r)
 	}
-	demand(g, r, call, want, refused, func(r *ledger.AdvanceRequest) {
+	demand(g, r, call, want, refused, func(r *api.AdvanceRequest) {
 		if r.Question == "" {
 			r.Question = "vote"
 		} else {
@@ -569,7 +570,7 @@ func (one moveAgain) play(g *game) {
 	g.host = host{Broken: true}
 	it := g.past[len(g.past)-1-one.Request%len(g.past)]
 	if one.Change < len(it.changed) {
-		want := ledger.ErrKeyConflict
+		want := api.ErrKeyConflict
 		if it.refused != nil {
 			want = it.refused // nobody can tell any more which request it was
 		}
@@ -590,7 +591,7 @@ func (one moveAgain) play(g *game) {
 func (it *past) wantResult(g *game, result string, err error) {
 	g.Helper()
 	switch {
-	case g.paper.opened.ReadOnly && errors.Is(err, ledger.ErrReadOnly):
+	case g.paper.opened.ReadOnly && errors.Is(err, api.ErrReadOnly):
 	case it.refused != nil:
 		g.wantError(err, it.refused)
 	case it.closed != nil && it.closed() != nil:
@@ -600,14 +601,14 @@ func (it *past) wantResult(g *game, result string, err error) {
 	}
 }
 
-func (one moveOrder) order() ledger.Order {
-	return ledger.Order{Buyer: one.Buyer, Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil}
+func (one moveOrder) order() api.Order {
+	return api.Order{Buyer: one.Buyer, Question: one.Question, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil}
 }
 
 func (one moveQuote) play(g *game) { g.quote(one.Order.order()) }
 
 // quote gets a quote. Equal IDs are equal offers of the same people under the same policies, and the other way round.
-func (g *game) quote(o ledger.Order) (id string) {
+func (g *game) quote(o api.Order) (id string) {
 	t, refused := g.paper.trade(o, nil)
 	got, err := g.ledger.Quote(g.Context(), o)
 	if err != nil || refused != nil {
@@ -631,7 +632,7 @@ func (g *game) quote(o ledger.Order) (id string) {
 }
 
 // consent makes up what a buyer agrees to.
-func (g *game) consent(o ledger.Order, partial bool, bound quoted, most atMost) consent {
+func (g *game) consent(o api.Order, partial bool, bound quoted, most atMost) consent {
 	c := consent{key: g.key(), partial: partial}
 	switch bound {
 	case freshQuote:
@@ -654,29 +655,29 @@ func (one moveSell) play(g *game) {
 	g.host = one.Host
 	o := one.Order.order()
 	c := g.consent(o, one.Partial, one.Quoted, one.Most)
-	r := ledger.SellRequest{Key: g.key(), Order: o, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most, Truth: g.ask}
+	r := api.SellRequest{Key: g.key(), Order: o, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most, Truth: g.ask}
 	t, refused := g.paper.trade(o, nil)
 	var d *paperDeal
 	if refused == nil {
 		d, refused = g.paper.sell(t, nil, c, g.host)
 	}
-	call := func(ctx context.Context, r ledger.SellRequest) (ledger.Sale, error) { return g.ledger.Sell(ctx, r) }
-	g.sold(d, func(want ledger.Sale) bool {
+	call := func(ctx context.Context, r api.SellRequest) (api.Sale, error) { return g.ledger.Sell(ctx, r) }
+	g.sold(d, func(want api.Sale) bool {
 		_, done := demand(g, r, call, want, refused,
-			func(r *ledger.SellRequest) { r.Partial = !r.Partial },
-			func(r *ledger.SellRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
-			func(r *ledger.SellRequest) { r.Buyer = "zoe" },
-			func(r *ledger.SellRequest) { r.QuoteID += "!" },
-			func(r *ledger.SellRequest) { r.MaxPrice = new(int64(123456)) },
-			func(r *ledger.SellRequest) { r.All, r.Objects = false, []string{"zoe"} })
+			func(r *api.SellRequest) { r.Partial = !r.Partial },
+			func(r *api.SellRequest) { r.Epsilon = g.another(r.Question, r.Epsilon) },
+			func(r *api.SellRequest) { r.Buyer = "zoe" },
+			func(r *api.SellRequest) { r.QuoteID += "!" },
+			func(r *api.SellRequest) { r.MaxPrice = new(int64(123456)) },
+			func(r *api.SellRequest) { r.All, r.Objects = false, []string{"zoe"} })
 		return done
 	})
 }
 
 // sold makes a request that must come to a deal on paper, or to none, and looks at what is delivered.
-func (g *game) sold(d *paperDeal, request func(want ledger.Sale) bool) {
+func (g *game) sold(d *paperDeal, request func(want api.Sale) bool) {
 	if d == nil {
-		request(ledger.Sale{})
+		request(api.Sale{})
 	} else if request(d.sale) {
 		g.compareDeliveries(d)
 	}
@@ -685,19 +686,19 @@ func (g *game) sold(d *paperDeal, request func(want ledger.Sale) bool) {
 func (one moveReserve) play(g *game) {
 	o := one.Order.order()
 	c := g.consent(o, one.Partial, one.Quoted, one.Most)
-	r := ledger.ReserveRequest{Key: g.key(), Order: o, For: one.For, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most}
-	want := ledger.Reservation{}
+	r := api.ReserveRequest{Key: g.key(), Order: o, For: one.For, Partial: c.partial, QuoteID: c.id, MaxPrice: c.most}
+	want := api.Reservation{}
 	d, refused := g.paper.reserve(o, c, one.For)
 	if refused == nil {
 		want = d.granted
 	}
-	call := func(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error) {
+	call := func(ctx context.Context, r api.ReserveRequest) (api.Reservation, error) {
 		return g.ledger.Reserve(ctx, r)
 	}
 	_, done := demand(g, r, call, want, refused,
-		func(r *ledger.ReserveRequest) { r.For++ },
-		func(r *ledger.ReserveRequest) { r.Buyer = "zoe" },
-		func(r *ledger.ReserveRequest) { r.Partial = !r.Partial })
+		func(r *api.ReserveRequest) { r.For++ },
+		func(r *api.ReserveRequest) { r.Buyer = "zoe" },
+		func(r *api.ReserveRequest) { r.Partial = !r.Partial })
 	if done {
 		g.past[len(g.past)-1].closed = func() error { return g.paper.deals[want.Number-1].closed(g.paper.now()) }
 	}
@@ -717,15 +718,15 @@ func (g *game) deal(n int) uint64 {
 
 func (one moveCommit) play(g *game) {
 	g.host = one.Host
-	r := ledger.CaptureRequest{Key: g.key(), Reservation: max(1, g.deal(one.Deal)), Partial: one.Partial, Truth: g.ask}
+	r := api.CaptureRequest{Key: g.key(), Reservation: max(1, g.deal(one.Deal)), Partial: one.Partial, Truth: g.ask}
 	d, refused := g.paper.commit(r.Reservation, consent{key: r.Key, partial: r.Partial}, g.host)
-	call := func(ctx context.Context, r ledger.CaptureRequest) (ledger.Sale, error) {
+	call := func(ctx context.Context, r api.CaptureRequest) (api.Sale, error) {
 		return g.ledger.Capture(ctx, r)
 	}
-	g.sold(d, func(want ledger.Sale) bool {
+	g.sold(d, func(want api.Sale) bool {
 		_, done := demand(g, r, call, want, refused,
-			func(r *ledger.CaptureRequest) { r.Partial = !r.Partial },
-			func(r *ledger.CaptureRequest) { r.Reservation++ })
+			func(r *api.CaptureRequest) { r.Partial = !r.Partial },
+			func(r *api.CaptureRequest) { r.Reservation++ })
 		return done
 	})
 }
@@ -738,7 +739,7 @@ func (one moveCancel) play(g *game) {
 
 func (one moveAnswer) play(g *game) {
 	g.host = one.Host
-	r := ledger.AnswerRequest{Key: g.key(), Question: one.Question, Query: one.Query, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, AcceptLoss: one.AcceptLoss, Truth: g.ask}
+	r := api.AnswerRequest{Key: g.key(), Question: one.Question, Query: one.Query, Epsilon: epsilonOf(one.Epsilon), Objects: one.Objects, All: one.Objects == nil, Partial: one.Partial, AcceptLoss: one.AcceptLoss, Truth: g.ask}
 	quote, refused := g.paper.quoteAnswer(r)
 	if got, err := g.ledger.QuoteAnswer(g.Context(), r); err != nil || refused != nil {
 		g.wantError(err, refused)
@@ -760,13 +761,13 @@ func (one moveAnswer) play(g *game) {
 	g.same("the answer", got, want)
 	g.wantTold(got)
 	g.host = host{Broken: true} // nobody may ask again
-	call := func(ctx context.Context, r ledger.AnswerRequest) (ledger.AnswerResult, error) {
+	call := func(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error) {
 		return g.ledger.Answer(ctx, r)
 	}
 	demand(g, r, call, want, nil,
-		func(r *ledger.AnswerRequest) { r.Partial = !r.Partial },
-		func(r *ledger.AnswerRequest) { r.Query = "threshold:no:1" },
-		func(r *ledger.AnswerRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) })
+		func(r *api.AnswerRequest) { r.Partial = !r.Partial },
+		func(r *api.AnswerRequest) { r.Query = "threshold:no:1" },
+		func(r *api.AnswerRequest) { r.Epsilon = epsilonOf(r.Epsilon.Nano() + 3) })
 }
 
 // wantNotRaised compares why an answer is drawn anew.
@@ -784,7 +785,7 @@ func (g *game) wantNotRaised(got, want error) {
 
 func (one moveEstimate) play(g *game) {
 	g.compareObjects() // so that all responses are known
-	r := ledger.EstimateRequest{Question: one.Question, Epsilon: epsilonOf(one.Epsilon)}
+	r := api.EstimateRequest{Question: one.Question, Epsilon: epsilonOf(one.Epsilon)}
 	if one.But != "" {
 		r.Include = func(name string) bool { return name != one.But }
 	}
@@ -796,23 +797,23 @@ func (one moveEstimate) play(g *game) {
 	q, refused := g.paper.question(one.Question)
 	counts := g.paper.counts(q, one.Epsilon, one.But)
 	if refused == nil && len(counts) == 0 {
-		refused = ledger.ErrNoResponses
+		refused = api.ErrNoResponses
 	}
 	if err != nil || refused != nil {
 		g.wantError(err, refused)
 		return
 	}
-	want := ledger.Estimate{Question: q.Name, Method: "level", Covers: "panel", Event: uint64(len(g.paper.log))}
+	want := api.Estimate{Question: q.Name, Method: "level", Covers: "panel", Event: uint64(len(g.paper.log))}
 	shares, p := sharesOf(g, q, counts)
 	if len(counts) > 1 {
 		want.Method, want.Disagreement = "stratified", &p
 	}
 	for i, s := range shares {
-		want.Values = append(want.Values, ledger.ValueEstimate{Value: q.Values[i], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})
+		want.Values = append(want.Values, api.ValueEstimate{Value: q.Values[i], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})
 	}
 	for _, level := range counts {
 		want.N += level.Objects
-		want.Levels = append(want.Levels, ledger.LevelCount{Epsilon: level.Epsilon, N: level.Objects})
+		want.Levels = append(want.Levels, api.LevelCount{Epsilon: level.Epsilon, N: level.Objects})
 	}
 	g.same("the estimate", got, want)
 }

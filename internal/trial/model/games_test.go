@@ -14,8 +14,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/replaybits"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
@@ -315,7 +314,7 @@ func TestAnotherNoiseKeyIsNoticed(t *testing.T) {
 				g.paper.chain("vote", "bob").noise = name
 			}
 		}
-		if failure := b.play(t, 0, moves); !strings.Contains(failure, string(ledger.NoNoiseKey)) {
+		if failure := b.play(t, 0, moves); !strings.Contains(failure, string(api.NoNoiseKey)) {
 			t.Errorf("the key %q instead: %s", name, failure)
 		}
 	}
@@ -342,7 +341,7 @@ func newTable() *table {
 		b.fills++
 		_, _ = b.random.Read(p)
 	})
-	b.draws = ledgertest.Draws{Values: replaybits.Sampler[rrchain.Sampler](b.bits), Outputs: replaybits.Sampler[finite.Sampler](b.bits), Queries: replaybits.Sampler[mechanism.Sampler](b.bits)}
+	b.draws = ledgertest.Draws{Values: &rrchain.Sampler{Random: b.bits}, Outputs: &finite.Sampler{Random: b.bits}, Queries: &mechanism.Sampler{Random: b.bits}}
 	return b
 }
 

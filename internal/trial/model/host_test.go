@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 )
@@ -104,12 +105,12 @@ func (m *paper) open(o opening, keyed bool) {
 }
 
 // noiseOf is the noise key of a question's chains that begin now, "" for none.
-func (m *paper) noiseOf(q ledger.Question) (name string, err error) {
+func (m *paper) noiseOf(q api.Question) (name string, err error) {
 	switch {
-	case q.Encoding == ledger.Finite:
+	case q.Encoding == api.Finite:
 		return "", nil
 	case m.opened.Noise == noNoise && len(m.noiseKeys) > 0:
-		return "", ledger.ErrNoiseKey
+		return "", api.ErrNoiseKey
 	}
 	return m.opened.current(), nil
 }
@@ -346,7 +347,7 @@ func (g *game) tryFar(o opening, options ledger.Options) {
 	then.open(o, g.keyed(o))
 	var want error
 	if len(then.log) > len(g.paper.log) {
-		want = ledger.ErrClock
+		want = api.ErrClock
 	}
 	l, err := g.shelf.open(g, options)
 	if err == nil {
@@ -363,7 +364,7 @@ func (g *game) wantRollback(options ledger.Options) {
 	if err == nil {
 		Must(g, l.Close())
 	}
-	var rollback *evidence.RollbackError
+	var rollback *api.RollbackError
 	if !errors.As(err, &rollback) {
 		g.Fatalf("an older copy is opened with a checkpoint of what came later: %v", err)
 	}
@@ -384,10 +385,10 @@ func (g *game) tryWrongKeys() {
 		g.wantError(err, want)
 	}
 	if g.paper.truthKey {
-		try(ledger.Options{TruthKey: []byte("another key for the games")}, ledger.ErrTruthKey)
+		try(ledger.Options{TruthKey: []byte("another key for the games")}, api.ErrTruthKey)
 	}
 	if len(g.paper.noiseKeys) > 0 {
-		try(ledger.Options{NoiseKey: opening{Noise: pastNoise}.noiseKeys("not ")}, ledger.ErrNoiseKey)
+		try(ledger.Options{NoiseKey: opening{Noise: pastNoise}.noiseKeys("not ")}, api.ErrNoiseKey)
 	}
 }
 
@@ -426,7 +427,7 @@ func (one moveReopen) play(g *game) {
 func (moveCheckpoint) play(g *game) {
 	note, err := g.ledger.Checkpoint(g.Context())
 	if g.paper.opened.Signing == unsigned {
-		g.wantError(err, ledger.ErrNoSigner)
+		g.wantError(err, api.ErrNoSigner)
 		return
 	}
 	Must(g, err)
@@ -443,7 +444,7 @@ func (moveCompact) play(g *game) {
 	err := g.opened.Compact(g.Context(), nil)
 	switch _, onDisk := g.shelf.(fileShelf); {
 	case g.paper.opened.ReadOnly:
-		g.wantError(err, ledger.ErrReadOnly)
+		g.wantError(err, api.ErrReadOnly)
 	case onDisk:
 		Must(g, err)
 	default:
@@ -463,7 +464,7 @@ func (one moveRestore) play(g *game) {
 		if err == nil {
 			Must(g, l.Close())
 		}
-		g.wantError(err, ledger.ErrInUse)
+		g.wantError(err, api.ErrInUse)
 	}
 	g.close()
 	clock, confirmed := g.paper.clock, g.paper.confirmed

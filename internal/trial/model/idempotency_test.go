@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -24,7 +25,7 @@ func mutations(t *T) map[string]mutation {
 			return nil, l.DefineQuestion(ctx, "k1", Vote())
 		},
 		"2 enroll": func(l Book) (any, error) {
-			return l.Enroll(ctx, ledger.EnrollRequest{Key: "k2", Question: "vote", Objects: []string{"bob", "ann"}, Policy: policy.Fixed(Eps(t, "2")), Cap: Eps(t, "3")})
+			return l.Enroll(ctx, api.EnrollRequest{Key: "k2", Question: "vote", Objects: []string{"bob", "ann"}, Policy: policy.Fixed(Eps(t, "2")), Cap: Eps(t, "3")})
 		},
 		"3 release": func(l Book) (any, error) { return l.Release(ctx, ReleaseOf(t, "k3", "ann", "0.5")) },
 		"4 raise":   func(l Book) (any, error) { return l.Raise(ctx, Order(t, "k4", "1", "bob", "ann")) },
@@ -93,7 +94,7 @@ func testKeysUsedByManyAtOnceActOnce(t *T) {
 	if all := Events(t, l); CountKind(all, "released") != 1+2+1+2 || CountKind(all, "settled") != 1+len(calls) {
 		t.Errorf("%d released, %d settled", CountKind(all, "released"), CountKind(all, "settled"))
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestAKeyIsNotGoodForAnotherRequest(t *testing.T) {
@@ -102,7 +103,7 @@ func TestAKeyIsNotGoodForAnotherRequest(t *testing.T) {
 
 func testAKeyIsNotGoodForAnotherRequest(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "3", "ann", "bob")
-	Define(t, l, ledger.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	Enroll(t, l, "smoker", "3", "ann", "bob")
 	used := Order(t, "used", "0.5", "ann", "bob")
 	CarryOut(t, l, used)
@@ -111,7 +112,7 @@ func testAKeyIsNotGoodForAnotherRequest(t *T) {
 			if err := call(); err == nil {
 				t.Errorf("%s: the key is good for another request", name)
 			} else {
-				WantErr(t, err, ledger.ErrKeyConflict)
+				WantErr(t, err, api.ErrKeyConflict)
 			}
 		})
 	}
@@ -119,23 +120,23 @@ func testAKeyIsNotGoodForAnotherRequest(t *T) {
 }
 
 // conflicts are requests with the key of another one, each different in one respect.
-func conflicts(t *T, l Book, used ledger.RaiseRequest) map[string]func() error {
+func conflicts(t *T, l Book, used api.RaiseRequest) map[string]func() error {
 	ctx := t.Context()
-	raise := func(change func(*ledger.RaiseRequest)) func() error {
+	raise := func(change func(*api.RaiseRequest)) func() error {
 		r := used
 		r.Truth = Never(t)
 		change(&r)
 		return func() error { _, err := l.Raise(ctx, r); return err }
 	}
 	return map[string]func() error{
-		"ε":           raise(func(r *ledger.RaiseRequest) { r.Epsilon = Eps(t, "0.500000001") }),
-		"question":    raise(func(r *ledger.RaiseRequest) { r.Question = "smoker" }),
-		"objects":     raise(func(r *ledger.RaiseRequest) { r.Objects = []string{"ann"} }),
-		"all objects": raise(func(r *ledger.RaiseRequest) { r.Objects, r.All = nil, true }),
-		"partial":     raise(func(r *ledger.RaiseRequest) { r.Partial = true }),
+		"ε":           raise(func(r *api.RaiseRequest) { r.Epsilon = Eps(t, "0.500000001") }),
+		"question":    raise(func(r *api.RaiseRequest) { r.Question = "smoker" }),
+		"objects":     raise(func(r *api.RaiseRequest) { r.Objects = []string{"ann"} }),
+		"all objects": raise(func(r *api.RaiseRequest) { r.Objects, r.All = nil, true }),
+		"partial":     raise(func(r *api.RaiseRequest) { r.Partial = true }),
 		"release":     func() error { _, err := l.Release(ctx, ReleaseOf(t, used.Key, "ann", "0.5")); return err },
 		"enroll": func() error {
-			_, err := l.Enroll(ctx, ledger.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: Boundless()})
+			_, err := l.Enroll(ctx, api.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: Boundless()})
 			return err
 		},
 		"define": func() error { return l.DefineQuestion(ctx, used.Key, Vote()) },
@@ -165,7 +166,7 @@ func testARefusedKeyIsStillFree(t *T) {
 	mute := ReleaseOf(t, "mute", "ann", "0.5")
 	mute.Truth = SameTruth("")
 	Unchanged(t, l, func() {
-		for _, r := range []ledger.ReleaseRequest{late, mute} {
+		for _, r := range []api.ReleaseRequest{late, mute} {
 			_, err := l.Release(t.Context(), r)
 			Refusals(t, err)
 		}
@@ -181,7 +182,7 @@ func testARefusedKeyIsStillFree(t *T) {
 	Refusals(t, err)
 	CarryOut(t, l, Order(t, "over", "1", "ann"))
 	_, err = l.Raise(t.Context(), over)
-	WantErr(t, err, ledger.ErrKeyConflict)
+	WantErr(t, err, api.ErrKeyConflict)
 }
 
 // The result of a partial answer is that of its own panel, also when a later answer was about fewer.
@@ -223,7 +224,7 @@ func testOfTwoRequestsWithOneKeyOneWins(t *T) {
 		t.Errorf("%d callers failed, want 16", len(failed))
 	}
 	for _, err := range failed {
-		WantErr(t, err, ledger.ErrKeyConflict)
+		WantErr(t, err, api.ErrKeyConflict)
 	}
 	if n := CountKind(Events(t, l), "released"); n != 1 {
 		t.Errorf("%d draws", n)
@@ -233,7 +234,7 @@ func testOfTwoRequestsWithOneKeyOneWins(t *T) {
 // fieldOf returns what an idempotency conflict says.
 func fieldOf(t *T, err error) string {
 	t.Helper()
-	var conflict *ledger.KeyConflictError
+	var conflict *api.KeyConflictError
 	if !errors.As(err, &conflict) || conflict.Key != "the key" {
 		t.Fatalf("the conflict is %v", err)
 	}
@@ -252,20 +253,20 @@ func TestAConflictNamesTheFieldThatDiffers(t *testing.T) {
 func testAConflictNamesTheFieldThatDiffers(t *T) {
 	ctx := t.Context()
 	limit := int64(10_000)
-	sale := func(t *T) ledger.SellRequest {
+	sale := func(t *T) api.SellRequest {
 		r := Purchase(t, "the key", "acme", "0.5", "ann", "bob")
 		r.MaxPrice = &limit
 		return r
 	}
 	l := Sellers(t, Open(t, ledger.Options{}), "5", "5", "ann", "bob")
 	Sell(t, l, sale(t))
-	for field, change := range map[string]func(*ledger.SellRequest){
-		"Buyer":    func(r *ledger.SellRequest) { r.Buyer = "acme's rival" },
-		"Epsilon":  func(r *ledger.SellRequest) { r.Epsilon = Eps(t, "0.25") },
-		"Objects":  func(r *ledger.SellRequest) { r.Objects = []string{"ann"} },
-		"QuoteID":  func(r *ledger.SellRequest) { r.QuoteID = "another" },
-		"MaxPrice": func(r *ledger.SellRequest) { r.MaxPrice = nil },
-		"Partial":  func(r *ledger.SellRequest) { r.Partial = true },
+	for field, change := range map[string]func(*api.SellRequest){
+		"Buyer":    func(r *api.SellRequest) { r.Buyer = "acme's rival" },
+		"Epsilon":  func(r *api.SellRequest) { r.Epsilon = Eps(t, "0.25") },
+		"Objects":  func(r *api.SellRequest) { r.Objects = []string{"ann"} },
+		"QuoteID":  func(r *api.SellRequest) { r.QuoteID = "another" },
+		"MaxPrice": func(r *api.SellRequest) { r.MaxPrice = nil },
+		"Partial":  func(r *api.SellRequest) { r.Partial = true },
 	} {
 		r := sale(t)
 		change(&r)
@@ -287,13 +288,13 @@ func TestAConflictNamesItsKey(t *testing.T) {
 func testAConflictNamesItsKey(t *T) {
 	l := NewLedger(t)
 	Must(t, l.DefineQuestion(t.Context(), "the key", Vote()))
-	var conflict *ledger.KeyConflictError
+	var conflict *api.KeyConflictError
 	err := l.DefineQuestion(t.Context(), "the key", Smoker())
-	if !errors.As(err, &conflict) || conflict.Key != "the key" || !errors.Is(err, ledger.ErrKeyConflict) || !strings.Contains(err.Error(), `"the key"`) {
+	if !errors.As(err, &conflict) || conflict.Key != "the key" || !errors.Is(err, api.ErrKeyConflict) || !strings.Contains(err.Error(), `"the key"`) {
 		t.Errorf("the conflict is %v", err)
 	}
-	_, err = l.Answer(t.Context(), ledger.AnswerRequest{Key: "2", Question: "vote", Query: "winner", Epsilon: Eps(t, "1"), Objects: Crowd(ledger.MaxPanel + 1)})
-	if !errors.Is(err, ledger.ErrInvalid) || !strings.Contains(err.Error(), "divide it into several") {
+	_, err = l.Answer(t.Context(), api.AnswerRequest{Key: "2", Question: "vote", Query: "winner", Epsilon: Eps(t, "1"), Objects: Crowd(api.MaxPanel + 1)})
+	if !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), "divide it into several") {
 		t.Errorf("an answer about too many is refused by %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // mostOfAName is how many bytes a name may have.
@@ -28,11 +29,11 @@ func nameFields(t testing.TB, l Book) map[string]func(name string) error {
 	ctx, n := t.Context(), 0
 	fresh := func() string { n++; return fmt.Sprint("key ", n) }
 	enroll := func(key, object string) error {
-		_, err := l.Enroll(ctx, ledger.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()})
+		_, err := l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()})
 		return err
 	}
 	define := func(key, name, value string) error {
-		return l.DefineQuestion(ctx, key, ledger.Question{Name: name, Values: []string{"other", value}, Encoding: ledger.Direct})
+		return l.DefineQuestion(ctx, key, api.Question{Name: name, Values: []string{"other", value}, Encoding: api.Direct})
 	}
 	return map[string]func(name string) error{
 		"question":   func(name string) error { return define(fresh(), name, "a") },
@@ -51,7 +52,7 @@ func testNames(t *T) {
 	for field, use := range nameFields(t, l) {
 		for _, name := range badNames() {
 			Unchanged(t, l, func() {
-				if err := use(name); !errors.Is(err, ledger.ErrInvalid) {
+				if err := use(name); !errors.Is(err, api.ErrInvalid) {
 					t.Errorf("%s %.20q (%d bytes): got the error %v", field, name, len(name), err)
 				} else if len(err.Error()) > 4096 {
 					t.Errorf("%s: the error has %d bytes", field, len(err.Error()))
@@ -60,12 +61,12 @@ func testNames(t *T) {
 		}
 		for _, name := range goodNames() {
 			// A key that another field has used is as good a name as any.
-			if err := use(name); err != nil && !errors.Is(err, ledger.ErrKeyConflict) {
+			if err := use(name); err != nil && !errors.Is(err, api.ErrKeyConflict) {
 				t.Errorf("%s %.20q (%d bytes): %v", field, name, len(name), err)
 			}
 		}
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Good names work all the way, next to each other.
@@ -81,7 +82,7 @@ func testObjectsWithOddNamesAreToldApart(t *T) {
 			t.Errorf("%.20q: %+v, %+v", name, r, o)
 		}
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestQuestionsNeedTwoDifferentValues(t *testing.T) {
@@ -94,12 +95,12 @@ func testQuestionsNeedTwoDifferentValues(t *T) {
 		"none": nil, "one": {"a"}, "twice": {"a", "b", "a"}, "empty": {"a", ""}, "too many": make([]string, 1<<20+1),
 	} {
 		Unchanged(t, l, func() {
-			if err := l.DefineQuestion(t.Context(), "k", ledger.Question{Name: "q", Values: values}); !errors.Is(err, ledger.ErrInvalid) {
+			if err := l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: values}); !errors.Is(err, api.ErrInvalid) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
 		})
 	}
-	Must(t, l.DefineQuestion(t.Context(), "k", ledger.Question{Name: "q", Values: []string{"a", "A"}, Encoding: ledger.Direct}))
+	Must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: []string{"a", "A"}, Encoding: api.Direct}))
 }
 
 // A question of 70,000 values, such as postcodes, on disk and back; and the last of its values as a
@@ -114,7 +115,7 @@ func testAQuestionOfManyValues(t *T) {
 	}
 	house := NewHouse(t)
 	l := house.Open(t, ledger.Options{})
-	q := ledger.Question{Name: "home", Values: values}
+	q := api.Question{Name: "home", Values: values}
 	Define(t, l, q)
 	Enroll(t, l, "home", "1000", "ann")
 	Must(t, l.Close())
@@ -124,11 +125,11 @@ func testAQuestionOfManyValues(t *T) {
 	if len(all) != 1 || !slices.Equal(all[0].Values, values) {
 		t.Error("the question came back changed")
 	}
-	r := ledger.ReleaseRequest{Key: "k", Question: "home", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth(values[many-1])}
+	r := api.ReleaseRequest{Key: "k", Question: "home", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth(values[many-1])}
 	if got := Release(t, l, r); got.Value != values[many-1] { // any other value has a probability below 1e-400
 		t.Errorf("got %q", got.Value)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // What the caller does with its list afterwards does not change a question.
@@ -139,13 +140,13 @@ func TestAQuestionIsTheLedgersOwnCopy(t *testing.T) {
 func testAQuestionIsTheLedgersOwnCopy(t *T) {
 	l := Open(t, ledger.Options{})
 	values := []string{"yes", "no"}
-	Define(t, l, ledger.Question{Name: "q", Values: values})
+	Define(t, l, api.Question{Name: "q", Values: values})
 	values[0] = "maybe"
 	all, err := l.Questions(t.Context())
 	Must(t, err)
 	all[0].Values[1] = "never"
 	Enroll(t, l, "q", "1000", "ann")
-	r := ledger.ReleaseRequest{Key: "k", Question: "q", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth("yes")}
+	r := api.ReleaseRequest{Key: "k", Question: "q", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth("yes")}
 	if got := Release(t, l, r); got.Value != "yes" {
 		t.Errorf("got %q", got.Value)
 	}

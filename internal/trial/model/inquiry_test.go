@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 func TestAnAnswerIsGivenOnce(t *testing.T) { Anywhere(t, testAnAnswerIsGivenOnce) }
@@ -32,10 +32,10 @@ func testAnAnswerIsGivenOnce(t *T) {
 		t.Errorf("bob has spent %s", o.Spent)
 	}
 	_, err := l.Answer(t.Context(), Inquire(t, "1", "plurality", "0.5", Never(t), "ann", "bob", "cy"))
-	WantErr(t, err, ledger.ErrKeyConflict)
+	WantErr(t, err, api.ErrKeyConflict)
 	_, err = l.Answer(t.Context(), Inquire(t, "1", "winner", "1", Never(t), "ann", "bob", "cy"))
-	WantErr(t, err, ledger.ErrKeyConflict)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantErr(t, err, api.ErrKeyConflict)
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestALowerAnswerIsDerivedForFree(t *testing.T) {
@@ -57,7 +57,7 @@ func testALowerAnswerIsDerivedForFree(t *T) {
 	if method := MethodOf(Events(t, l)[lower.Event-1]); method != "degrade" {
 		t.Errorf("a lower answer was recorded as %q", method)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Of three values, the plurality and the winner have no score that could be raised, and a threshold beyond all
@@ -91,7 +91,7 @@ func wantAskedAnew(t *T, query string) {
 	if quote, err = l.QuoteAnswer(t.Context(), higher); err != nil || !quote.Charge.IsZero() || quote.Held != Eps(t, "1") {
 		t.Errorf("what is recorded is quoted as %+v, %v", quote, err)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Answers about a question and its chain bind the same ceilings and add up, in whichever order.
@@ -104,8 +104,8 @@ func testAnswersAndChainsShareTheirCeilings(t *T) {
 	Release(t, l, ReleaseOf(t, "1", "ann", "0.75"))
 	_, err := l.Answer(t.Context(), Inquire(t, "2", "majority:yes", "0.5", Never(t), "ann", "bob", "cy"))
 	refused := Refusals(t, err)
-	want := ledger.Refusal{Object: "ann", Reason: ledger.ChainCeiling, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.75"), Asked: Eps(t, "0.5"), Cost: Eps(t, "0.5"), Remaining: Eps(t, "0.25"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "0.25")}
-	if len(refused) != 1 || refused[0] != want && refused[0].Reason != ledger.ObjectCap {
+	want := api.Refusal{Object: "ann", Reason: api.ChainCeiling, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.75"), Asked: Eps(t, "0.5"), Cost: Eps(t, "0.5"), Remaining: Eps(t, "0.25"), Remedy: api.RemedyLess, Largest: Eps(t, "0.25")}
+	if len(refused) != 1 || refused[0] != want && refused[0].Reason != api.ObjectCap {
 		t.Errorf("refused %+v", refused)
 	}
 	AnswerTo(t, l, Inquire(t, "2", "majority:yes", "0.25", Ballots("ann"), "ann", "bob", "cy"))
@@ -114,7 +114,7 @@ func testAnswersAndChainsShareTheirCeilings(t *T) {
 		t.Errorf("refused %+v", r)
 	}
 	Release(t, l, ReleaseOf(t, "4", "bob", "0.75"))
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestAPartialPanelSaysWhomItLeavesOut(t *testing.T) {
@@ -162,7 +162,7 @@ func testAPartialPanelSaysWhomItLeavesOut(t *T) {
 	if _, err := l.Answer(t.Context(), r); len(Refusals(t, err)) != 2 {
 		t.Errorf("a panel of nobody: %v", err)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestAnswersToAllAreAboutThoseEnrolledThen(t *testing.T) {
@@ -182,7 +182,7 @@ func testAnswersToAllAreAboutThoseEnrolledThen(t *T) {
 	if other := AnswerTo(t, l, r); other.Objects != 3 || other.Charged != Eps(t, "0.5") {
 		t.Errorf("about everybody now: %+v", other)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestConcurrentAnswersChargeOnce(t *testing.T) {
@@ -209,7 +209,7 @@ func testConcurrentAnswersChargeOnce(t *T) {
 	if len(seen) != 1 || CountKind(Events(t, l), "answered") != 1 {
 		t.Errorf("answers %v, %d of them recorded", seen, CountKind(Events(t, l), "answered"))
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 func TestABoundTruthBindsAnswersToo(t *testing.T) {
@@ -231,20 +231,20 @@ func TestAnswerRefusesWhatCannotBe(t *testing.T) {
 
 func testAnswerRefusesWhatCannotBe(t *T) {
 	l := Voters(t, NewLedger(t), "2", "ann", "bob")
-	valid := func() ledger.AnswerRequest {
+	valid := func() api.AnswerRequest {
 		return Inquire(t, "1", "majority:yes", "1", Ballots(), "ann", "bob")
 	}
-	for name, spoil := range map[string]func(*ledger.AnswerRequest){
-		"no key":        func(r *ledger.AnswerRequest) { r.Key = "" },
-		"no ε":          func(r *ledger.AnswerRequest) { r.Epsilon = Eps(t, "0") },
-		"no query":      func(r *ledger.AnswerRequest) { r.Query = "" },
-		"unknown value": func(r *ledger.AnswerRequest) { r.Query = "majority:maybe" },
-		"nobody":        func(r *ledger.AnswerRequest) { r.Objects = []string{} },
-		"neither":       func(r *ledger.AnswerRequest) { r.Objects = nil },
-		"both":          func(r *ledger.AnswerRequest) { r.All = true },
-		"twice":         func(r *ledger.AnswerRequest) { r.Objects = []string{"ann", "ann"} },
-		"no source":     func(r *ledger.AnswerRequest) { r.Truth = nil },
-		"too few truths": func(r *ledger.AnswerRequest) {
+	for name, spoil := range map[string]func(*api.AnswerRequest){
+		"no key":        func(r *api.AnswerRequest) { r.Key = "" },
+		"no ε":          func(r *api.AnswerRequest) { r.Epsilon = Eps(t, "0") },
+		"no query":      func(r *api.AnswerRequest) { r.Query = "" },
+		"unknown value": func(r *api.AnswerRequest) { r.Query = "majority:maybe" },
+		"nobody":        func(r *api.AnswerRequest) { r.Objects = []string{} },
+		"neither":       func(r *api.AnswerRequest) { r.Objects = nil },
+		"both":          func(r *api.AnswerRequest) { r.All = true },
+		"twice":         func(r *api.AnswerRequest) { r.Objects = []string{"ann", "ann"} },
+		"no source":     func(r *api.AnswerRequest) { r.Truth = nil },
+		"too few truths": func(r *api.AnswerRequest) {
 			r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, nil }
 		},
 	} {
@@ -253,7 +253,7 @@ func testAnswerRefusesWhatCannotBe(t *T) {
 			spoil(&r)
 			Unchanged(t, l, func() {
 				_, err := l.Answer(t.Context(), r)
-				WantErr(t, err, ledger.ErrInvalid)
+				WantErr(t, err, api.ErrInvalid)
 				if err != nil && strings.Contains(err.Error(), "secret") {
 					t.Errorf("the error tells a truth: %v", err)
 				}
@@ -263,7 +263,7 @@ func testAnswerRefusesWhatCannotBe(t *T) {
 	r := valid()
 	r.Question = "none"
 	_, err := l.Answer(t.Context(), r)
-	WantErr(t, err, ledger.ErrUnknown)
+	WantErr(t, err, api.ErrUnknown)
 	failing := errors.New("offline")
 	r = valid()
 	r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, failing }
@@ -306,5 +306,5 @@ func testAnswersBindTheTruth(t *T) {
 	r.Truth = SameTruth("yes")
 	_, err = l.Release(t.Context(), r)
 	WantChanged(t, err, "ann")
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }

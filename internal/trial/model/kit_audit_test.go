@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -144,15 +145,15 @@ func (b books) enterSold(number uint64, d says.Sold) {
 // auditMoney checks that what was paid, earned and counted is the same money.
 func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
 	t.Helper()
-	earned, objects, invoices, revenue := map[string]int64{}, map[string]ledger.ObjectState{}, map[string]int64{}, int64(0)
+	earned, objects, invoices, revenue := map[string]int64{}, map[string]api.ObjectState{}, map[string]int64{}, int64(0)
 	forgotten, gone := map[string]bool{}, int64(0) // what no event says who earned it
 	for who, amount := range paid {
-		o, err := ledger.ObjectState{}, error(nil)
+		o, err := api.ObjectState{}, error(nil)
 		if who.object != "" {
 			o, err = l.Object(t.Context(), who.object)
 		}
 		if who.buyer == "" {
-			if errors.Is(err, ledger.ErrUnknown) {
+			if errors.Is(err, api.ErrUnknown) {
 				continue // it was forgotten, and was never enrolled
 			}
 			forgotten[who.object] = true

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Must ends a test on an error.
@@ -29,9 +28,9 @@ func WantErr(t testing.TB, err, target error) {
 }
 
 // Refusals returns what a call was refused for.
-func Refusals(t testing.TB, err error) []ledger.Refusal {
+func Refusals(t testing.TB, err error) []api.Refusal {
 	t.Helper()
-	var refused *ledger.RefusedError
+	var refused *api.RefusedError
 	if !errors.As(err, &refused) {
 		t.Fatalf("got the error %v, want a RefusedError", err)
 	}
@@ -44,14 +43,14 @@ func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps
 // WantChanged fails unless a request was refused for the changed truths of these people, and for nothing else.
 func WantChanged(t testing.TB, err error, names ...string) {
 	t.Helper()
-	var refused *ledger.RefusedError
+	var refused *api.RefusedError
 	if !errors.As(err, &refused) || !slices.Equal(refused.TruthChanged, names) {
 		t.Fatalf("%v, want one for the changed truths of %q", err, names)
 	}
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
-		if r != (ledger.Refusal{Object: r.Object, Reason: ledger.NoTruth, Asked: r.Asked, Remedy: vocabulary.RemedyTruth, Largest: r.Largest}) {
+		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: api.RemedyTruth, Largest: r.Largest}) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}

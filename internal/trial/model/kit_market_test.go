@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -19,7 +19,7 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 	for _, change := range more {
 		change(&m)
 	}
-	p, err := policy.Sell(m)
+	p, err := m.Policy()
 	Must(t, err)
 	return p
 }
@@ -28,7 +28,7 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 func EnrollUnder(t testing.TB, l Book, question string, p policy.Policy, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d under <%.60s>", question, objects[0], len(objects), p)
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)})
 	Must(t, err)
 }
 
@@ -41,16 +41,16 @@ func Sellers(t testing.TB, l Book, most, limit string, objects ...string) Book {
 }
 
 // Purchase is an order for votes, which are all yes.
-func Purchase(t testing.TB, key, buyer, epsilon string, objects ...string) ledger.SellRequest {
+func Purchase(t testing.TB, key, buyer, epsilon string, objects ...string) api.SellRequest {
 	t.Helper()
-	return ledger.SellRequest{
-		Key: key, Order: ledger.Order{Buyer: buyer, Question: "vote", Epsilon: Eps(t, epsilon), Objects: objects, All: objects == nil},
+	return api.SellRequest{
+		Key: key, Order: api.Order{Buyer: buyer, Question: "vote", Epsilon: Eps(t, epsilon), Objects: objects, All: objects == nil},
 		Truth: SameTruth("yes"),
 	}
 }
 
 // Sell makes a sale.
-func Sell(t testing.TB, l Book, r ledger.SellRequest) ledger.Sale {
+func Sell(t testing.TB, l Book, r api.SellRequest) api.Sale {
 	t.Helper()
 	s, err := l.Sell(t.Context(), r)
 	Must(t, err)
@@ -58,15 +58,15 @@ func Sell(t testing.TB, l Book, r ledger.SellRequest) ledger.Sale {
 }
 
 // Commit makes a sale of a reservation.
-func Commit(t testing.TB, l Book, key string, reservation uint64) ledger.Sale {
+func Commit(t testing.TB, l Book, key string, reservation uint64) api.Sale {
 	t.Helper()
-	s, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: key, Reservation: reservation, Truth: SameTruth("yes")})
+	s, err := l.Capture(t.Context(), api.CaptureRequest{Key: key, Reservation: reservation, Truth: SameTruth("yes")})
 	Must(t, err)
 	return s
 }
 
 // Reserve makes a reservation.
-func Reserve(t testing.TB, l Book, r ledger.ReserveRequest) ledger.Reservation {
+func Reserve(t testing.TB, l Book, r api.ReserveRequest) api.Reservation {
 	t.Helper()
 	got, err := l.Reserve(t.Context(), r)
 	Must(t, err)
@@ -74,9 +74,9 @@ func Reserve(t testing.TB, l Book, r ledger.ReserveRequest) ledger.Reservation {
 }
 
 // Delivered returns what a sale delivered, by object.
-func Delivered(t testing.TB, l Book, number uint64) map[string]ledger.Delivery {
+func Delivered(t testing.TB, l Book, number uint64) map[string]api.Delivery {
 	t.Helper()
-	all, last := map[string]ledger.Delivery{}, ""
+	all, last := map[string]api.Delivery{}, ""
 	for d, err := range l.Deliveries(t.Context(), number) {
 		Must(t, err)
 		if d.Object <= last {
@@ -88,11 +88,11 @@ func Delivered(t testing.TB, l Book, number uint64) map[string]ledger.Delivery {
 }
 
 // BuyersOf returns all buyers by name.
-func BuyersOf(t testing.TB, l Book) map[string]ledger.BuyerState {
+func BuyersOf(t testing.TB, l Book) map[string]api.BuyerState {
 	t.Helper()
 	list, err := l.Buyers(t.Context())
 	Must(t, err)
-	all := map[string]ledger.BuyerState{}
+	all := map[string]api.BuyerState{}
 	for _, one := range list {
 		all[one.Buyer] = one
 	}
@@ -106,7 +106,7 @@ type Asked struct {
 }
 
 // Truth gives everybody a value.
-func (a *Asked) Truth(value string) ledger.TruthFunc {
+func (a *Asked) Truth(value string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()

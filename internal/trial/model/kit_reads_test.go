@@ -8,13 +8,14 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // ObjectOf returns what the ledger says of an object.
-func ObjectOf(t testing.TB, l Book, name string) ledger.ObjectState {
+func ObjectOf(t testing.TB, l Book, name string) api.ObjectState {
 	t.Helper()
 	o, err := l.Object(t.Context(), name)
 	Must(t, err)
@@ -22,7 +23,7 @@ func ObjectOf(t testing.TB, l Book, name string) ledger.ObjectState {
 }
 
 // Stats returns the sum of all.
-func Stats(t testing.TB, l Book) ledger.Stats {
+func Stats(t testing.TB, l Book) api.Stats {
 	t.Helper()
 	s, err := l.Stats(t.Context())
 	Must(t, err)
@@ -30,9 +31,9 @@ func Stats(t testing.TB, l Book) ledger.Stats {
 }
 
 // Responses returns the recorded responses at one ε, by object. They come in order, each once.
-func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) map[string]ledger.Response {
+func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) map[string]api.Response {
 	t.Helper()
-	found, last := map[string]ledger.Response{}, ""
+	found, last := map[string]api.Response{}, ""
 	for r, err := range l.Responses(t.Context(), question, epsilon) {
 		Must(t, err)
 		if r.Object <= last {
@@ -121,9 +122,9 @@ func WantSpent(t *testing.T, l Book, epsilon string, names ...string) {
 }
 
 // WantClean has a ledger folded again from its log, and compared with what it stores. It fails if there is any problem.
-func WantClean(t testing.TB, l Book, r ledger.VerifyRequest) {
+func WantClean(t testing.TB, l Book, r api.VerifyRequest) {
 	t.Helper()
-	r.Report = func(p ledger.Problem) { t.Errorf("found %+v", p) }
+	r.Report = func(p api.Finding) { t.Errorf("found %+v", p) }
 	_, err := l.Verify(t.Context(), r)
 	Must(t, err)
 }
@@ -131,7 +132,7 @@ func WantClean(t testing.TB, l Book, r ledger.VerifyRequest) {
 // AuditAll compares the fold of the log with what is stored, and the money with the prices.
 func AuditAll(t testing.TB, l Book) {
 	t.Helper()
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 	AuditMarket(t, l)
 }
 
@@ -144,7 +145,7 @@ func Unchanged(t testing.TB, l Book, fn func()) {
 	if now := Stats(t, l); !bytes.Equal(Text(t, Events(t, l)), log) || now.Events != sum.Events || now.Objects != sum.Objects {
 		t.Errorf("after a call that failed there is %+v, before %+v", now, sum)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // RecordedBy returns the response that an event records, released or sold, and tells whether it does.

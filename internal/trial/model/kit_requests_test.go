@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -32,15 +33,15 @@ func Nano(t testing.TB, n int64) privacy.Epsilon {
 func Boundless() privacy.Epsilon { return privacy.MaxEpsilon() }
 
 // Vote is the question that most tests ask.
-func Vote() ledger.Question {
-	return ledger.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}
+func Vote() api.Question {
+	return api.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}
 }
 
 // Smoker is a question of two values.
-func Smoker() ledger.Question { return ledger.Question{Name: "smoker", Values: []string{"yes", "no"}} }
+func Smoker() api.Question { return api.Question{Name: "smoker", Values: []string{"yes", "no"}} }
 
 // Define defines a question.
-func Define(t testing.TB, l Book, q ledger.Question) {
+func Define(t testing.TB, l Book, q api.Question) {
 	t.Helper()
 	Must(t, l.DefineQuestion(t.Context(), "define "+q.Name, q))
 }
@@ -49,7 +50,7 @@ func Define(t testing.TB, l Book, q ledger.Question) {
 func Enroll(t testing.TB, l Book, question, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d", question, objects[0], len(objects))
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: Eps(t, limit)})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: Eps(t, limit)})
 	Must(t, err)
 }
 
@@ -79,20 +80,20 @@ func Crowd(n int) []string {
 }
 
 // SameTruth is a source with one value for all objects.
-func SameTruth(value string) ledger.TruthFunc {
+func SameTruth(value string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return slices.Repeat([]string{value}, len(objects)), nil
 	}
 }
 
 // ReleaseOf asks for an object's vote, which is yes.
-func ReleaseOf(t testing.TB, key, object, epsilon string) ledger.ReleaseRequest {
+func ReleaseOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 	t.Helper()
-	return ledger.ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: Eps(t, epsilon), Truth: SameTruth("yes")}
+	return api.ReleaseRequest{Key: key, Question: "vote", Object: object, Epsilon: Eps(t, epsilon), Truth: SameTruth("yes")}
 }
 
 // Release carries a request out.
-func Release(t testing.TB, l Book, r ledger.ReleaseRequest) ledger.Response {
+func Release(t testing.TB, l Book, r api.ReleaseRequest) api.Response {
 	t.Helper()
 	response, err := l.Release(t.Context(), r)
 	Must(t, err)
@@ -100,13 +101,13 @@ func Release(t testing.TB, l Book, r ledger.ReleaseRequest) ledger.Response {
 }
 
 // Order asks for the votes of many objects, or of all.
-func Order(t testing.TB, key, epsilon string, objects ...string) ledger.RaiseRequest {
+func Order(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
-	return ledger.RaiseRequest{Key: key, Question: "vote", Epsilon: Eps(t, epsilon), Objects: objects, All: objects == nil, Truth: SameTruth("yes")}
+	return api.RaiseRequest{Key: key, Question: "vote", Epsilon: Eps(t, epsilon), Objects: objects, All: objects == nil, Truth: SameTruth("yes")}
 }
 
 // CarryOut carries a request out.
-func CarryOut(t testing.TB, l Book, r ledger.RaiseRequest) ledger.RaiseResult {
+func CarryOut(t testing.TB, l Book, r api.RaiseRequest) api.RaiseResult {
 	t.Helper()
 	result, err := l.Raise(t.Context(), r)
 	Must(t, err)
@@ -114,7 +115,7 @@ func CarryOut(t testing.TB, l Book, r ledger.RaiseRequest) ledger.RaiseResult {
 }
 
 // Never is a source of true values that must not be asked.
-func Never(t testing.TB) ledger.TruthFunc {
+func Never(t testing.TB) api.TruthFunc {
 	return func(_ context.Context, question string, objects []string) ([]string, error) {
 		t.Errorf("asked for the truth of %q about %.3q", question, objects)
 		return nil, errors.New("no truth for you")
@@ -122,7 +123,7 @@ func Never(t testing.TB) ledger.TruthFunc {
 }
 
 // Ballots is a source of truths: who is named votes yes, everybody else no.
-func Ballots(yes ...string) ledger.TruthFunc {
+func Ballots(yes ...string) api.TruthFunc {
 	return func(_ context.Context, _ string, objects []string) ([]string, error) {
 		values := make([]string, len(objects))
 		for i, object := range objects {
@@ -138,13 +139,13 @@ func Ballots(yes ...string) ledger.TruthFunc {
 }
 
 // Inquire asks a query about the votes of objects.
-func Inquire(t testing.TB, key, query, epsilon string, truth ledger.TruthFunc, objects ...string) ledger.AnswerRequest {
+func Inquire(t testing.TB, key, query, epsilon string, truth api.TruthFunc, objects ...string) api.AnswerRequest {
 	t.Helper()
-	return ledger.AnswerRequest{Key: key, Question: "vote", Query: query, Epsilon: Eps(t, epsilon), Objects: objects, Truth: truth}
+	return api.AnswerRequest{Key: key, Question: "vote", Query: query, Epsilon: Eps(t, epsilon), Objects: objects, Truth: truth}
 }
 
 // AnswerTo carries a request out.
-func AnswerTo(t testing.TB, l Book, r ledger.AnswerRequest) ledger.AnswerResult {
+func AnswerTo(t testing.TB, l Book, r api.AnswerRequest) api.AnswerResult {
 	t.Helper()
 	result, err := l.Answer(t.Context(), r)
 	Must(t, err)
@@ -164,12 +165,12 @@ func ValuesOf(n int) []string {
 }
 
 // Home is a question in unary encoding.
-func Home(values int) ledger.Question {
-	return ledger.Question{Name: "home", Values: ValuesOf(values), Encoding: ledger.Unary}
+func Home(values int) api.Question {
+	return api.Question{Name: "home", Values: ValuesOf(values), Encoding: api.Unary}
 }
 
 // HomesOf asks for the homes of many objects, or of all.
-func HomesOf(t testing.TB, key, epsilon string, objects ...string) ledger.RaiseRequest {
+func HomesOf(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
 	r := Order(t, key, epsilon, objects...)
 	r.Question, r.Truth = "home", SameTruth(ValueName(2))
@@ -191,6 +192,6 @@ func NoiseKeys(current string) ledger.NoiseKeys {
 func TruthKey() []byte { return []byte("the key of the host, 32 bytes ..") }
 
 // ListOf is a source that gives these values, whomever it is asked about.
-func ListOf(values ...string) ledger.TruthFunc {
+func ListOf(values ...string) api.TruthFunc {
 	return func(context.Context, string, []string) ([]string, error) { return values, nil }
 }

@@ -5,15 +5,14 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
 // What would do instead of what was refused, on paper: each ε on offer is tried.
 
 // offersOnPaper are the ε that a request may be about, rising, or nil if these are all up to a highest one.
-func offersOnPaper(q ledger.Question, market *policy.Market) (all []int64, most int64) {
+func offersOnPaper(q api.Question, market *policy.Market) (all []int64, most int64) {
 	all, most = levelsOnPaper(q), epsilonMost
 	if market == nil {
 		return all, most
@@ -39,7 +38,7 @@ const epsilonMost = int64(1) << 60
 
 // orLess adds to a refusal the largest ε on offer that would do. Of all ε, budgets allow those above the current level up
 // to one, or none.
-func (c *paperChain) orLess(r *ledger.Refusal, q ledger.Question, market *policy.Market, would func(e int64) bool) {
+func (c *paperChain) orLess(r *api.Refusal, q api.Question, market *policy.Market, would func(e int64) bool) {
 	tries, most := offersOnPaper(q, market)
 	if tries == nil {
 		most, current := min(most, r.Asked.Nano()-1), c.current()
@@ -51,10 +50,10 @@ func (c *paperChain) orLess(r *ledger.Refusal, q ledger.Question, market *policy
 }
 
 // orMost adds to a refusal the largest of some ε.
-func orMost(r *ledger.Refusal, all []int64) {
+func orMost(r *api.Refusal, all []int64) {
 	if top := slices.Max(append(all, 0)); top > 0 {
-		if r.Largest = epsilonOf(top); r.Remedy == vocabulary.RemedyNothing {
-			r.Remedy = vocabulary.RemedyLess
+		if r.Largest = epsilonOf(top); r.Remedy == api.RemedyNothing {
+			r.Remedy = api.RemedyLess
 		}
 	}
 }
@@ -78,7 +77,7 @@ func (m *paper) bears(p *person, w wish, truth bool) bool {
 }
 
 // orLess says what the host could ask for of an object instead.
-func (m *paper) orLess(r *ledger.Refusal, p *person, q ledger.Question, w wish, truth bool) *ledger.Refusal {
+func (m *paper) orLess(r *api.Refusal, p *person, q api.Question, w wish, truth bool) *api.Refusal {
 	p.chains[q.Name].orLess(r, q, nil, func(e int64) bool {
 		w.e = e
 		return m.bears(p, w, truth)
@@ -87,10 +86,10 @@ func (m *paper) orLess(r *ledger.Refusal, p *person, q ledger.Question, w wish, 
 }
 
 // orLess says what a buyer could ask for instead.
-func (t *paperTrade) orLess(m *paper, r *ledger.Refusal, orders int64, truth bool) *ledger.Refusal {
+func (t *paperTrade) orLess(m *paper, r *api.Refusal, orders int64, truth bool) *api.Refusal {
 	p, c := m.people[r.Object], m.chain(t.Question, r.Object)
 	switch market := c.rule.terms; {
-	case market == nil, r.Reason == ledger.BuyerRefused, r.Reason == ledger.SaleClosed:
+	case market == nil, r.Reason == api.BuyerRefused, r.Reason == api.SaleClosed:
 	default:
 		c.orLess(r, t.question, market, func(e int64) bool {
 			other := *t
@@ -103,7 +102,7 @@ func (t *paperTrade) orLess(m *paper, r *ledger.Refusal, orders int64, truth boo
 
 // orLess says at which ε a query could be asked so that an object is not left out: what is known of the whole panel is there
 // for all.
-func (m *paper) lessOfAnswer(refusal *ledger.Refusal, r ledger.AnswerRequest, names []string, leaves, truth bool) *ledger.Refusal {
+func (m *paper) lessOfAnswer(refusal *api.Refusal, r api.AnswerRequest, names []string, leaves, truth bool) *api.Refusal {
 	var all []int64
 	_, known := m.answered(r, names, false)
 	for _, a := range known {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -39,7 +40,7 @@ const question = "question"
 // kind is a way for a ledger to draw.
 type kind struct {
 	name     string
-	question ledger.Question
+	question api.Question
 	keyed    bool
 	files    int // how many ledgers the deep form attacks: the more kinds of words there are, the more objects it takes
 }
@@ -58,10 +59,10 @@ func kinds(t testing.TB) []kind {
 	must(t, err)
 	family, err := design.Family(Eps(t, "0.25"), Eps(t, "0.5"), Eps(t, "1"), Eps(t, "1.5"))
 	must(t, err)
-	two := ledger.Question{Name: question, Values: valueNames(2)}
-	three := ledger.Question{Name: question, Values: valueNames(3)}
-	unary := ledger.Question{Name: question, Values: valueNames(2), Encoding: ledger.Unary}
-	own := ledger.Question{Name: question, Values: valueNames(2), Mechanism: &ledger.Mechanism{Family: family}}
+	two := api.Question{Name: question, Values: valueNames(2)}
+	three := api.Question{Name: question, Values: valueNames(3)}
+	unary := api.Question{Name: question, Values: valueNames(2), Encoding: api.Unary}
+	own := api.Question{Name: question, Values: valueNames(2), Mechanism: &api.Mechanism{Family: family}}
 	return []kind{
 		{"two values", two, false, 1}, {"three values", three, false, 1}, {"unary", unary, false, 2}, {"own mechanism", own, false, 2},
 		{"two values, keyed", two, true, 1}, {"unary, keyed", unary, true, 2},
@@ -93,7 +94,7 @@ func newHouse(t testing.TB, k kind, truths []int) *house {
 	for i := range truths {
 		names = append(names, objectName(i))
 	}
-	_, err := h.ledger.Enroll(h.Context(), ledger.EnrollRequest{Key: "enroll", Question: question, Objects: names, Policy: terms, Cap: privacy.MaxEpsilon()})
+	_, err := h.ledger.Enroll(h.Context(), api.EnrollRequest{Key: "enroll", Question: question, Objects: names, Policy: terms, Cap: privacy.MaxEpsilon()})
 	must(t, err)
 	return h
 }
@@ -101,7 +102,7 @@ func newHouse(t testing.TB, k kind, truths []int) *house {
 // upTo sells levels up to an ε.
 func upTo(t testing.TB, epsilon string) policy.Policy {
 	t.Helper()
-	terms, err := policy.Sell(policy.Market{Max: Eps(t, epsilon), Prices: []policy.Price{{Epsilon: Eps(t, "2"), Amount: 200}}})
+	terms, err := policy.Market{Max: Eps(t, epsilon), Prices: []policy.Price{{Epsilon: Eps(t, "2"), Amount: 200}}}.Policy()
 	must(t, err)
 	return terms
 }
@@ -110,7 +111,7 @@ func upTo(t testing.TB, epsilon string) policy.Policy {
 func (h *house) changeTerms(o order) []string {
 	h.Helper()
 	terms := upTo(h, o.at)
-	r := ledger.ChangeTermsRequest{Key: o.key, Question: question, Policy: &terms, Consent: "all agreed"}
+	r := api.ChangeTermsRequest{Key: o.key, Question: question, Policy: &terms, Consent: "all agreed"}
 	for i := range h.truths {
 		r.Objects = append(r.Objects, objectName(i))
 	}
@@ -189,7 +190,7 @@ func (h *house) fill(o order) []string {
 	}
 	words := make([]string, len(h.truths))
 	sale, err := h.ledger.Sell(h.Context(), h.sale(o))
-	if all := new(ledger.RefusedError); o.key == refusedOutcome && errors.As(err, &all) {
+	if all := new(api.RefusedError); o.key == refusedOutcome && errors.As(err, &all) {
 		if len(all.Refused)+all.Unlisted != len(words) {
 			h.Errorf("%d of %d objects are refused what nobody sells", len(all.Refused)+all.Unlisted, len(words))
 		}
@@ -211,15 +212,15 @@ func (h *house) fill(o order) []string {
 	return words
 }
 
-func (h *house) sale(o order) ledger.SellRequest {
-	return ledger.SellRequest{
+func (h *house) sale(o order) api.SellRequest {
+	return api.SellRequest{
 		Key: o.key, Truth: h.truth,
-		Order: ledger.Order{Buyer: o.buyer, Question: question, Epsilon: Eps(h, o.at), All: true},
+		Order: api.Order{Buyer: o.buyer, Question: question, Epsilon: Eps(h, o.at), All: true},
 	}
 }
 
-func (h *house) raise(o order, progress ledger.Progress) ledger.RaiseRequest {
-	return ledger.RaiseRequest{Key: o.key, Question: question, Epsilon: Eps(h, o.at), All: true, Truth: h.truth, Progress: progress}
+func (h *house) raise(o order, progress api.Progress) api.RaiseRequest {
+	return api.RaiseRequest{Key: o.key, Question: question, Epsilon: Eps(h, o.at), All: true, Truth: h.truth, Progress: progress}
 }
 
 // seen are the responses at an ε that anybody can read by now.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
@@ -46,7 +47,7 @@ func newFair(t *T) *fair {
 	Define(t, f.ledger, Smoker())
 	EnrollUnder(t, f.ledger, "vote", growing, fairCap, f.objects...)
 	EnrollUnder(t, f.ledger, "smoker", Market(t, "2"), fairCap, f.objects...)
-	Define(t, f.ledger, ledger.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+	Define(t, f.ledger, api.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	EnrollUnder(t, f.ledger, "diary", timed, fairCap, f.objects...) // not for sale: it comes by itself
 	return f
 }
@@ -79,23 +80,23 @@ func (f *fair) visit(i int) error {
 	case n < 82:
 		return f.leaves(key, o.Objects[0], o.Question, random)
 	case n < 84:
-		_, err := f.ledger.Advance(f.Context(), ledger.AdvanceRequest{Key: key, Truth: f.truth})
+		_, err := f.ledger.Advance(f.Context(), api.AdvanceRequest{Key: key, Truth: f.truth})
 		return err
 	case n < 95:
-		r, err := f.ledger.Release(f.Context(), ledger.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
+		r, err := f.ledger.Release(f.Context(), api.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
 		if err == nil {
 			f.heard(r)
 		}
 		return f.pardon(err)
 	default:
-		_, err := f.ledger.Answer(f.Context(), ledger.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: Nano(f, 10_000_000), Objects: o.Objects, Partial: true, AcceptLoss: true, Truth: f.truth})
+		_, err := f.ledger.Answer(f.Context(), api.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: Nano(f, 10_000_000), Objects: o.Objects, Partial: true, AcceptLoss: true, Truth: f.truth})
 		return f.pardon(err)
 	}
 }
 
 // order is for one to four objects at one of twenty levels.
-func (f *fair) order(random *rand.Rand) ledger.Order {
-	o := ledger.Order{
+func (f *fair) order(random *rand.Rand) api.Order {
+	o := api.Order{
 		Buyer: []string{"acme", "zeta", "initech", "umbrella", "hooli"}[random.IntN(5)], Question: []string{"vote", "smoker"}[random.IntN(2)],
 		Epsilon: Nano(f, int64(1+min(random.IntN(20), random.IntN(20)))*100_000_000),
 	}
@@ -105,8 +106,8 @@ func (f *fair) order(random *rand.Rand) ledger.Order {
 	return o
 }
 
-func (f *fair) buys(key string, o ledger.Order, random *rand.Rand) error {
-	r := ledger.SellRequest{Key: key, Order: o, Partial: random.IntN(4) > 0, Truth: f.truth}
+func (f *fair) buys(key string, o api.Order, random *rand.Rand) error {
+	r := api.SellRequest{Key: key, Order: o, Partial: random.IntN(4) > 0, Truth: f.truth}
 	if random.IntN(5) == 0 {
 		q, err := f.ledger.Quote(f.Context(), o)
 		if err != nil {
@@ -118,8 +119,8 @@ func (f *fair) buys(key string, o ledger.Order, random *rand.Rand) error {
 	return f.got(s, err)
 }
 
-func (f *fair) holds(key string, o ledger.Order, random *rand.Rand) error {
-	r, err := f.ledger.Reserve(f.Context(), ledger.ReserveRequest{Key: key, Order: o, For: time.Duration(1+random.IntN(200)) * time.Minute, Partial: random.IntN(2) == 0})
+func (f *fair) holds(key string, o api.Order, random *rand.Rand) error {
+	r, err := f.ledger.Reserve(f.Context(), api.ReserveRequest{Key: key, Order: o, For: time.Duration(1+random.IntN(200)) * time.Minute, Partial: random.IntN(2) == 0})
 	if err != nil {
 		return f.pardon(err)
 	}
@@ -129,7 +130,7 @@ func (f *fair) holds(key string, o ledger.Order, random *rand.Rand) error {
 	case 1:
 		return nil // forgets it
 	}
-	s, err := f.ledger.Capture(f.Context(), ledger.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
+	s, err := f.ledger.Capture(f.Context(), api.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
 	if err == nil && (s.Number != r.Number || s.Price > r.Price || s.Price+s.Refund != r.Price) {
 		return fmt.Errorf("%+v was reserved, %+v was sold", r, s)
 	}
@@ -146,7 +147,7 @@ func (f *fair) leaves(key, object, question string, random *rand.Rand) error {
 		return err
 	}
 	for _, c := range o.Chains {
-		if _, err := f.ledger.Enroll(f.Context(), ledger.EnrollRequest{Key: key + " back in " + c.Question, Question: c.Question, Objects: []string{object}, Policy: *c.Policy}); err != nil {
+		if _, err := f.ledger.Enroll(f.Context(), api.EnrollRequest{Key: key + " back in " + c.Question, Question: c.Question, Objects: []string{object}, Policy: *c.Policy}); err != nil {
 			return err
 		}
 	}
@@ -154,7 +155,7 @@ func (f *fair) leaves(key, object, question string, random *rand.Rand) error {
 }
 
 // got notes a sale and everything it delivers.
-func (f *fair) got(s ledger.Sale, err error) error {
+func (f *fair) got(s api.Sale, err error) error {
 	if err != nil {
 		return f.pardon(err)
 	}
@@ -177,7 +178,7 @@ func (f *fair) got(s ledger.Sale, err error) error {
 }
 
 // heard compares a response with what others were told.
-func (f *fair) heard(r ledger.Response) {
+func (f *fair) heard(r api.Response) {
 	at := fmt.Sprint(r.Question, " ", r.Object, " ", r.Epsilon)
 	if before, told := f.told.LoadOrStore(at, r); told && before != r {
 		f.Errorf("one was told %+v, another %+v", before, r)
@@ -186,9 +187,9 @@ func (f *fair) heard(r ledger.Response) {
 
 // pardon lets pass what may happen to anybody at a fair.
 func (f *fair) pardon(err error) error {
-	var refused *ledger.RefusedError
-	var quote *ledger.QuoteError
-	if errors.As(err, &refused) || errors.As(err, &quote) || errors.Is(err, ledger.ErrNotReserved) {
+	var refused *api.RefusedError
+	var quote *api.QuoteError
+	if errors.As(err, &refused) || errors.As(err, &quote) || errors.Is(err, api.ErrNotReserved) {
 		f.refused.Add(1)
 		return nil
 	}
@@ -217,7 +218,7 @@ func (f *fair) wantWhatWasTold() {
 	f.Helper()
 	sum, n := int64(0), uint64(0)
 	f.sales.Range(func(_, value any) bool {
-		told := value.(ledger.Sale)
+		told := value.(api.Sale)
 		sum, n = sum+told.Price, n+1
 		recorded, err := f.ledger.Sale(f.Context(), told.Number)
 		Must(f, err)
@@ -232,7 +233,7 @@ func (f *fair) wantWhatWasTold() {
 	for _, name := range f.objects {
 		for _, c := range ObjectOf(f, f.ledger, name).Chains {
 			for _, at := range c.Levels {
-				if told, known := f.told.Load(fmt.Sprint(c.Question, " ", name, " ", at.Epsilon)); known && told.(ledger.Response).Value != at.Response {
+				if told, known := f.told.Load(fmt.Sprint(c.Question, " ", name, " ", at.Epsilon)); known && told.(api.Response).Value != at.Response {
 					f.Errorf("somebody was told %+v, recorded is %+v", told, at)
 				}
 			}
@@ -372,7 +373,7 @@ func testForgettingAtTheFair(t *T) {
 	f := newFair(t)
 	names := f.objects[:6]
 	for _, name := range names { // whatever comes first then, there is something to erase
-		_, err := f.ledger.Release(t.Context(), ledger.ReleaseRequest{Key: "before " + name, Question: "vote", Object: name, Epsilon: Eps(t, "0.1"), Truth: f.truth})
+		_, err := f.ledger.Release(t.Context(), api.ReleaseRequest{Key: "before " + name, Question: "vote", Object: name, Epsilon: Eps(t, "0.1"), Truth: f.truth})
 		Must(t, err)
 	}
 	for _, err := range race(t, 600, func(i int) error {
@@ -388,24 +389,24 @@ func testForgettingAtTheFair(t *T) {
 			fallthrough
 		case n < 20:
 			for question, p := range map[string]policy.Policy{"vote": f.terms("vote"), "smoker": f.terms("smoker"), "diary": f.terms("diary")} {
-				if _, err := f.ledger.Enroll(f.Context(), ledger.EnrollRequest{Key: key + " back in " + question, Question: question, Objects: o.Objects[:1], Policy: p}); err != nil {
+				if _, err := f.ledger.Enroll(f.Context(), api.EnrollRequest{Key: key + " back in " + question, Question: question, Objects: o.Objects[:1], Policy: p}); err != nil {
 					return err
 				}
 			}
 		case n < 50:
-			_, err = f.ledger.Sell(f.Context(), ledger.SellRequest{Key: key, Order: o, Partial: random.IntN(2) == 0, Truth: f.truth})
+			_, err = f.ledger.Sell(f.Context(), api.SellRequest{Key: key, Order: o, Partial: random.IntN(2) == 0, Truth: f.truth})
 		case n < 70:
-			var r ledger.Reservation
-			if r, err = f.ledger.Reserve(f.Context(), ledger.ReserveRequest{Key: key, Order: o, For: time.Hour, Partial: random.IntN(2) == 0}); err == nil {
-				_, err = f.ledger.Capture(f.Context(), ledger.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
+			var r api.Reservation
+			if r, err = f.ledger.Reserve(f.Context(), api.ReserveRequest{Key: key, Order: o, For: time.Hour, Partial: random.IntN(2) == 0}); err == nil {
+				_, err = f.ledger.Capture(f.Context(), api.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
 			}
 		case n < 80:
-			_, err = f.ledger.Answer(f.Context(), ledger.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: Nano(f, 1_000_000), Objects: o.Objects, Partial: true, AcceptLoss: true, Truth: f.truth})
+			_, err = f.ledger.Answer(f.Context(), api.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: Nano(f, 1_000_000), Objects: o.Objects, Partial: true, AcceptLoss: true, Truth: f.truth})
 		case n < 85:
-			_, err = f.ledger.Advance(f.Context(), ledger.AdvanceRequest{Key: key, Truth: f.truth})
+			_, err = f.ledger.Advance(f.Context(), api.AdvanceRequest{Key: key, Truth: f.truth})
 		default:
-			_, err = f.ledger.Release(f.Context(), ledger.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
-			if errors.Is(err, ledger.ErrForgotten) {
+			_, err = f.ledger.Release(f.Context(), api.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
+			if errors.Is(err, api.ErrForgotten) {
 				return nil
 			}
 		}
@@ -434,7 +435,7 @@ func testForgettingAtTheFair(t *T) {
 	}
 	for number := uint64(1); number <= Stats(t, f.ledger).Sales; number++ {
 		for _, err := range f.ledger.Deliveries(f.Context(), number) {
-			if err != nil && !errors.Is(err, ledger.ErrUnknown) { // of a reservation
+			if err != nil && !errors.Is(err, api.ErrUnknown) { // of a reservation
 				t.Errorf("sale %d: %v", number, err)
 			}
 		}
@@ -467,17 +468,17 @@ func testWhatIsReservedCanBePaidFor(t *T) {
 		EnrollUnder(t, l, "smoker", Market(t, "2"), "1", "ann")
 		granted := make([]privacy.Epsilon, 8)
 		failed := race(t, len(granted), func(i int) error {
-			o := ledger.Order{Buyer: fmt.Sprint("buyer ", i), Question: []string{"vote", "smoker"}[i%2], Epsilon: Nano(t, int64(i+2)*100_000_000), Objects: []string{"ann"}}
+			o := api.Order{Buyer: fmt.Sprint("buyer ", i), Question: []string{"vote", "smoker"}[i%2], Epsilon: Nano(t, int64(i+2)*100_000_000), Objects: []string{"ann"}}
 			key := fmt.Sprint(i)
 			if (i/2+round)%2 == 0 {
-				_, err := l.Sell(t.Context(), ledger.SellRequest{Key: key, Order: o, Truth: SameTruth("yes")})
+				_, err := l.Sell(t.Context(), api.SellRequest{Key: key, Order: o, Truth: SameTruth("yes")})
 				return err
 			}
-			r, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: key, Order: o, For: time.Hour})
+			r, err := l.Reserve(t.Context(), api.ReserveRequest{Key: key, Order: o, For: time.Hour})
 			if err != nil {
 				return err
 			}
-			s, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: key + " paid", Reservation: r.Number, Truth: SameTruth("yes")})
+			s, err := l.Capture(t.Context(), api.CaptureRequest{Key: key + " paid", Reservation: r.Number, Truth: SameTruth("yes")})
 			if err != nil {
 				return fmt.Errorf("what was reserved: %v", err) // not a refusal any more
 			}

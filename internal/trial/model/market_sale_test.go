@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -60,15 +60,15 @@ func testAReservationBringsItsShare(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", p, "9", "ann")
-	r := Reserve(t, l, ledger.ReserveRequest{Key: "r", Order: ledger.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "0.6"), Objects: []string{"ann"}}, For: time.Hour})
+	r := Reserve(t, l, api.ReserveRequest{Key: "r", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "0.6"), Objects: []string{"ann"}}, For: time.Hour})
 	Release(t, l, ReleaseOf(t, "host", "ann", "0.5"))
-	if _, err := l.Release(t.Context(), ReleaseOf(t, "more", "ann", "0.500000001")); Refusals(t, err)[0].Reason != ledger.ChainCeiling {
+	if _, err := l.Release(t.Context(), ReleaseOf(t, "more", "ann", "0.500000001")); Refusals(t, err)[0].Reason != api.ChainCeiling {
 		t.Errorf("got the error %v", err)
 	}
 	if s := Commit(t, l, "c", r.Number); s.Draws != 1 {
 		t.Errorf("%+v", s)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Who withdraws takes back what was reserved of it, also by coming back.
@@ -83,23 +83,23 @@ func testAReservationEndsWithAWithdrawal(t *T) {
 	back := func(question string) { EnrollUnder(t, l, question, Market(t, "2"), "1", "ann") }
 	back("vote")
 	back("smoker")
-	r := Reserve(t, l, ledger.ReserveRequest{Key: "r", Order: ledger.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
+	r := Reserve(t, l, api.ReserveRequest{Key: "r", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
 	Must(t, l.Withdraw(t.Context(), "w", "ann"))
 	enroll := func(key, question string) {
-		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: key, Question: question, Objects: []string{"ann"}, Policy: Market(t, "2")})
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: []string{"ann"}, Policy: Market(t, "2")})
 		Must(t, err)
 	}
 	enroll("back", "smoker")
 	if o := ObjectOf(t, l, "ann"); !o.Held.IsZero() {
 		t.Errorf("%s is held of who has withdrawn", o.Held)
 	}
-	Sell(t, l, ledger.SellRequest{Key: "s", Order: ledger.Order{Buyer: "zeta", Question: "smoker", Epsilon: Eps(t, "0.5"), Objects: []string{"ann"}}, Truth: SameTruth("yes")})
+	Sell(t, l, api.SellRequest{Key: "s", Order: api.Order{Buyer: "zeta", Question: "smoker", Epsilon: Eps(t, "0.5"), Objects: []string{"ann"}}, Truth: SameTruth("yes")})
 	enroll("again", "vote")
-	_, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: "c", Reservation: r.Number, Truth: Never(t)})
-	if got := Refusals(t, err); got[0].Reason != ledger.Withdrawn || got[0].Remedy != vocabulary.RemedyNothing {
+	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: r.Number, Truth: Never(t)})
+	if got := Refusals(t, err); got[0].Reason != api.Withdrawn || got[0].Remedy != api.RemedyNothing {
 		t.Errorf("got the error %v", err)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Whoever has no truth costs nothing, and so does not break a limit; and no waiting helps against a cap.
@@ -112,12 +112,12 @@ func testLimitsAreThoseOfWhatIsSold(t *T) {
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann", "bob")
 	r := Purchase(t, "1", "acme", "0.5", "ann", "bob")
-	one, err := l.Quote(t.Context(), ledger.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "0.5"), Objects: []string{"ann"}})
+	one, err := l.Quote(t.Context(), api.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "0.5"), Objects: []string{"ann"}})
 	Must(t, err)
 	less := one.Price - 1
 	r.Partial, r.MaxPrice, r.Truth = true, &less, ListOf("yes", "")
 	_, err = l.Sell(t.Context(), r)
-	if dearer, is := errors.AsType[*ledger.QuoteError](err); !is || dearer.Quote.Price != one.Price {
+	if dearer, is := errors.AsType[*api.QuoteError](err); !is || dearer.Quote.Price != one.Price {
 		t.Errorf("for one less than it costs: %v", err)
 	}
 	r.MaxPrice = &one.Price
@@ -129,7 +129,7 @@ func testLimitsAreThoseOfWhatIsSold(t *T) {
 	Define(t, late, Vote())
 	EnrollUnder(t, late, "vote", straight(t, "0.1"), "0.5", "ann")
 	_, err = late.Release(t.Context(), ReleaseOf(t, "k", "ann", "0.9"))
-	if got := Refusals(t, err); got[0].Reason != ledger.ChainCeiling || got[0].Remedy != vocabulary.RemedyNothing {
+	if got := Refusals(t, err); got[0].Reason != api.ChainCeiling || got[0].Remedy != api.RemedyNothing {
 		t.Errorf("got the error %v", err)
 	}
 }
@@ -141,13 +141,13 @@ func testNobodyYet(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	r := Purchase(t, "1", "acme", "0.5")
-	if _, err := l.Sell(t.Context(), r); !errors.Is(err, ledger.ErrUnknown) || errors.Is(err, ledger.ErrInvalid) {
+	if _, err := l.Sell(t.Context(), r); !errors.Is(err, api.ErrUnknown) || errors.Is(err, api.ErrInvalid) {
 		t.Errorf("got the error %v", err)
 	}
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann")
 	Sell(t, l, r)
 	for _, broken := range []string{"a\uFFFDb"} {
-		if _, err := l.Sell(t.Context(), Purchase(t, "2", broken, "0.5", "ann")); !errors.Is(err, ledger.ErrInvalid) {
+		if _, err := l.Sell(t.Context(), Purchase(t, "2", broken, "0.5", "ann")); !errors.Is(err, api.ErrInvalid) {
 			t.Errorf("the buyer %q is served: %v", broken, err)
 		}
 	}
@@ -172,17 +172,17 @@ func testComingBackRestoresNoBudget(t *T) {
 			return err
 		},
 	} {
-		if got := Refusals(t, call()); got[0].Reason != ledger.Withdrawn || got[0].Remedy != vocabulary.RemedyEnrolling {
+		if got := Refusals(t, call()); got[0].Reason != api.Withdrawn || got[0].Remedy != api.RemedyEnrolling {
 			t.Errorf("%s of who has withdrawn: %+v", name, got)
 		}
 	}
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2"), Cap: Eps(t, "1")})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2"), Cap: Eps(t, "1")})
 	Must(t, err)
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.75") || len(o.Chains[0].Levels) != 1 {
 		t.Errorf("%+v", o)
 	}
 	_, err = l.Sell(t.Context(), Purchase(t, "5", "zeta", "1.000000001", "ann"))
-	if got := Refusals(t, err); got[0].Reason != ledger.ObjectCap || got[0].Remaining != Eps(t, "0.25") {
+	if got := Refusals(t, err); got[0].Reason != api.ObjectCap || got[0].Remaining != Eps(t, "0.25") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -197,12 +197,12 @@ func testComingBackKeepsTheTerms(t *T) {
 	Sell(t, l, Purchase(t, "1", "acme", "1", "ann"))
 	Must(t, l.Withdraw(t.Context(), "w", "ann"))
 	for name, p := range map[string]policy.Policy{"cheaper": Market(t, "2", func(m *policy.Market) { m.Floor = 1 }), "none": {}} {
-		_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: name, Question: "vote", Objects: []string{"ann"}, Policy: p})
-		if got := Refusals(t, err); got[0].Reason != ledger.PolicyDiffers {
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: name, Question: "vote", Objects: []string{"ann"}, Policy: p})
+		if got := Refusals(t, err); got[0].Reason != api.PolicyDiffers {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")})
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")})
 	Must(t, err)
 	if s := Sell(t, l, Purchase(t, "2", "acme", "1", "ann")); s.Price != 0 || s.Resales != 1 {
 		t.Errorf("what acme has paid for costs %+v", s)

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -41,7 +41,7 @@ func newMonth(t *T, limit string) *month {
 	Must(t, err)
 	Define(t, l, Vote())
 	Define(t, l, Smoker())
-	Define(t, l, ledger.Question{Name: "still", Values: []string{"yes", "no"}, Encoding: ledger.Direct})
+	Define(t, l, api.Question{Name: "still", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	EnrollUnder(t, l, "vote", slow, limit, "ann", "bob", "cid")
 	EnrollUnder(t, l, "smoker", both, limit, "ann", "bob")
 	EnrollUnder(t, l, "still", Market(t, "2"), limit, "bob", "dot") // nothing of it comes by itself
@@ -67,7 +67,7 @@ func (m *month) live(sales bool, sweeps func(day int) bool) *month {
 			case 20:
 				Must(m, m.ledger.Withdraw(m.Context(), "gone", "cid"))
 			case 21:
-				r := ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "ann", Epsilon: Eps(m, "0.6"), Truth: SameTruth("yes")}
+				r := api.ReleaseRequest{Key: "host", Question: "smoker", Object: "ann", Epsilon: Eps(m, "0.6"), Truth: SameTruth("yes")}
 				Release(m, l, r)
 			case 22:
 				m.sell("still", "0.01", "dot")
@@ -81,16 +81,16 @@ func (m *month) live(sales bool, sweeps func(day int) bool) *month {
 }
 
 // sell sells to acme.
-func (m *month) sell(question, epsilon string, objects ...string) ledger.Sale {
+func (m *month) sell(question, epsilon string, objects ...string) api.Sale {
 	m.Helper()
 	r := Purchase(m, fmt.Sprint("sold ", question, epsilon), "acme", epsilon, objects...)
 	r.Question = question
 	return Sell(m, m.ledger, r)
 }
 
-func (m *month) sweep(key string) ledger.AdvanceResult {
+func (m *month) sweep(key string) api.AdvanceResult {
 	m.Helper()
-	result, err := m.ledger.Advance(m.Context(), ledger.AdvanceRequest{Key: key, Truth: SameTruth("yes")})
+	result, err := m.ledger.Advance(m.Context(), api.AdvanceRequest{Key: key, Truth: SameTruth("yes")})
 	Must(m, err)
 	return result
 }
@@ -175,10 +175,10 @@ func testASweepBelowTheTopIsFree(t *T) {
 	m := newMonth(t, "9")
 	m.clock.Set(ledgertest.Begin().Add(15 * 24 * time.Hour)) // 0.75 is released
 	CarryOut(t, m.ledger, Order(t, "top", "0.75", "ann", "bob", "cid"))
-	before := []ledger.ObjectState{ObjectOf(t, m.ledger, "ann"), ObjectOf(t, m.ledger, "cid")}
-	result, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: "free", Question: "vote", Truth: Never(t)})
+	before := []api.ObjectState{ObjectOf(t, m.ledger, "ann"), ObjectOf(t, m.ledger, "cid")}
+	result, err := m.ledger.Advance(t.Context(), api.AdvanceRequest{Key: "free", Question: "vote", Truth: Never(t)})
 	Must(t, err)
-	if want := []ledger.Advanced{{Question: "vote", Raised: 3}}; !reflect.DeepEqual(result.Questions, want) {
+	if want := []api.Advanced{{Question: "vote", Raised: 3}}; !reflect.DeepEqual(result.Questions, want) {
 		t.Errorf("the sweep came to %+v", result)
 	}
 	for _, was := range before {
@@ -186,7 +186,7 @@ func testASweepBelowTheTopIsFree(t *T) {
 			t.Errorf("%+v became %+v", was, is)
 		}
 	}
-	WantClean(t, m.ledger, ledger.VerifyRequest{})
+	WantClean(t, m.ledger, api.VerifyRequest{})
 }
 
 // A clock that goes back releases nothing, and one that comes back releases nothing twice.
@@ -202,7 +202,7 @@ func testAClockThatGoesBackReleasesNothing(t *T) {
 	released := CountKind(Events(t, m.ledger), "released")
 	for i, jump := range []int{0, 5, -3650, 9, 10} {
 		m.clock.Set(ledgertest.Begin().Add(time.Duration(jump) * 24 * time.Hour))
-		result, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint("jump ", i), Truth: Never(t)})
+		result, err := m.ledger.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint("jump ", i), Truth: Never(t)})
 		Must(t, err)
 		for _, one := range result.Questions {
 			if one.Raised != 0 || len(one.Refused) != 0 {
@@ -243,13 +243,13 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 	m := newMonth(t, "1")
 	m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour)) // 0.5 is released
 	l := m.ledger
-	hold := Reserve(t, l, ledger.ReserveRequest{Key: "h", Order: ledger.Order{Buyer: "acme", Question: "still", Epsilon: Eps(t, "0.5"), Objects: []string{"bob"}}, For: time.Hour})
-	Release(t, l, ledger.ReleaseRequest{Key: "host", Question: "smoker", Object: "bob", Epsilon: Eps(t, "0.25"), Truth: SameTruth("yes")})
-	result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: "vote", Truth: ListOf("yes", "yes", "")})
+	hold := Reserve(t, l, api.ReserveRequest{Key: "h", Order: api.Order{Buyer: "acme", Question: "still", Epsilon: Eps(t, "0.5"), Objects: []string{"bob"}}, For: time.Hour})
+	Release(t, l, api.ReleaseRequest{Key: "host", Question: "smoker", Object: "bob", Epsilon: Eps(t, "0.25"), Truth: SameTruth("yes")})
+	result, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Question: "vote", Truth: ListOf("yes", "yes", "")})
 	Must(t, err)
-	want := []ledger.Advanced{{Question: "vote", Raised: 1, Refused: []ledger.Refusal{
-		{Object: "bob", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.3"), Cost: Eps(t, "0.05"), Remaining: Eps(t, "0"), Remedy: vocabulary.RemedyWaiting, Largest: Eps(t, "0.25")},
-		{Object: "cid", Reason: ledger.NoTruth, Asked: Eps(t, "0.05"), Remedy: vocabulary.RemedyTruth},
+	want := []api.Advanced{{Question: "vote", Raised: 1, Refused: []api.Refusal{
+		{Object: "bob", Reason: api.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.3"), Cost: Eps(t, "0.05"), Remaining: Eps(t, "0"), Remedy: api.RemedyWaiting, Largest: Eps(t, "0.25")},
+		{Object: "cid", Reason: api.NoTruth, Asked: Eps(t, "0.05"), Remedy: api.RemedyTruth},
 	}}}
 	if !reflect.DeepEqual(result.Questions, want) {
 		t.Errorf("got %+v", result.Questions)
@@ -261,7 +261,7 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 	tight.clock.Set(ledgertest.Begin().Add(days * 24 * time.Hour))
 	for _, one := range tight.sweep("day").Questions {
 		for _, refusal := range one.Refused {
-			if refusal.Reason != ledger.ObjectCap || refusal.Remedy != vocabulary.RemedyLess || refusal.Largest.IsZero() {
+			if refusal.Reason != api.ObjectCap || refusal.Remedy != api.RemedyLess || refusal.Largest.IsZero() {
 				t.Errorf("%s: %+v", one.Question, refusal)
 			}
 		}
@@ -273,7 +273,7 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 		}
 	}
 	AuditAll(t, l)
-	WantClean(t, tight.ledger, ledger.VerifyRequest{})
+	WantClean(t, tight.ledger, api.VerifyRequest{})
 }
 
 // The progress of a sweep counts objects, and of a sweep of one question those who take part in it.
@@ -286,7 +286,7 @@ func testTheProgressOfASweepEnds(t *T) {
 		m := newMonth(t, "9")
 		m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour))
 		done, total := 0, -1
-		_, err := m.ledger.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Question: question, Truth: SameTruth("yes"), Progress: func(d, n int) { done, total = d, n }})
+		_, err := m.ledger.Advance(t.Context(), api.AdvanceRequest{Key: "day", Question: question, Truth: SameTruth("yes"), Progress: func(d, n int) { done, total = d, n }})
 		Must(t, err)
 		if want := map[string]int{"": 4, "vote": 3, "still": 2}[question]; done != want || total != want {
 			t.Errorf("question %q: the progress ends with %d of %d, want %d", question, done, total, want)
@@ -313,7 +313,7 @@ func testSweepsBesideAPolicyThatWaitsForOrders(t *T) {
 		EnrollUnder(t, l, "smoker", straight(t, "0.1"), "1", "ann")
 		for _, day := range days {
 			clock.Set(on(day))
-			_, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint(day), Truth: SameTruth("yes")})
+			_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(day), Truth: SameTruth("yes")})
 			Must(t, err)
 		}
 		var out []string
@@ -341,7 +341,7 @@ func testASweepAsksOnce(t *T) {
 	EnrollUnder(t, l, "vote", straight(t, "0.05"), "9", names...)
 	clock.Set(on(20))
 	asked := 0
-	result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "day", Truth: func(ctx context.Context, q string, objects []string) ([]string, error) {
+	result, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: func(ctx context.Context, q string, objects []string) ([]string, error) {
 		asked += len(objects)
 		return SameTruth("yes")(ctx, q, objects)
 	}})
@@ -364,16 +364,16 @@ func testASweepLeavesOutWhoHasChanged(t *T) {
 	l := Open(t, ledger.Options{Now: clock.Now, TruthKey: TruthKey()})
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", straight(t, "0.1"), "9", "ann", "bob")
-	for day, truth := range []ledger.TruthFunc{nil, ListOf("yes", "yes"), ListOf("no", "yes")} {
+	for day, truth := range []api.TruthFunc{nil, ListOf("yes", "yes"), ListOf("no", "yes")} {
 		clock.Set(on(day))
-		result, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: fmt.Sprint(day), Truth: truth})
+		result, err := l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(day), Truth: truth})
 		Must(t, err)
-		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (ledger.Refusal{Object: "ann", Reason: ledger.NoTruth, Asked: Eps(t, "0.2"), Remedy: vocabulary.RemedyTruth, Largest: Eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
+		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (api.Refusal{Object: "ann", Reason: api.NoTruth, Asked: Eps(t, "0.2"), Remedy: api.RemedyTruth, Largest: Eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
 			t.Errorf("%+v", one)
 		}
 	}
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.1") {
 		t.Errorf("ann has spent %s", o.Spent)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }

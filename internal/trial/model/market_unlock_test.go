@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -40,7 +40,7 @@ func testUnlockCountsBuyers(t *T) {
 		Sell(t, l, Purchase(t, e, "acme", e, "ann"))
 	}
 	_, err := l.Sell(t.Context(), Purchase(t, "more", "acme", "0.500000001", "ann"))
-	if r := Refusals(t, err)[0]; r.Reason != ledger.ChainCeiling || r.Ceiling != Eps(t, "0.5") || r.Remedy != vocabulary.RemedyWaiting {
+	if r := Refusals(t, err)[0]; r.Reason != api.ChainCeiling || r.Ceiling != Eps(t, "0.5") || r.Remedy != api.RemedyWaiting {
 		t.Errorf("one buyer wants more than its share: %+v", r)
 	}
 	if c := ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 1 || c.Ceiling != Eps(t, "0.5") {
@@ -49,7 +49,7 @@ func testUnlockCountsBuyers(t *T) {
 	Sell(t, l, Purchase(t, "zeta", "zeta", "1", "ann"))
 	Sell(t, l, Purchase(t, "all", "acme", "1", "ann"))
 	Must(t, l.Withdraw(t.Context(), "w", "ann"))
-	_, err = l.Enroll(t.Context(), ledger.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: *ObjectOf(t, l, "ann").Chains[0].Policy})
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: *ObjectOf(t, l, "ann").Chains[0].Policy})
 	Must(t, err)
 	if c := ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 2 || c.Ceiling != Eps(t, "1") {
 		t.Errorf("of %d buyers after a change of mind, %s is unlocked", c.Buyers, c.Ceiling)
@@ -59,7 +59,7 @@ func testUnlockCountsBuyers(t *T) {
 	if c := ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 0 || !c.Ceiling.IsZero() {
 		t.Errorf("of %d buyers of a forgotten chain, %s is unlocked", c.Buyers, c.Ceiling)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // A reservation counts on the share of its own buyer and of those before it. Whatever others buy meanwhile, also the same
@@ -69,14 +69,14 @@ func TestAReservationOutlivesWhatOthersUnlock(t *testing.T) {
 }
 
 func testAReservationOutlivesWhatOthersUnlock(t *T) {
-	reserved := func(l Book, key, buyer, e string) ledger.Reservation {
-		r, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: key, Order: Purchase(t, key, buyer, e, "ann").Order, For: time.Hour})
+	reserved := func(l Book, key, buyer, e string) api.Reservation {
+		r, err := l.Reserve(t.Context(), api.ReserveRequest{Key: key, Order: Purchase(t, key, buyer, e, "ann").Order, For: time.Hour})
 		Must(t, err)
 		return r
 	}
-	captured := func(l Book, r ledger.Reservation) {
+	captured := func(l Book, r api.Reservation) {
 		t.Helper()
-		_, err := l.Capture(t.Context(), ledger.CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: SameTruth("yes")})
+		_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: SameTruth("yes")})
 		Must(t, err)
 	}
 	for name, meanwhile := range map[string]func(l Book){
@@ -97,7 +97,7 @@ func testAReservationOutlivesWhatOthersUnlock(t *T) {
 			r := reserved(l, "r", "acme", "0.5")
 			meanwhile(l)
 			captured(l, r)
-			WantClean(t, l, ledger.VerifyRequest{})
+			WantClean(t, l, api.VerifyRequest{})
 		})
 	}
 }
@@ -111,13 +111,13 @@ func TestAnAnswerLeavesAKnownBuyersReservation(t *testing.T) {
 func testAnAnswerLeavesAKnownBuyersReservation(t *T) {
 	l := unlocking(t)
 	Sell(t, l, Purchase(t, "a", "acme", "0.1", "ann"))
-	r, err := l.Reserve(t.Context(), ledger.ReserveRequest{Key: "r", Order: Purchase(t, "r", "acme", "0.5", "ann").Order, For: time.Hour})
+	r, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "r", Order: Purchase(t, "r", "acme", "0.5", "ann").Order, For: time.Hour})
 	Must(t, err)
 	_, err = l.Answer(t.Context(), Inquire(t, "q", "majority:yes", "0.1", Ballots("ann"), "ann"))
-	if refused := Refusals(t, err)[0]; refused.Reason != ledger.ChainCeiling || !refused.Remaining.IsZero() {
+	if refused := Refusals(t, err)[0]; refused.Reason != api.ChainCeiling || !refused.Remaining.IsZero() {
 		t.Errorf("an answer takes what is reserved: %+v", refused)
 	}
-	_, err = l.Capture(t.Context(), ledger.CaptureRequest{Key: "c", Reservation: r.Number, Truth: SameTruth("yes")})
+	_, err = l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: r.Number, Truth: SameTruth("yes")})
 	Must(t, err)
 }
 
@@ -136,7 +136,7 @@ func testAdvanceDrawsNothingThatIsForSale(t *T) {
 	EnrollUnder(t, l, "vote", sold, "9", "ann", "bob")
 	EnrollUnder(t, l, "vote", calendar, "9", "cid")
 	clock.Set(ledgertest.Begin().Add(5 * 24 * time.Hour))
-	done, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "a", Truth: SameTruth("yes")})
+	done, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "a", Truth: SameTruth("yes")})
 	Must(t, err)
 	if q := done.Questions[0]; q.Raised != 1 || q.Unchanged != 2 || len(q.Refused) != 0 {
 		t.Errorf("%+v", q)

@@ -14,8 +14,7 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/replaybits"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -98,12 +97,12 @@ func (w familyLaw) number(t testing.TB, epsilon privacy.Epsilon) int {
 }
 
 // enumerateFinite makes all histories of sales at some levels, in their order, of a question with a mechanism.
-func enumerateFinite(t *testing.T, onFile bool, q ledger.Question, levels ...string) {
+func enumerateFinite(t *testing.T, onFile bool, q api.Question, levels ...string) {
 	t.Helper()
 	law := lawOf(t, q.Mechanism.Family)
 	tr := &finiteTree{seedling(t, law.inputs, onFile, levels, outcomeLaw{text: strconv.Itoa}), law}
 	root, l := tr.plant()
-	q.Name, q.Values, q.Mechanism = "q", ValuesOf(law.inputs), &ledger.Mechanism{Family: q.Mechanism.Family}
+	q.Name, q.Values, q.Mechanism = "q", ValuesOf(law.inputs), &api.Mechanism{Family: q.Mechanism.Family}
 	Define(t, l, q)
 	EnrollUnder(t, l, "q", Market(t, "3"), "3", "ann")
 	tr.shut(l)
@@ -113,15 +112,15 @@ func enumerateFinite(t *testing.T, onFile bool, q ledger.Question, levels ...str
 
 // seeingWords returns a sampler that reads the same word again and again.
 func seeingWords(word uint64) ledgertest.Draws {
-	return ledgertest.Draws{Outputs: replaybits.Sampler[finite.Sampler](exact.ReplayBits(func(p []byte) {
+	return ledgertest.Draws{Outputs: &finite.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			binary.BigEndian.PutUint64(p[i:], word)
 		}
-	}))}
+	})}}
 }
 
 // probe returns the output that the next sale would record.
-func (tr *finiteTree) probe(at levelPlace, n int, truth ledger.TruthFunc, word uint64) (output int) {
+func (tr *finiteTree) probe(at levelPlace, n int, truth api.TruthFunc, word uint64) (output int) {
 	tr.Helper()
 	text := tr.would(at, n, truth, seeingWords(word))
 	output, err := strconv.Atoi(text)
@@ -132,7 +131,7 @@ func (tr *finiteTree) probe(at levelPlace, n int, truth ledger.TruthFunc, word u
 }
 
 // wantLawOf fails unless the next sale has the probabilities given: each output has its stretch of words.
-func (tr *finiteTree) wantLawOf(where levelPlace, n int, truth ledger.TruthFunc, law []*rational.Rat) (leads []uint64) {
+func (tr *finiteTree) wantLawOf(where levelPlace, n int, truth api.TruthFunc, law []*rational.Rat) (leads []uint64) {
 	tr.Helper()
 	leads = make([]uint64, len(law))
 	from, below := new(rational.Int), new(rational.Rat) // the first word that is surely in the stretch
@@ -345,7 +344,7 @@ func TestTheJointLawOfAMechanismInAnyOrder(t *testing.T) {
 // Levels of a family may be left out: a raise from the first to the last, or a response below that, knows the channels
 // between them.
 func TestTheJointLawOfAMechanismWithLevelsLeftOut(t *testing.T) {
-	q := ledger.Question{Mechanism: &ledger.Mechanism{Family: fixture.Skewed(t)}}
+	q := api.Question{Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}}
 	enumerateFinite(t, false, q, "1.098612289", "0.405465109")
 	enumerateFinite(t, false, q, "0.405465109", "1.609437913", "0.693147181", "1.098612289")
 }
@@ -355,14 +354,14 @@ func TestTheJointLawOfAMechanismWithLevelsLeftOut(t *testing.T) {
 func TestTheFirstChannelsCount(t *testing.T) {
 	one, other := fixture.Skewed(t), fixture.OtherChannels(t, fixture.Skewed(t))
 	for _, f := range []*finite.Family{one, other} {
-		q := ledger.Question{Name: "q", Values: ValuesOf(2), Mechanism: &ledger.Mechanism{Family: f}}
+		q := api.Question{Name: "q", Values: ValuesOf(2), Mechanism: &api.Mechanism{Family: f}}
 		enumerateFinite(t, false, q, "1.609437913", "1.098612289")
 	}
 	for _, at := range []levelPlace{newPlace(t, false), newPlace(t, true)} {
 		l := opened(t, at)
-		q := ledger.Question{Name: "q", Values: ValuesOf(2), Mechanism: &ledger.Mechanism{Family: one}}
+		q := api.Question{Name: "q", Values: ValuesOf(2), Mechanism: &api.Mechanism{Family: one}}
 		Define(t, l, q)
-		q.Mechanism = &ledger.Mechanism{Family: other}
+		q.Mechanism = &api.Mechanism{Family: other}
 		Must(t, l.DefineQuestion(t.Context(), "again", q))
 		Must(t, l.Close())
 		l = opened(t, at)

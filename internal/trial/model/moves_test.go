@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Moves are data, so that a game can be printed, and played again without some of them. What can only be
@@ -26,7 +26,7 @@ type (
 	}
 	moveDefine struct {
 		Other bool // with other values
-		As    ledger.Encoding
+		As    api.Encoding
 	}
 	moveWithdraw struct{ Object string }
 	moveForget   struct{ Object string }
@@ -156,20 +156,20 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 const mechanical = 80
 
 // questions are those that the game of a seed begins with. Their encodings are told, or left to the ledger.
-func questions(seed uint64) []ledger.Question {
+func questions(seed uint64) []api.Question {
 	r := rand.New(rand.NewPCG(seed, 2))
 	first, second := Vote(), Smoker()
 	switch {
 	case seed%mechanical == 3:
 		first.Mechanism = mechanisms()[len(first.Values)]
 	case seed%3 == 1:
-		first.Encoding = ledger.Unary
+		first.Encoding = api.Unary
 	}
 	if seed%3 != 0 && first.Mechanism == nil {
 		first.Values = append(first.Values, Crowd(r.IntN(28))...)
 	}
-	second.Encoding = pick(r, ledger.Direct, ledger.Unary)
-	return []ledger.Question{first, second}
+	second.Encoding = pick(r, api.Direct, api.Unary)
+	return []api.Question{first, second}
 }
 
 func people() []string { return []string{"ann", "bob", "cid", "dot", "mute"} }
@@ -262,11 +262,11 @@ func (p *player) opening(hindered bool) opening {
 }
 
 // encoding is one for a question that is defined late.
-func (p *player) encoding() ledger.Encoding {
+func (p *player) encoding() api.Encoding {
 	if p.yes(mechanical) {
-		return ledger.Finite
+		return api.Finite
 	}
-	return pick(p.Rand, "", ledger.Direct, ledger.Unary)
+	return pick(p.Rand, "", api.Direct, api.Unary)
 }
 
 func (p *player) yes(in int) bool { return p.IntN(in) == 0 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -31,9 +31,9 @@ func testWhoseKeyIsLostHoldsNobodyUp(t *T) {
 		return TheNoiseKey(name), nil
 	}
 	l := house.Open(t, ledger.Options{NoiseKey: keys})
-	refusedFor := func(refused []ledger.Refusal) {
+	refusedFor := func(refused []api.Refusal) {
 		t.Helper()
-		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != ledger.NoNoiseKey || refused[0].Remedy != vocabulary.RemedyKey {
+		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != api.NoNoiseKey || refused[0].Remedy != api.RemedyKey {
 			t.Errorf("refused: %v", refused)
 		}
 	}
@@ -43,7 +43,7 @@ func testWhoseKeyIsLostHoldsNobodyUp(t *T) {
 	bought := Purchase(t, "2", "acme", "1", "of 2025", "of 2026")
 	bought.Partial = true
 	refusedFor(Sell(t, l, bought).Refused)
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // TestAQuoteNeedsNoKey opens a ledger for reading, without its keys: it quotes as one with them.
@@ -80,10 +80,10 @@ func testASweepGoesOnWithoutAKey(t *T) {
 		Must(t, l.Close())
 	}
 	l := house.Open(t, ledger.Options{})
-	done, err := l.Advance(t.Context(), ledger.AdvanceRequest{Key: "1", Truth: SameTruth("yes")})
+	done, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: SameTruth("yes")})
 	Must(t, err)
-	if one := done.Questions[0]; one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0].Object != "of <2025>" || one.Refused[0].Reason != ledger.NoNoiseKey {
+	if one := done.Questions[0]; one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0].Object != "of <2025>" || one.Refused[0].Reason != api.NoNoiseKey {
 		t.Errorf("%+v", one)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it says
@@ -18,18 +18,18 @@ func TestAnOrderSellsToAllOrToNone(t *testing.T) {
 }
 
 func testAnOrderSellsToAllOrToNone(t *T) {
-	for name, spoil := range map[string]func(*T, Book, *ledger.RaiseRequest){
-		"one not enrolled": func(t *T, l Book, r *ledger.RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
-		"one over the cap": func(t *T, l Book, r *ledger.RaiseRequest) {
+	for name, spoil := range map[string]func(*T, Book, *api.RaiseRequest){
+		"one not enrolled": func(t *T, l Book, r *api.RaiseRequest) { r.Objects = append(r.Objects, "zoe") },
+		"one over the cap": func(t *T, l Book, r *api.RaiseRequest) {
 			s := ReleaseOf(t, "s", "dot", "0.5")
 			s.Question = "smoker"
 			Release(t, l, s)
 		},
-		"one without truth": func(t *T, l Book, r *ledger.RaiseRequest) { r.Truth = ListOf("yes", "no", "", "yes") },
-		"one unknown truth": func(t *T, l Book, r *ledger.RaiseRequest) {
+		"one without truth": func(t *T, l Book, r *api.RaiseRequest) { r.Truth = ListOf("yes", "no", "", "yes") },
+		"one unknown truth": func(t *T, l Book, r *api.RaiseRequest) {
 			r.Truth = ListOf("yes", "no", "?", "yes")
 		},
-		"truths fail": func(t *T, l Book, r *ledger.RaiseRequest) {
+		"truths fail": func(t *T, l Book, r *api.RaiseRequest) {
 			r.Truth = func(context.Context, string, []string) ([]string, error) {
 				return nil, errors.New("the disk is on fire")
 			}
@@ -66,10 +66,10 @@ func testAPartialOrderLeavesOutExactlyTheRefused(t *T) {
 	r.Partial, r.Truth = true, ListOf("yes", "") // of cid and dot, who alone can need theirs
 	before := Stats(t, l).Events
 	got := CarryOut(t, l, r)
-	want := ledger.RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 5, Refused: []ledger.Refusal{
-		{Object: "bob", Reason: ledger.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.75"), Cost: Eps(t, "0.75"), Remaining: Eps(t, "0.5"), Remedy: vocabulary.RemedyLess, Largest: Eps(t, "0.5")},
-		{Object: "dot", Reason: ledger.NoTruth, Asked: Eps(t, "0.75"), Remedy: vocabulary.RemedyTruth},
-		{Object: "zoe", Reason: ledger.NotEnrolled, Asked: Eps(t, "0.75"), Remedy: vocabulary.RemedyEnrolling},
+	want := api.RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 5, Refused: []api.Refusal{
+		{Object: "bob", Reason: api.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.75"), Cost: Eps(t, "0.75"), Remaining: Eps(t, "0.5"), Remedy: api.RemedyLess, Largest: Eps(t, "0.5")},
+		{Object: "dot", Reason: api.NoTruth, Asked: Eps(t, "0.75"), Remedy: api.RemedyTruth},
+		{Object: "zoe", Reason: api.NotEnrolled, Asked: Eps(t, "0.75"), Remedy: api.RemedyEnrolling},
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
@@ -89,7 +89,7 @@ func TestWhomARequestIsForMustBeClear(t *testing.T) {
 
 func testWhomARequestIsForMustBeClear(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
-	raise := func(change func(*ledger.RaiseRequest)) func() error {
+	raise := func(change func(*api.RaiseRequest)) func() error {
 		return func() error {
 			r := Order(t, "k", "0.5", "ann")
 			r.Truth = Never(t)
@@ -100,23 +100,23 @@ func testWhomARequestIsForMustBeClear(t *T) {
 	}
 	enrol := func(objects ...string) func() error {
 		return func() error {
-			_, err := l.Enroll(t.Context(), ledger.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: Boundless()})
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: Boundless()})
 			return err
 		}
 	}
 	for name, call := range map[string]func() error{
-		"nobody":            raise(func(r *ledger.RaiseRequest) { r.Objects = nil }),
-		"empty list":        raise(func(r *ledger.RaiseRequest) { r.Objects = []string{} }),
-		"names and all":     raise(func(r *ledger.RaiseRequest) { r.All = true }),
-		"empty and all":     raise(func(r *ledger.RaiseRequest) { r.Objects, r.All = []string{}, true }),
-		"twice":             raise(func(r *ledger.RaiseRequest) { r.Objects = []string{"ann", "bob", "ann"} }),
+		"nobody":            raise(func(r *api.RaiseRequest) { r.Objects = nil }),
+		"empty list":        raise(func(r *api.RaiseRequest) { r.Objects = []string{} }),
+		"names and all":     raise(func(r *api.RaiseRequest) { r.All = true }),
+		"empty and all":     raise(func(r *api.RaiseRequest) { r.Objects, r.All = []string{}, true }),
+		"twice":             raise(func(r *api.RaiseRequest) { r.Objects = []string{"ann", "bob", "ann"} }),
 		"enrol nobody":      enrol(),
 		"enrol twice":       enrol("bob", "ann", "bob"),
 		"enrol a non-name":  enrol("bob", ""),
 		"release of nobody": func() error { _, err := l.Release(t.Context(), ReleaseOf(t, "k", "", "0.5")); return err },
 	} {
 		Unchanged(t, l, func() {
-			if err := call(); !errors.Is(err, ledger.ErrInvalid) {
+			if err := call(); !errors.Is(err, api.ErrInvalid) {
 				t.Errorf("%s: got the error %v", name, err)
 			}
 		})
@@ -152,7 +152,7 @@ func testAnEndedContextStopsEveryCall(t *T) {
 	Unchanged(t, l, func() {
 		_, err := l.Release(ctx, ReleaseOf(t, "k", "ann", "0.5"))
 		WantErr(t, err, context.Canceled)
-		_, err = l.Enroll(ctx, ledger.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: Boundless()})
+		_, err = l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: Boundless()})
 		WantErr(t, err, context.Canceled)
 		WantErr(t, l.DefineQuestion(ctx, "k", Smoker()), context.Canceled)
 		_, err = l.Object(ctx, "ann")

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/mechanism"
 )
 
@@ -31,7 +31,7 @@ func newPanels(t testing.TB, lots []int, others [membersOfPanel - 1]int) *panels
 	for _, truth := range lots {
 		members = append(append(members, truth), others[:]...)
 	}
-	k := kind{question: ledger.Question{Name: question, Values: valueNames(2)}}
+	k := kind{question: api.Question{Name: question, Values: valueNames(2)}}
 	return &panels{newHouse(t, k, members), len(members)}
 }
 
@@ -74,7 +74,7 @@ func (p *panels) answer(o order, panel int) (string, error) {
 	for i := range membersOfPanel {
 		names = append(names, objectName(panel*membersOfPanel+i))
 	}
-	r, err := p.ledger.Answer(p.Context(), ledger.AnswerRequest{
+	r, err := p.ledger.Answer(p.Context(), api.AnswerRequest{
 		Key: fmt.Sprint(o.key, " of ", panel), Question: question, Query: "majority:v1", Epsilon: Eps(p, o.at),
 		Objects: names, AcceptLoss: true, Truth: p.truth,
 	})
@@ -146,7 +146,7 @@ func TestAnswersDrawnAnewAreNoticed(t *testing.T) {
 	}
 	lots := truths(objectsFor(p, q, 1.2, mostTests), 2)
 	tr := newTrial(t, raisedAnswers, 2)
-	tr.run(&freshAnswers{t, lots, mechanism.NewSampler(), map[string][]string{}}, lots)
+	tr.run(&freshAnswers{t, lots, new(mechanism.Sampler), map[string][]string{}}, lots)
 	t.Logf("the ratio is e^%.1f instead of e^1.2", math.Log(p/q))
 	tr.wantGuilty()
 }

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -29,11 +28,11 @@ type paper struct {
 	log       []entry
 	births    []int // of each event, a number that no other event has, nor ever had
 	serial    *int  // the last such number, of this paper and all copies of it
-	questions []ledger.Question
+	questions []api.Question
 	policies  map[string]bool // those in the log, by their text
 	people    map[string]*person
 	about     map[string][]int // the places in the log of what was said of somebody, enrolled or not
-	buyers    []*ledger.BuyerState
+	buyers    []*api.BuyerState
 	deals     []*paperDeal // sales and reservations; number n stands at n−1
 	answers   map[string][]*paperAnswer
 	mayName   bool     // a request named several objects, one of which needed nothing, since somebody was forgotten
@@ -100,9 +99,9 @@ func (m *paper) far() bool {
 func (m *paper) closed() error {
 	switch {
 	case m.opened.ReadOnly:
-		return ledger.ErrReadOnly
+		return api.ErrReadOnly
 	case m.far():
-		return ledger.ErrClock
+		return api.ErrClock
 	}
 	return nil
 }
@@ -123,7 +122,7 @@ func (m *paper) next() uint64 { return uint64(len(m.log)) + 1 }
 
 // settleList does as settle for a request with a list of objects. If one of several needed nothing, what the request says of them
 // is erased when any object is forgotten.
-func (m *paper) settleList(named []string, left ...ledger.Refusal) uint64 {
+func (m *paper) settleList(named []string, left ...api.Refusal) uint64 {
 	for _, r := range left {
 		m.write("refused", r.Object)
 	}
@@ -141,7 +140,7 @@ func (m *paper) settleList(named []string, left ...ledger.Refusal) uint64 {
 }
 
 // settle ends a request for those named, which has left some out, and returns the number of its last event.
-func (m *paper) settle(named []string, left ...ledger.Refusal) uint64 {
+func (m *paper) settle(named []string, left ...api.Refusal) uint64 {
 	for _, r := range left {
 		m.write("refused", r.Object)
 	}
@@ -156,10 +155,10 @@ func alone(named []string) string {
 	return named[0]
 }
 
-func (m *paper) question(name string) (q ledger.Question, err error) {
-	i := slices.IndexFunc(m.questions, func(q ledger.Question) bool { return q.Name == name })
+func (m *paper) question(name string) (q api.Question, err error) {
+	i := slices.IndexFunc(m.questions, func(q api.Question) bool { return q.Name == name })
 	if i < 0 {
-		return q, ledger.ErrUnknown
+		return q, api.ErrUnknown
 	}
 	return m.questions[i], nil
 }
@@ -228,14 +227,14 @@ func (p *person) take(c *paperChain, e int64, event int, truth string) {
 }
 
 // look says why an object can have no part in any request, if that is so.
-func (m *paper) look(question, name string, e int64) *ledger.Refusal {
-	r := &ledger.Refusal{Object: name, Asked: epsilonOf(e), Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}
+func (m *paper) look(question, name string, e int64) *api.Refusal {
+	r := &api.Refusal{Object: name, Asked: epsilonOf(e), Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}
 	c := m.chain(question, name)
 	if c != nil && !c.withdrawn {
 		return nil
 	}
 	if c != nil {
-		r.Reason = ledger.Withdrawn
+		r.Reason = api.Withdrawn
 	}
 	return r
 }
@@ -251,7 +250,7 @@ type wish struct {
 }
 
 // assess says how an object would answer, or why not.
-func (m *paper) assess(w wish) (verdict, *ledger.Refusal) {
+func (m *paper) assess(w wish) (verdict, *api.Refusal) {
 	if r := m.look(w.question, w.object, w.e); r != nil {
 		return refused, r
 	}
@@ -277,15 +276,15 @@ func (m *paper) assess(w wish) (verdict, *ledger.Refusal) {
 	return drawn, nil
 }
 
-func noNoiseKey(object string, e int64) *ledger.Refusal {
-	return &ledger.Refusal{Object: object, Reason: ledger.NoNoiseKey, Asked: epsilonOf(e), Remedy: vocabulary.RemedyKey}
+func noNoiseKey(object string, e int64) *api.Refusal {
+	return &api.Refusal{Object: object, Reason: api.NoNoiseKey, Asked: epsilonOf(e), Remedy: api.RemedyKey}
 }
 
 // lacksTruthKey tells whether nothing can be drawn from truths for want of the key. Who only reads draws nothing.
 func (m *paper) lacksTruthKey() bool { return m.truthKey && !m.keyed && !m.opened.ReadOnly }
 
-func noTruthKey(object string, e int64) *ledger.Refusal {
-	return &ledger.Refusal{Object: object, Reason: ledger.NoTruthKey, Asked: epsilonOf(e), Remedy: vocabulary.RemedyKey}
+func noTruthKey(object string, e int64) *api.Refusal {
+	return &api.Refusal{Object: object, Reason: api.NoTruthKey, Asked: epsilonOf(e), Remedy: api.RemedyKey}
 }
 
 // verdict says how an object answers.
@@ -301,7 +300,7 @@ const (
 // budget says why an object cannot pay a cost that leaves its chain at a level: what reservations hold of
 // the chain counts under the chain's ceiling, and what they hold of all chains under the cap. Ceilings are
 // those of the clock, also when it has gone back; but what is reserved stays so.
-func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *ledger.Refusal {
+func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *api.Refusal {
 	held, at := m.held(p, w, top), m.clock
 	if w.reserved {
 		held, at = paperHold{}, m.now()
@@ -312,17 +311,17 @@ func (m *paper) budget(p *person, c *paperChain, w wish, cost, top int64) *ledge
 		left = min(left, c.rule.ceiling(at, w.orders+1)-held.shares-c.spent())
 	}
 	capLeft := p.cap - p.spent - held.all
-	r := &ledger.Refusal{Object: w.object, Asked: epsilonOf(w.e), Cost: epsilonOf(cost), Remedy: vocabulary.RemedyNothing}
+	r := &api.Refusal{Object: w.object, Asked: epsilonOf(w.e), Cost: epsilonOf(cost), Remedy: api.RemedyNothing}
 	switch {
 	case cost > left:
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ledger.ChainCeiling, epsilonOf(ceiling), epsilonOf(c.spent()), epsilonOf(max(0, left))
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = api.ChainCeiling, epsilonOf(ceiling), epsilonOf(c.spent()), epsilonOf(max(0, left))
 		if cost <= max(ceiling, c.rule.limit())-c.spent() && cost <= p.cap-p.spent {
-			r.Remedy = vocabulary.RemedyWaiting
+			r.Remedy = api.RemedyWaiting
 		}
 	case cost > capLeft:
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = ledger.ObjectCap, epsilonOf(p.cap), epsilonOf(p.spent), epsilonOf(max(0, capLeft))
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = api.ObjectCap, epsilonOf(p.cap), epsilonOf(p.spent), epsilonOf(max(0, capLeft))
 		if cost <= p.cap-p.spent {
-			r.Remedy = vocabulary.RemedyWaiting
+			r.Remedy = api.RemedyWaiting
 		}
 	default:
 		return nil
@@ -378,7 +377,7 @@ type host struct {
 var errHost = errors.New("the host fails")
 
 // truth is what the host knows. It has nothing for one of the objects.
-func (h host) truth(q ledger.Question, name string) string {
+func (h host) truth(q api.Question, name string) string {
 	if name == "mute" {
 		return ""
 	}
@@ -390,7 +389,7 @@ func (h host) truth(q ledger.Question, name string) string {
 }
 
 // ask asks the host, and returns refusals of those that it has no truth for, or another one than before.
-func (m *paper) ask(h host, q ledger.Question, e int64, names []string, orLess func(*ledger.Refusal) *ledger.Refusal) (untold []ledger.Refusal, err error) {
+func (m *paper) ask(h host, q api.Question, e int64, names []string, orLess func(*api.Refusal) *api.Refusal) (untold []api.Refusal, err error) {
 	m.asked = append(m.asked, names...)
 	if h.Broken && len(names) > 0 {
 		return nil, errHost
@@ -398,7 +397,7 @@ func (m *paper) ask(h host, q ledger.Question, e int64, names []string, orLess f
 	for _, name := range names {
 		changed := m.changed(h, q, name)
 		if h.truth(q, name) == "" || changed {
-			untold = append(untold, *orLess(&ledger.Refusal{Object: name, Reason: ledger.NoTruth, Asked: epsilonOf(e), Remedy: vocabulary.RemedyTruth}))
+			untold = append(untold, *orLess(&api.Refusal{Object: name, Reason: api.NoTruth, Asked: epsilonOf(e), Remedy: api.RemedyTruth}))
 		}
 		if changed {
 			m.turned = append(m.turned, name)
@@ -408,13 +407,13 @@ func (m *paper) ask(h host, q ledger.Question, e int64, names []string, orLess f
 }
 
 // changed tells whether the truth that the host tells is another than the one that a chain began with.
-func (m *paper) changed(h host, q ledger.Question, name string) bool {
+func (m *paper) changed(h host, q api.Question, name string) bool {
 	c, truth := m.chain(q.Name, name), h.truth(q, name)
 	return c.bound != "" && truth != "" && c.bound != truth
 }
 
 // bind ties chains to the truth they begin with.
-func (m *paper) bind(h host, q ledger.Question, names ...string) {
+func (m *paper) bind(h host, q api.Question, names ...string) {
 	for _, name := range names {
 		if c := m.chain(q.Name, name); m.keyed && c.bound == "" {
 			c.bound = h.truth(q, name)
@@ -423,76 +422,76 @@ func (m *paper) bind(h host, q ledger.Question, names ...string) {
 	}
 }
 
-func refusedError(question string, refused []ledger.Refusal) error {
+func refusedError(question string, refused []api.Refusal) error {
 	listed, unlisted := firstListed(byObject(refused))
-	return &ledger.RefusedError{Question: question, Refused: listed, Unlisted: unlisted, Sums: sumsOf(refused)}
+	return &api.RefusedError{Question: question, Refused: listed, Unlisted: unlisted, Sums: sumsOf(refused)}
 }
 
 // firstListed returns the refusals that an error or a quote lists, and how many more there are.
-func firstListed(refused []ledger.Refusal) (listed []ledger.Refusal, unlisted int) {
+func firstListed(refused []api.Refusal) (listed []api.Refusal, unlisted int) {
 	n := min(100, len(refused))
 	return refused[:n], len(refused) - n
 }
 
 // sumsOf counts refusals by reason, with the smallest of what the objects can have instead. The most frequent reason is
 // first; of two that are as frequent, the first by name.
-func sumsOf(refused []ledger.Refusal) (sums []ledger.RefusalSum) {
+func sumsOf(refused []api.Refusal) (sums []api.RefusalSum) {
 	byReason := map[string][]int64{}
 	for _, r := range refused {
 		byReason[string(r.Reason)] = append(byReason[string(r.Reason)], r.Largest.Nano())
 	}
 	for _, reason := range SortedKeys(byReason) {
 		all := byReason[reason]
-		sums = append(sums, ledger.RefusalSum{Reason: ledger.Reason(reason), Count: uint64(len(all)), Largest: epsilonOf(slices.Min(all))})
+		sums = append(sums, api.RefusalSum{Reason: api.Reason(reason), Count: uint64(len(all)), Largest: epsilonOf(slices.Min(all))})
 	}
-	slices.SortStableFunc(sums, func(a, b ledger.RefusalSum) int { return int(b.Count) - int(a.Count) })
+	slices.SortStableFunc(sums, func(a, b api.RefusalSum) int { return int(b.Count) - int(a.Count) })
 	return sums
 }
 
-func byObject(refused []ledger.Refusal) []ledger.Refusal {
-	return slices.SortedFunc(slices.Values(refused), func(a, b ledger.Refusal) int { return strings.Compare(a.Object, b.Object) })
+func byObject(refused []api.Refusal) []api.Refusal {
+	return slices.SortedFunc(slices.Values(refused), func(a, b api.Refusal) int { return strings.Compare(a.Object, b.Object) })
 }
 
-func isAmong(refused []ledger.Refusal) func(name string) bool {
+func isAmong(refused []api.Refusal) func(name string) bool {
 	return func(name string) bool {
-		return slices.ContainsFunc(refused, func(r ledger.Refusal) bool { return r.Object == name })
+		return slices.ContainsFunc(refused, func(r api.Refusal) bool { return r.Object == name })
 	}
 }
 
-func without(names []string, refused []ledger.Refusal) []string {
+func without(names []string, refused []api.Refusal) []string {
 	return slices.DeleteFunc(slices.Clone(names), isAmong(refused))
 }
 
 // The requests of the host.
 
-func (m *paper) define(q ledger.Question) error {
+func (m *paper) define(q api.Question) error {
 	old, err := m.question(q.Name)
 	switch {
 	case err != nil:
-		m.questions = append(m.questions, ledger.Question{Name: q.Name, Values: q.Values, Encoding: encodingOnPaper(q), Mechanism: q.Mechanism})
+		m.questions = append(m.questions, api.Question{Name: q.Name, Values: q.Values, Encoding: encodingOnPaper(q), Mechanism: q.Mechanism})
 		m.write("question", "")
 	case !slices.Equal(old.Values, q.Values), q.Encoding != "" && q.Encoding != old.Encoding, asJSON(old.Mechanism) != asJSON(q.Mechanism):
-		return ledger.ErrInvalid
+		return api.ErrInvalid
 	}
 	m.settle(nil)
 	return nil
 }
 
 // encodingOnPaper is what the question says or else, with a mechanism, finite and, from 21 values on, unary.
-func encodingOnPaper(q ledger.Question) ledger.Encoding {
+func encodingOnPaper(q api.Question) api.Encoding {
 	switch {
 	case q.Encoding != "":
 		return q.Encoding
 	case q.Mechanism != nil:
-		return ledger.Finite
+		return api.Finite
 	case len(q.Values) > 20:
-		return ledger.Unary
+		return api.Unary
 	}
-	return ledger.Direct
+	return api.Direct
 }
 
 // levelsOnPaper are the ε of a question's responses, rising; nil for all there are.
-func levelsOnPaper(q ledger.Question) (all []int64) {
+func levelsOnPaper(q api.Question) (all []int64) {
 	if q.Mechanism != nil {
 		for _, epsilon := range q.Mechanism.Family.Epsilons() {
 			all = append(all, epsilon.Nano())
@@ -502,13 +501,13 @@ func levelsOnPaper(q ledger.Question) (all []int64) {
 }
 
 // hasLevel tells whether a question has responses at an ε.
-func hasLevel(q ledger.Question, e int64) bool {
+func hasLevel(q api.Question, e int64) bool {
 	levels := levelsOnPaper(q)
 	return levels == nil || slices.Contains(levels, e)
 }
 
 // levelsReleased returns the levels that released ceilings come to: each the highest at or below one, once.
-func levelsReleased(q ledger.Question, due []paperStep) (out []paperStep) {
+func levelsReleased(q api.Question, due []paperStep) (out []paperStep) {
 	levels := levelsOnPaper(q)
 	if levels == nil {
 		return due
@@ -532,7 +531,7 @@ func levelsReleased(q ledger.Question, due []paperStep) (out []paperStep) {
 func (m *paper) withdraw(name string) error {
 	p := m.people[name]
 	if p == nil {
-		return ledger.ErrUnknown
+		return api.ErrUnknown
 	}
 	if p.takesPart() {
 		m.leave(name)
@@ -559,12 +558,12 @@ func (m *paper) beginEpoch(question, name string) error {
 		return err
 	}
 	if refusal := m.look(question, name, 0); refusal != nil {
-		return refusedError(question, []ledger.Refusal{*refusal})
+		return refusedError(question, []api.Refusal{*refusal})
 	}
 	c := m.chain(question, name)
 	if len(c.levels) > 0 || c.answered > 0 || c.bound != "" {
 		if q, _ := m.question(question); len(c.entries(q)) >= 1024 {
-			return refusedError(question, []ledger.Refusal{{Object: name, Reason: ledger.Full, Remedy: vocabulary.RemedyNothing}})
+			return refusedError(question, []api.Refusal{{Object: name, Reason: api.Full, Remedy: api.RemedyNothing}})
 		}
 		began := m.write("epoch", name)
 		m.people[name].chains[question] = &paperChain{rule: c.rule, levels: map[int64]*paperLevel{}, began: began, earlier: c.epochs()}
@@ -583,7 +582,7 @@ func (m *paper) beginEpoch(question, name string) error {
 func (m *paper) forget(name string) error {
 	p, said := m.people[name], m.about[name]
 	if p == nil && said == nil {
-		return ledger.ErrUnknown
+		return api.ErrUnknown
 	}
 	if len(said) > 0 || p != nil && m.mayName {
 		event := m.write("forgotten", name)
@@ -620,21 +619,21 @@ func (p *person) forget(event int) {
 }
 
 // without1 returns refusals without those of somebody.
-func without1(refused []ledger.Refusal, name string) []ledger.Refusal {
-	return slices.DeleteFunc(slices.Clone(refused), func(r ledger.Refusal) bool { return r.Object == name })
+func without1(refused []api.Refusal, name string) []api.Refusal {
+	return slices.DeleteFunc(slices.Clone(refused), func(r api.Refusal) bool { return r.Object == name })
 }
 
-func (m *paper) raise(r ledger.RaiseRequest, h host) (out ledger.RaiseResult, err error) {
+func (m *paper) raise(r api.RaiseRequest, h host) (out api.RaiseResult, err error) {
 	q, err := m.question(r.Question)
 	if err != nil {
 		return out, err
 	}
 	if !hasLevel(q, r.Epsilon.Nano()) {
-		return out, ledger.ErrInvalid
+		return out, api.ErrInvalid
 	}
 	e, names := r.Epsilon.Nano(), m.members(r.Question, r.Objects)
 	verdicts := map[string]verdict{}
-	var refusals []ledger.Refusal
+	var refusals []api.Refusal
 	var needy []string
 	for _, name := range names {
 		w := wish{question: q.Name, object: name, e: e, orders: m.orders(q.Name, name)}
@@ -651,7 +650,7 @@ func (m *paper) raise(r ledger.RaiseRequest, h host) (out ledger.RaiseResult, er
 	if len(refusals) > 0 && !r.Partial {
 		return out, refusedError(q.Name, refusals)
 	}
-	untold, err := m.ask(h, q, e, needy, func(r *ledger.Refusal) *ledger.Refusal {
+	untold, err := m.ask(h, q, e, needy, func(r *api.Refusal) *api.Refusal {
 		return m.orLess(r, m.people[r.Object], q, wish{question: q.Name, object: r.Object, e: e}, false)
 	})
 	if err != nil {
@@ -660,7 +659,7 @@ func (m *paper) raise(r ledger.RaiseRequest, h host) (out ledger.RaiseResult, er
 	if refusals = append(refusals, untold...); len(refusals) > 0 && !r.Partial {
 		return out, refusedError(q.Name, refusals)
 	}
-	out = ledger.RaiseResult{Refused: byObject(refusals), First: m.next()}
+	out = api.RaiseResult{Refused: byObject(refusals), First: m.next()}
 	for _, name := range without(names, refusals) {
 		switch verdicts[name] {
 		case reused:
@@ -686,14 +685,14 @@ func (m *paper) orders(question, name string) int64 {
 }
 
 // advance goes from object to object.
-func (m *paper) advance(only string, h host) (out ledger.AdvanceResult, err error) {
+func (m *paper) advance(only string, h host) (out api.AdvanceResult, err error) {
 	questions := m.questions
 	if only != "" {
 		q, err := m.question(only)
 		if err != nil {
 			return out, err
 		}
-		questions = []ledger.Question{q}
+		questions = []api.Question{q}
 	}
 	plans, err := m.planAll(questions, h)
 	if err != nil {
@@ -709,7 +708,7 @@ func (m *paper) advance(only string, h host) (out ledger.AdvanceResult, err erro
 			p.take(c, s.e, m.write("released", name), h.truth(s.question, name))
 		}
 	}
-	var left []ledger.Refusal
+	var left []api.Refusal
 	for _, q := range questions {
 		if one := plans.about(q); one.Raised+one.Unchanged+len(one.Refused) > 0 {
 			out.Questions = append(out.Questions, one)
@@ -724,12 +723,12 @@ func (m *paper) advance(only string, h host) (out ledger.AdvanceResult, err erro
 type paperPlan struct {
 	parts map[string]bool // the questions that it takes part in
 	steps []paperStep     // by the calendar
-	short map[string]*ledger.Refusal
+	short map[string]*api.Refusal
 	needs map[string]bool // the questions that the host must be asked about
 }
 
 type paperStep struct {
-	question ledger.Question
+	question api.Question
 	e        int64
 	at       time.Time // when it fell due
 }
@@ -738,7 +737,7 @@ type paperPlans map[string]paperPlan
 
 // planAll makes the plans, and asks the host until it need not be asked: whom it has no fitting truth for
 // leaves budget for other questions.
-func (m *paper) planAll(questions []ledger.Question, h host) (all paperPlans, err error) {
+func (m *paper) planAll(questions []api.Question, h host) (all paperPlans, err error) {
 	asked := map[[2]string]bool{} // by question and object
 	for {
 		plans := paperPlans{}
@@ -753,7 +752,7 @@ func (m *paper) planAll(questions []ledger.Question, h host) (all paperPlans, er
 					needy, asked[id], more = append(needy, name), true, true
 				}
 			}
-			if _, err := m.ask(h, q, 0, needy, func(r *ledger.Refusal) *ledger.Refusal { return r }); err != nil {
+			if _, err := m.ask(h, q, 0, needy, func(r *api.Refusal) *api.Refusal { return r }); err != nil {
 				return nil, err
 			}
 		}
@@ -765,8 +764,8 @@ func (m *paper) planAll(questions []ledger.Question, h host) (all paperPlans, er
 
 // plan takes what is due to an object by the calendar, as far as budgets go. Whom the host was asked about
 // and has no fitting truth for goes no further in that question.
-func (m *paper) plan(name string, questions []ledger.Question, asked map[[2]string]bool, h host) paperPlan {
-	out := paperPlan{parts: map[string]bool{}, short: map[string]*ledger.Refusal{}, needs: map[string]bool{}}
+func (m *paper) plan(name string, questions []api.Question, asked map[[2]string]bool, h host) paperPlan {
+	out := paperPlan{parts: map[string]bool{}, short: map[string]*api.Refusal{}, needs: map[string]bool{}}
 	var due []paperStep
 	p := m.people[name].copy()
 	for _, q := range questions {
@@ -819,9 +818,9 @@ func (m *paper) plan(name string, questions []ledger.Question, asked map[[2]stri
 }
 
 // unfit refuses an object for which the host has no truth, or another than its chain began with.
-func (m *paper) unfit(h host, q ledger.Question, name string, e int64) *ledger.Refusal {
+func (m *paper) unfit(h host, q api.Question, name string, e int64) *api.Refusal {
 	if h.truth(q, name) == "" || m.changed(h, q, name) {
-		return &ledger.Refusal{Object: name, Reason: ledger.NoTruth, Asked: epsilonOf(e), Remedy: vocabulary.RemedyTruth}
+		return &api.Refusal{Object: name, Reason: api.NoTruth, Asked: epsilonOf(e), Remedy: api.RemedyTruth}
 	}
 	return nil
 }
@@ -839,8 +838,8 @@ func (p *person) copy() *person {
 }
 
 // about is what the plans come to in one question.
-func (all paperPlans) about(q ledger.Question) ledger.Advanced {
-	out := ledger.Advanced{Question: q.Name}
+func (all paperPlans) about(q api.Question) api.Advanced {
+	out := api.Advanced{Question: q.Name}
 	for _, name := range SortedKeys(all) {
 		plan := all[name]
 		switch {
@@ -864,13 +863,13 @@ type paperAnswer struct {
 	answer  string // "" until somebody has looked
 	scored  bool
 	objects uint64
-	refused []ledger.Refusal
+	refused []api.Refusal
 	event   uint64
 	began   uint64 // the event of the fresh answer that it comes from; 0 of one that is not recorded yet
 }
 
 // hasScore tells whether a query about so many has two answers and a boundary between them.
-func hasScore(q ledger.Question, query string, objects int) bool {
+func hasScore(q api.Question, query string, objects int) bool {
 	kind, rest, _ := strings.Cut(query, ":")
 	switch kind {
 	case "majority":
@@ -884,14 +883,14 @@ func hasScore(q ledger.Question, query string, objects int) bool {
 }
 
 // answered returns what is known of a query about a panel, whole or with somebody left out, by rising ε.
-func (m *paper) answered(r ledger.AnswerRequest, names []string, leaves bool) (key string, known []*paperAnswer) {
+func (m *paper) answered(r api.AnswerRequest, names []string, leaves bool) (key string, known []*paperAnswer) {
 	key = fmt.Sprintf("%q %q %v %q", r.Question, r.Query, leaves, names)
 	return key, m.answers[key]
 }
 
 // recorded returns the answer at an ε or else the nearest above it, if there is one. A partial request has those that
 // left somebody out, too.
-func (m *paper) recorded(r ledger.AnswerRequest, names []string) (key string, best *paperAnswer) {
+func (m *paper) recorded(r api.AnswerRequest, names []string) (key string, best *paperAnswer) {
 	for _, leaves := range []bool{false, true} {
 		at, known := m.answered(r, names, leaves)
 		for _, a := range known {
@@ -905,7 +904,7 @@ func (m *paper) recorded(r ledger.AnswerRequest, names []string) (key string, be
 
 // raisable returns the highest answer about a whole panel, if a higher one can be raised from it: it has a score, and
 // no object of the panel began an epoch since it began.
-func (m *paper) raisable(r ledger.AnswerRequest, names []string) *paperAnswer {
+func (m *paper) raisable(r api.AnswerRequest, names []string) *paperAnswer {
 	_, known := m.answered(r, names, false)
 	if len(known) == 0 {
 		return nil
@@ -919,7 +918,7 @@ func (m *paper) raisable(r ledger.AnswerRequest, names []string) *paperAnswer {
 }
 
 // priceOfAnswer is what an answer from truths costs each object: if it is raised, the difference.
-func (m *paper) priceOfAnswer(r ledger.AnswerRequest, names []string, leaves bool) int64 {
+func (m *paper) priceOfAnswer(r api.AnswerRequest, names []string, leaves bool) int64 {
 	if base := m.raisable(r, names); base != nil && !leaves {
 		return max(0, r.Epsilon.Nano()-base.e)
 	}
@@ -927,14 +926,14 @@ func (m *paper) priceOfAnswer(r ledger.AnswerRequest, names []string, leaves boo
 }
 
 // panel returns who is asked, who can pay and who cannot, and whether for that or another reason somebody is left out.
-func (m *paper) panel(r ledger.AnswerRequest, untold bool) (q ledger.Question, names []string, refusals []ledger.Refusal, leaves bool, err error) {
+func (m *paper) panel(r api.AnswerRequest, untold bool) (q api.Question, names []string, refusals []api.Refusal, leaves bool, err error) {
 	if q, err = m.question(r.Question); err != nil {
 		return q, nil, nil, false, err
 	}
 	if names = m.members(q.Name, r.Objects); len(names) == 0 {
-		return q, nil, nil, false, ledger.ErrUnknown
+		return q, nil, nil, false, api.ErrUnknown
 	}
-	refused := func(leaves bool) (refusals []ledger.Refusal) {
+	refused := func(leaves bool) (refusals []api.Refusal) {
 		cost := m.priceOfAnswer(r, names, leaves)
 		for _, name := range names {
 			refusal := m.look(q.Name, name, r.Epsilon.Nano())
@@ -961,10 +960,10 @@ func (m *paper) panel(r ledger.AnswerRequest, untold bool) (q ledger.Question, n
 	return q, names, refusals, leaves, nil
 }
 
-func (m *paper) quoteAnswer(r ledger.AnswerRequest) (ledger.AnswerQuote, error) {
+func (m *paper) quoteAnswer(r api.AnswerRequest) (api.AnswerQuote, error) {
 	_, names, refusals, leaves, err := m.panel(r, false)
 	if err != nil {
-		return ledger.AnswerQuote{}, err
+		return api.AnswerQuote{}, err
 	}
 	var held privacy.Epsilon
 	for _, leaves := range []bool{false, true} {
@@ -975,9 +974,9 @@ func (m *paper) quoteAnswer(r ledger.AnswerRequest) (ledger.AnswerQuote, error) 
 		}
 	}
 	if _, best := m.recorded(r, names); best != nil {
-		return ledger.AnswerQuote{Objects: best.objects, Held: held, Refused: best.refused, Sums: sumsOf(best.refused)}, nil
+		return api.AnswerQuote{Objects: best.objects, Held: held, Refused: best.refused, Sums: sumsOf(best.refused)}, nil
 	}
-	q := ledger.AnswerQuote{
+	q := api.AnswerQuote{
 		Objects: uint64(len(without(names, refusals))), Charge: epsilonOf(m.priceOfAnswer(r, names, leaves)), Held: held, Anew: r.Epsilon, Sums: sumsOf(refusals),
 	}
 	q.Refused, q.Unlisted = firstListed(refusals)
@@ -989,7 +988,7 @@ func (m *paper) quoteAnswer(r ledger.AnswerRequest) (ledger.AnswerQuote, error) 
 }
 
 // notRaised says why an answer is drawn anew although there is one at a lower ε.
-func (m *paper) notRaised(r ledger.AnswerRequest, names []string, leaves bool) error {
+func (m *paper) notRaised(r api.AnswerRequest, names []string, leaves bool) error {
 	_, known := m.answered(r, names, false)
 	if leaves || len(known) == 0 {
 		return errors.New("somebody is left out, and whom a partial request leaves out may change")
@@ -1009,7 +1008,7 @@ func (m *paper) notRaised(r ledger.AnswerRequest, names []string, leaves bool) e
 }
 
 // answer returns the result and the recorded answer, whose text is for the ledger to say.
-func (m *paper) answer(r ledger.AnswerRequest, h host) (out ledger.AnswerResult, made *paperAnswer, err error) {
+func (m *paper) answer(r api.AnswerRequest, h host) (out api.AnswerResult, made *paperAnswer, err error) {
 	q, names, _, _, err := m.panel(r, false)
 	if err != nil {
 		return out, nil, err
@@ -1034,7 +1033,7 @@ func (m *paper) answer(r ledger.AnswerRequest, h host) (out ledger.AnswerResult,
 }
 
 // inquire charges a panel for an answer that must be drawn.
-func (m *paper) inquire(r ledger.AnswerRequest, h host, q ledger.Question) (key string, made *paperAnswer, cost privacy.Epsilon, err error) {
+func (m *paper) inquire(r api.AnswerRequest, h host, q api.Question) (key string, made *paperAnswer, cost privacy.Epsilon, err error) {
 	_, names, refusals, leaves, err := m.panel(r, false)
 	if err != nil {
 		return "", nil, cost, err
@@ -1052,11 +1051,11 @@ func (m *paper) inquire(r ledger.AnswerRequest, h host, q ledger.Question) (key 
 	if err := m.loss(r, able, m.priceOfAnswer(r, names, leaves)); err != nil {
 		return "", nil, cost, err
 	}
-	untold, err := m.ask(h, q, r.Epsilon.Nano(), able, func(one *ledger.Refusal) *ledger.Refusal { return m.lessOfAnswer(one, r, names, leaves, false) })
+	untold, err := m.ask(h, q, r.Epsilon.Nano(), able, func(one *api.Refusal) *api.Refusal { return m.lessOfAnswer(one, r, names, leaves, false) })
 	if err == nil && len(untold) > 0 && !leaves && r.Partial && len(untold) < len(names) {
 		_, _, refusals, leaves, err = m.panel(r, true)
-		untold = slices.DeleteFunc(untold, func(one ledger.Refusal) bool {
-			return slices.ContainsFunc(refusals, func(other ledger.Refusal) bool { return other.Object == one.Object })
+		untold = slices.DeleteFunc(untold, func(one api.Refusal) bool {
+			return slices.ContainsFunc(refusals, func(other api.Refusal) bool { return other.Object == one.Object })
 		})
 	}
 	refusals = append(refusals, untold...)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/mechanism"
 )
@@ -101,7 +101,7 @@ func answersLaw(position int, e [3]float64) map[string]float64 {
 func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 	const values = 90
 	panels := pace.Tries(2, 12/pace.Step(6), 12)
-	q := ledger.Question{Name: "vote", Encoding: ledger.Direct}
+	q := api.Question{Name: "vote", Encoding: api.Direct}
 	for i := range values {
 		q.Values = append(q.Values, fmt.Sprint("v", i))
 	}
@@ -161,7 +161,7 @@ func shareOfYes(law map[string]float64, level int) (share float64) {
 
 // chainLaw is the joint probability of the responses of a chain at three rising ε, given the truth: each is the one
 // above it with the retention between them, and else uniform.
-func chainLaw(t *testing.T, q ledger.Question, truth int, levels [3]string) map[string]float64 {
+func chainLaw(t *testing.T, q api.Question, truth int, levels [3]string) map[string]float64 {
 	t.Helper()
 	m := len(q.Values)
 	keep := func(epsilon string) float64 {
@@ -194,9 +194,9 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 		l := Open(t, ledger.Options{NoiseKey: NoiseKeys(fmt.Sprint("law ", truth))})
 		Define(t, l, q)
 		Enroll(t, l, q.Name, "9", names...)
-		var at [3]map[string]ledger.Response
+		var at [3]map[string]api.Response
 		for _, i := range order {
-			CarryOut(t, l, ledger.RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: Eps(t, levels[i]), All: true, Truth: SameTruth(q.Values[truth])})
+			CarryOut(t, l, api.RaiseRequest{Key: levels[i], Question: q.Name, Epsilon: Eps(t, levels[i]), All: true, Truth: SameTruth(q.Values[truth])})
 			at[i] = Responses(t, l, q.Name, Eps(t, levels[i]))
 		}
 		counts := map[string]int{}
@@ -211,12 +211,12 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 // with 1/(1+e^ε), independently.
 func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 	names := Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000))
-	q := ledger.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: ledger.Unary}
+	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: api.Unary}
 	l := Open(t, ledger.Options{NoiseKey: NoiseKeys("law")})
 	Define(t, l, q)
 	Enroll(t, l, q.Name, "9", names...)
 	for _, epsilon := range []string{"2", "0.5", "1"} {
-		r := ledger.RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: Eps(t, epsilon), All: true, Truth: SameTruth("b")}
+		r := api.RaiseRequest{Key: epsilon, Question: q.Name, Epsilon: Eps(t, epsilon), All: true, Truth: SameTruth("b")}
 		CarryOut(t, l, r)
 		law, counts := map[string]float64{}, map[string]int{}
 		set := 1 / (1 + math.Exp(r.Epsilon.Float64()))
@@ -240,7 +240,7 @@ func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 }
 
 // setBits names the values whose bits are set in a response.
-func setBits(bits string, q ledger.Question) string {
+func setBits(bits string, q api.Question) string {
 	var on []string
 	for value, name := range q.Values {
 		if bits[value] == '1' {
@@ -253,5 +253,5 @@ func setBits(bits string, q ledger.Question) string {
 // queriesOf returns a sampler on repeatable random bits.
 func queriesOf(seed byte) *mechanism.Sampler {
 	random := rand.NewChaCha8([32]byte{seed})
-	return replaybits.Sampler[mechanism.Sampler](exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) }))
+	return &mechanism.Sampler{Random: exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -20,8 +21,8 @@ import (
 // A host brings the ledger in line with a table of its own.
 
 // rows yields the rows of a table.
-func rows(all ...ledger.Member) iter.Seq2[ledger.Member, error] {
-	return func(yield func(ledger.Member, error) bool) {
+func rows(all ...api.Member) iter.Seq2[api.Member, error] {
+	return func(yield func(api.Member, error) bool) {
 		for _, m := range all {
 			if !yield(m, nil) {
 				return
@@ -31,16 +32,16 @@ func rows(all ...ledger.Member) iter.Seq2[ledger.Member, error] {
 }
 
 // member is a row about the vote.
-func member(t testing.TB, object string, p *policy.Policy, limit string) ledger.Member {
+func member(t testing.TB, object string, p *policy.Policy, limit string) api.Member {
 	t.Helper()
-	m := ledger.Member{Object: object, Question: "vote", Cap: Eps(t, limit)}
+	m := api.Member{Object: object, Question: "vote", Cap: Eps(t, limit)}
 	if p != nil {
 		m.Policy = *p
 	}
 	return m
 }
 
-func reconcile(t testing.TB, l Book, r ledger.ReconcileRequest) ledger.ReconcileResult {
+func reconcile(t testing.TB, l Book, r api.ReconcileRequest) api.ReconcileResult {
 	t.Helper()
 	done, err := l.Reconcile(t.Context(), r)
 	Must(t, err)
@@ -48,8 +49,8 @@ func reconcile(t testing.TB, l Book, r ledger.ReconcileRequest) ledger.Reconcile
 }
 
 // told puts a result on lines.
-func told(r ledger.ReconcileResult) (lines []string) {
-	names := func(what string, n ledger.NameList) string {
+func told(r api.ReconcileResult) (lines []string) {
+	names := func(what string, n api.NameList) string {
 		if n.Count == 0 {
 			return ""
 		}
@@ -68,7 +69,7 @@ func told(r ledger.ReconcileResult) (lines []string) {
 	return lines
 }
 
-func wantTold(t testing.TB, r ledger.ReconcileResult, want ...string) {
+func wantTold(t testing.TB, r api.ReconcileResult, want ...string) {
 	t.Helper()
 	if got := told(r); !slices.Equal(got, want) {
 		t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -83,17 +84,17 @@ func testAStartBringsTheLedgerInLine(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	Define(t, l, Smoker())
-	smokes := func(object string) ledger.Member {
-		return ledger.Member{Object: object, Question: "smoker", Cap: Eps(t, "9")}
+	smokes := func(object string) api.Member {
+		return api.Member{Object: object, Question: "smoker", Cap: Eps(t, "9")}
 	}
-	table := []ledger.Member{
+	table := []api.Member{
 		member(t, "dan", priced(t, 100), "9"), member(t, "ann", priced(t, 100), "9"), smokes("ann"), member(t, "cid", priced(t, 70), "3"), smokes("eve"), member(t, "bob", priced(t, 100), "9"),
 	}
-	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 0 new 4 ann,bob,cid,dan", "smoker: same 0 new 2 ann,eve")
+	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 0 new 4 ann,bob,cid,dan", "smoker: same 0 new 2 ann,eve")
 	again := func(want ...string) {
 		t.Helper()
 		before := len(Events(t, l))
-		wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...), Withdraw: true}), want...)
+		wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...), Withdraw: true}), want...)
 		if now := len(Events(t, l)); now != before {
 			t.Errorf("to do nothing takes %d events", now-before)
 		}
@@ -103,7 +104,7 @@ func testAStartBringsTheLedgerInLine(t *T) {
 	table[1] = member(t, "ann", priced(t, 90), "9")  // cheaper, and nobody has asked ann
 	table[3].Policy, table[3].Consent = *priced(t, 60), "cid agreed on 3 March"
 	table = append(table, member(t, "fay", nil, "0.5"))
-	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 1 new 1 fay changed 2 cid,dan refused ann needs-consent", "smoker: same 2")
+	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 1 new 1 fay changed 2 cid,dan refused ann needs-consent", "smoker: same 2")
 	again("vote: same 4 refused ann needs-consent", "smoker: same 2")
 	if o := ObjectOf(t, l, "dan"); o.Cap != Eps(t, "8") || !o.Chains[0].Policy.Equal(*priced(t, 130)) {
 		t.Errorf("dan is under %+v", o)
@@ -123,7 +124,7 @@ func testAStartBringsTheLedgerInLine(t *T) {
 	Must(t, l.Withdraw(t.Context(), "1", "bob"))
 	Must(t, l.Forget(t.Context(), "2", "eve"))
 	again("vote: same 3 left 1 bob refused ann needs-consent", "smoker: same 1 left 1 eve")
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Who has withdrawn from everything, or was forgotten, does not come back by a question that is new to them either. Who has come back since takes
@@ -135,11 +136,11 @@ func testAStartBringsNobodyBack(t *T) {
 	Define(t, l, Smoker())
 	Must(t, l.Withdraw(t.Context(), "1", "ann"))
 	Must(t, l.Forget(t.Context(), "2", "bob"))
-	var table []ledger.Member
+	var table []api.Member
 	for _, object := range []string{"ann", "bob"} {
-		table = append(table, member(t, object, nil, "8"), ledger.Member{Object: object, Question: "smoker", Cap: Eps(t, "8")})
+		table = append(table, member(t, object, nil, "8"), api.Member{Object: object, Question: "smoker", Cap: Eps(t, "8")})
 	}
-	r := ledger.ReconcileRequest{Members: rows(table...)}
+	r := api.ReconcileRequest{Members: rows(table...)}
 	Unchanged(t, l, func() {
 		wantTold(t, reconcile(t, l, r), "vote: same 0 left 2 ann,bob", "smoker: same 0 left 2 ann,bob", "gone 1 cid, withdrawn 0")
 	})
@@ -155,7 +156,7 @@ func TestAStartBringsBackNobodyWhoLeavesMeanwhile(t *testing.T) {
 func testAStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
 	l := Voters(t, NewLedger(t), "9", "cid", "dan")
 	Define(t, l, Smoker())
-	r := ledger.ReconcileRequest{Members: rows(member(t, "cid", nil, "7"), ledger.Member{Object: "dan", Question: "smoker"})}
+	r := api.ReconcileRequest{Members: rows(member(t, "cid", nil, "7"), api.Member{Object: "dan", Question: "smoker"})}
 	r.Progress = func(done, _ int) {
 		if done == 1 { // cid's cap is changed, dan is not enrolled yet
 			Must(t, l.Withdraw(t.Context(), "dan leaves", "dan"))
@@ -173,22 +174,22 @@ func TestAStartTellsWhatItWouldDo(t *testing.T) { Both(t, testAStartTellsWhatItW
 func testAStartTellsWhatItWouldDo(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", Crowd(100)...)
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann", "bob")
-	var table []ledger.Member
+	var table []api.Member
 	for _, object := range append(Crowd(100), "ann", "new") {
 		table = append(table, member(t, object, new(Market(t, "2")), map[bool]string{true: "7", false: "9"}[object == "ann"]))
 	}
-	r := ledger.ReconcileRequest{Members: rows(table...), Withdraw: true, DryRun: true}
+	r := api.ReconcileRequest{Members: rows(table...), Withdraw: true, DryRun: true}
 	want := []string{"vote: same 100 new 1 new changed 1 ann", "gone 1 bob, withdrawn 1"}
 	Unchanged(t, l, func() { wantTold(t, reconcile(t, l, r), want...) })
 	r.DryRun = false
 	mind := errors.New("not today")
 	Unchanged(t, l, func() {
-		r.Confirm = func(plan ledger.ReconcileResult) error { wantTold(t, plan, want...); return mind }
+		r.Confirm = func(plan api.ReconcileResult) error { wantTold(t, plan, want...); return mind }
 		_, err := l.Reconcile(t.Context(), r)
 		WantErr(t, err, mind)
 	})
 	asked, done := 0, []int(nil)
-	r.Confirm = func(plan ledger.ReconcileResult) error {
+	r.Confirm = func(plan api.ReconcileResult) error {
 		asked++
 		wantTold(t, plan, want...)
 		if o := ObjectOf(t, l, "ann"); o.Cap != Eps(t, "9") {
@@ -204,7 +205,7 @@ func testAStartTellsWhatItWouldDo(t *T) {
 	if bob := ObjectOf(t, l, "bob"); !bob.Chains[0].Withdrawn {
 		t.Errorf("%+v", bob)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // A table that is cut off withdraws nobody: who is gone is reported, withdrawn only when that is asked for, and above one in a hundred only
@@ -218,60 +219,60 @@ func testATruncatedTableWithdrawsNobody(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", names...)
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "9", names[299])
-	table := func(n int) []ledger.Member {
-		var all []ledger.Member
+	table := func(n int) []api.Member {
+		var all []api.Member
 		for _, object := range names[:n] {
 			all = append(all, member(t, object, new(Market(t, "2")), "9"))
 		}
 		return all
 	}
-	gone := func(r ledger.ReconcileRequest, n int) {
+	gone := func(r api.ReconcileRequest, n int) {
 		t.Helper()
 		Unchanged(t, l, func() {
 			_, err := l.Reconcile(t.Context(), r)
-			var e *ledger.GoneError
-			if !errors.As(err, &e) || *e != (ledger.GoneError{Gone: n, Of: 300, Expected: r.Gone}) {
+			var e *api.GoneError
+			if !errors.As(err, &e) || *e != (api.GoneError{Gone: n, Of: 300, Expected: r.Gone}) {
 				t.Errorf("%v", err)
 			}
 		})
 	}
 	Unchanged(t, l, func() {
-		wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table(298)...)}), "vote: same 298", "gone 2 person-00298,person-00299, withdrawn 0")
-		if r := reconcile(t, l, ledger.ReconcileRequest{Members: rows()}); r.Gone.Count != 300 || r.Withdrawn != 0 || len(r.Questions) != 0 {
+		wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table(298)...)}), "vote: same 298", "gone 2 person-00298,person-00299, withdrawn 0")
+		if r := reconcile(t, l, api.ReconcileRequest{Members: rows()}); r.Gone.Count != 300 || r.Withdrawn != 0 || len(r.Questions) != 0 {
 			t.Errorf("%+v", r)
 		}
 	})
-	gone(ledger.ReconcileRequest{Members: rows(table(296)...), Withdraw: true}, 4)
-	gone(ledger.ReconcileRequest{Members: rows(table(296)...), Withdraw: true, Gone: 3}, 4)
-	gone(ledger.ReconcileRequest{Members: rows(table(296)...), Withdraw: true, Gone: 5, DryRun: true}, 4)
-	gone(ledger.ReconcileRequest{Members: rows(append(table(100), member(t, "new", nil, "1"))...), Withdraw: true}, 200)
-	gone(ledger.ReconcileRequest{Members: rows(), Withdraw: true, Gone: 4}, 300)
+	gone(api.ReconcileRequest{Members: rows(table(296)...), Withdraw: true}, 4)
+	gone(api.ReconcileRequest{Members: rows(table(296)...), Withdraw: true, Gone: 3}, 4)
+	gone(api.ReconcileRequest{Members: rows(table(296)...), Withdraw: true, Gone: 5, DryRun: true}, 4)
+	gone(api.ReconcileRequest{Members: rows(append(table(100), member(t, "new", nil, "1"))...), Withdraw: true}, 200)
+	gone(api.ReconcileRequest{Members: rows(), Withdraw: true, Gone: 4}, 300)
 	cut := errors.New("the connection is gone")
 	Unchanged(t, l, func() {
-		_, err := l.Reconcile(t.Context(), ledger.ReconcileRequest{Withdraw: true, Gone: 150, Members: func(yield func(ledger.Member, error) bool) {
+		_, err := l.Reconcile(t.Context(), api.ReconcileRequest{Withdraw: true, Gone: 150, Members: func(yield func(api.Member, error) bool) {
 			for _, m := range table(150) {
 				if !yield(m, nil) {
 					return
 				}
 			}
-			if yield(ledger.Member{}, cut) {
+			if yield(api.Member{}, cut) {
 				t.Error("it goes on behind an error")
 			}
 		}})
 		WantErr(t, err, cut)
 	})
-	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table(297)...), Withdraw: true}), "vote: same 297", "gone 3 person-00297,person-00298,person-00299, withdrawn 3") // one in a hundred
+	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table(297)...), Withdraw: true}), "vote: same 297", "gone 3 person-00297,person-00298,person-00299, withdrawn 3") // one in a hundred
 	if o := ObjectOf(t, l, names[299]); !o.Chains[0].Withdrawn || !o.Chains[1].Withdrawn {
 		t.Errorf("%+v", o)
 	}
-	r := reconcile(t, l, ledger.ReconcileRequest{Members: rows(table(97)...), Withdraw: true, Gone: 200})
+	r := reconcile(t, l, api.ReconcileRequest{Members: rows(table(97)...), Withdraw: true, Gone: 200})
 	if r.Withdrawn != 200 || r.Gone.Count != 200 {
 		t.Errorf("%+v", r)
 	}
-	if r := reconcile(t, l, ledger.ReconcileRequest{Members: rows(table(97)...), Withdraw: true}); r.Gone.Count != 0 {
+	if r := reconcile(t, l, api.ReconcileRequest{Members: rows(table(97)...), Withdraw: true}); r.Gone.Count != 0 {
 		t.Errorf("who is withdrawn is gone again: %+v", r)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Who has rows of some questions only is not withdrawn from all; what it takes part in besides is reported.
@@ -281,7 +282,7 @@ func testWhoHasOtherRowsStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "9", "ann", "bob")
-	r := ledger.ReconcileRequest{Members: rows(member(t, "ann", new(Market(t, "2")), "9"), ledger.Member{Object: "bob", Question: "smoker"}), Withdraw: true}
+	r := api.ReconcileRequest{Members: rows(member(t, "ann", new(Market(t, "2")), "9"), api.Member{Object: "bob", Question: "smoker"}), Withdraw: true}
 	Unchanged(t, l, func() {
 		wantTold(t, reconcile(t, l, r), "vote: same 1 dropped 1 bob", "smoker: same 1 dropped 1 ann")
 	})
@@ -294,8 +295,8 @@ func TestACapIsOverAllQuestions(t *testing.T) { Anywhere(t, testACapIsOverAllQue
 func testACapIsOverAllQuestions(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob", "cid")
 	Define(t, l, Smoker())
-	row := func(object, question, limit, consent string) ledger.Member {
-		m := ledger.Member{Object: object, Question: question, Consent: consent}
+	row := func(object, question, limit, consent string) api.Member {
+		m := api.Member{Object: object, Question: question, Consent: consent}
 		if question == "vote" {
 			m.Policy = Market(t, "2")
 		}
@@ -304,19 +305,19 @@ func testACapIsOverAllQuestions(t *T) {
 		}
 		return m
 	}
-	table := []ledger.Member{
+	table := []api.Member{
 		row("ann", "vote", "6", ""), row("ann", "smoker", "6", "agreed"), // more
 		row("bob", "vote", "", ""), row("bob", "smoker", "4", ""), // less
 		row("cid", "vote", "7", ""), row("cid", "smoker", "7", ""), // more, and nobody has asked cid
 	}
-	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 2 refused cid needs-consent", "smoker: same 0 new 2 ann,bob refused cid needs-consent")
+	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 2 refused cid needs-consent", "smoker: same 0 new 2 ann,bob refused cid needs-consent")
 	for object, limit := range map[string]string{"ann": "6", "bob": "4", "cid": "5"} {
 		if o := ObjectOf(t, l, object); o.Cap != Eps(t, limit) {
 			t.Errorf("%s has the cap %s, want %s", object, o.Cap, limit)
 		}
 	}
-	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 2 refused cid needs-consent", "smoker: same 2 refused cid needs-consent")
-	WantClean(t, l, ledger.VerifyRequest{})
+	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 2 refused cid needs-consent", "smoker: same 2 refused cid needs-consent")
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Who is new to several questions, on another cap than before, is enrolled in all of them at once.
@@ -326,20 +327,20 @@ func TestACapChangesForSeveralNewQuestions(t *testing.T) {
 
 func testACapChangesForSeveralNewQuestions(t *T) {
 	l := NewLedger(t)
-	var table []ledger.Member
+	var table []api.Member
 	for i, name := range []string{"vote", "smoker", "driver"} {
 		q := Smoker()
 		q.Name = name
 		Define(t, l, q)
-		table = append(table, ledger.Member{Object: "ann", Question: name, Cap: Eps(t, "8")})
+		table = append(table, api.Member{Object: "ann", Question: name, Cap: Eps(t, "8")})
 		if i == 0 {
-			reconcile(t, l, ledger.ReconcileRequest{Members: rows(ledger.Member{Object: "ann", Question: name, Cap: Eps(t, "9")})})
+			reconcile(t, l, api.ReconcileRequest{Members: rows(api.Member{Object: "ann", Question: name, Cap: Eps(t, "9")})})
 		}
 	}
 	table[0].Cap = privacy.Epsilon{} // so that it is changed behind the first of the new ones
-	wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 0 new 1 ann", "driver: same 0 new 1 ann")
+	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 0 new 1 ann", "driver: same 0 new 1 ann")
 	Unchanged(t, l, func() {
-		wantTold(t, reconcile(t, l, ledger.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 1", "driver: same 1")
+		wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 1", "driver: same 1")
 	})
 	if o := ObjectOf(t, l, "ann"); o.Cap != Eps(t, "8") {
 		t.Errorf("the cap is %s", o.Cap)
@@ -356,7 +357,7 @@ func testALongStartIsCutOffAndFinished(t *T) {
 	names := Crowd(3 * partSize)
 	there, random := names[:2*partSize], rand.New(rand.NewPCG(1, 2))
 	begin := func() Book { return Sellers(t, NewLedger(t), "2", "9", there...) }
-	var table []ledger.Member
+	var table []api.Member
 	for i, object := range names {
 		if i%50 == 0 && i < len(there) { // two in a hundred are gone
 			continue
@@ -369,8 +370,8 @@ func testALongStartIsCutOffAndFinished(t *T) {
 	}
 	random.Shuffle(len(table), func(i, j int) { table[i], table[j] = table[j], table[i] })
 	gone := (len(there) + 49) / 50
-	request := func() ledger.ReconcileRequest {
-		return ledger.ReconcileRequest{Members: rows(table...), Withdraw: true, Gone: gone}
+	request := func() api.ReconcileRequest {
+		return api.ReconcileRequest{Members: rows(table...), Withdraw: true, Gone: gone}
 	}
 	quiet := begin()
 	first := reconcile(t, quiet, request())
@@ -386,7 +387,7 @@ func testALongStartIsCutOffAndFinished(t *T) {
 				cancel()
 			}
 		}
-		plan, err := l.Reconcile(t.Context(), ledger.ReconcileRequest{Members: rows(table...), DryRun: true})
+		plan, err := l.Reconcile(t.Context(), api.ReconcileRequest{Members: rows(table...), DryRun: true})
 		Must(t, err)
 		r.Gone = plan.Gone.Count
 		_, err = l.Reconcile(ctx, r)
@@ -406,7 +407,7 @@ func testALongStartIsCutOffAndFinished(t *T) {
 	if got, want := Stats(t, l), Stats(t, quiet); got.Objects != want.Objects || got.Chains != want.Chains {
 		t.Errorf("%+v, undisturbed %+v", got, want)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // What others do after the table began to be read is newer than the table: who was enrolled is not gone, and whose terms were changed keeps these.
@@ -418,12 +419,12 @@ func testWhatIsNewerThanTheTableStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "9", "bob", "dan", "eve")
-	table := []ledger.Member{
+	table := []api.Member{
 		member(t, "ann", new(Market(t, "2")), "8"), member(t, "bob", priced(t, 120), "9.5"), {Object: "bob", Question: "smoker", Policy: Market(t, "1"), Consent: "for money"},
 		{Object: "dan", Question: "smoker", Cap: Eps(t, "9.5"), Consent: "more"}, member(t, "eve", priced(t, 100), "9.5"), {Object: "eve", Question: "smoker"},
 	}
 	table[4].Consent = "on both"
-	r := ledger.ReconcileRequest{Withdraw: true, Gone: 1, Members: func(yield func(ledger.Member, error) bool) {
+	r := api.ReconcileRequest{Withdraw: true, Gone: 1, Members: func(yield func(api.Member, error) bool) {
 		if !yield(table[0], nil) {
 			return
 		}
@@ -436,7 +437,7 @@ func testWhatIsNewerThanTheTableStays(t *T) {
 			yield(row, nil)
 		}
 	}}
-	r.Confirm = func(plan ledger.ReconcileResult) error {
+	r.Confirm = func(plan api.ReconcileResult) error {
 		lower := to(t, "lower too", nil, "4", "dan", "eve")
 		lower.Question = "smoker"
 		changeTerms(t, l, lower)
@@ -461,7 +462,7 @@ func testWhatIsNewerThanTheTableStays(t *T) {
 	if o := ObjectOf(t, l, "late"); o.Chains[0].Withdrawn {
 		t.Errorf("%+v", o)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // A cap that is lowered between two parts of a start is not raised again by the next, and terms that have changed since they were compared stay.
@@ -473,10 +474,10 @@ func testWhatChangesBetweenTwoPartsStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "5", "ann", "bob")
-	row := func(object, question string) ledger.Member {
-		return ledger.Member{Object: object, Question: question, Policy: *priced(t, 120), Cap: Eps(t, "6"), Consent: "on both"}
+	row := func(object, question string) api.Member {
+		return api.Member{Object: object, Question: question, Policy: *priced(t, 120), Cap: Eps(t, "6"), Consent: "on both"}
 	}
-	r := ledger.ReconcileRequest{Members: rows(row("ann", "vote"), row("ann", "smoker"), row("bob", "vote"), row("bob", "smoker"))}
+	r := api.ReconcileRequest{Members: rows(row("ann", "vote"), row("ann", "smoker"), row("bob", "vote"), row("bob", "smoker"))}
 	parts := 0
 	r.Progress = func(done, _ int) {
 		if parts++; done == 2 { // those about the vote are done
@@ -494,7 +495,7 @@ func testWhatChangesBetweenTwoPartsStays(t *T) {
 	if bob.Cap != Eps(t, "6") || !bob.Chains[1].Policy.Equal(*priced(t, 500)) {
 		t.Errorf("bob is under %+v", bob)
 	}
-	WantClean(t, l, ledger.VerifyRequest{})
+	WantClean(t, l, api.VerifyRequest{})
 }
 
 // A table with a row that cannot be changes nothing.
@@ -503,42 +504,42 @@ func TestATableThatCannotBe(t *testing.T) { Anywhere(t, testATableThatCannotBe) 
 func testATableThatCannotBe(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	ok := member(t, "ok", nil, "1")
-	odd := func(change func(*ledger.Member)) []ledger.Member {
+	odd := func(change func(*api.Member)) []api.Member {
 		m := member(t, "odd", nil, "1")
 		change(&m)
-		return []ledger.Member{ok, m}
+		return []api.Member{ok, m}
 	}
 	invisible := Market(t, "2", func(m *policy.Market) { m.Barred = []string{"ac\u200bme"} })
 	for name, c := range map[string]struct {
-		table []ledger.Member
+		table []api.Member
 		want  error
 	}{
-		"somebody twice":          {[]ledger.Member{ok, ok}, ledger.ErrInvalid},
-		"two caps of somebody":    {[]ledger.Member{ok, {Object: "ok", Question: "smoker", Cap: Eps(t, "2")}}, ledger.ErrInvalid},
-		"no name":                 {odd(func(m *ledger.Member) { m.Object = "" }), ledger.ErrInvalid},
-		"an invisible name":       {odd(func(m *ledger.Member) { m.Object = "an\u200bn" }), ledger.ErrInvalid},
-		"an invisible buyer":      {odd(func(m *ledger.Member) { m.Policy = invisible }), ledger.ErrInvalid},
-		"a name of a megabyte":    {odd(func(m *ledger.Member) { m.Object = strings.Repeat("n", 1<<20) }), ledger.ErrInvalid},
-		"a consent of a megabyte": {odd(func(m *ledger.Member) { m.Consent = strings.Repeat("y", 1<<20) }), ledger.ErrInvalid},
-		"no such question":        {odd(func(m *ledger.Member) { m.Question = "void" }), ledger.ErrUnknown},
-		"no cap of somebody new":  {odd(func(m *ledger.Member) { m.Cap = privacy.Epsilon{} }), ledger.ErrNoCap},
+		"somebody twice":          {[]api.Member{ok, ok}, api.ErrInvalid},
+		"two caps of somebody":    {[]api.Member{ok, {Object: "ok", Question: "smoker", Cap: Eps(t, "2")}}, api.ErrInvalid},
+		"no name":                 {odd(func(m *api.Member) { m.Object = "" }), api.ErrInvalid},
+		"an invisible name":       {odd(func(m *api.Member) { m.Object = "an\u200bn" }), api.ErrInvalid},
+		"an invisible buyer":      {odd(func(m *api.Member) { m.Policy = invisible }), api.ErrInvalid},
+		"a name of a megabyte":    {odd(func(m *api.Member) { m.Object = strings.Repeat("n", 1<<20) }), api.ErrInvalid},
+		"a consent of a megabyte": {odd(func(m *api.Member) { m.Consent = strings.Repeat("y", 1<<20) }), api.ErrInvalid},
+		"no such question":        {odd(func(m *api.Member) { m.Question = "void" }), api.ErrUnknown},
+		"no cap of somebody new":  {odd(func(m *api.Member) { m.Cap = privacy.Epsilon{} }), api.ErrNoCap},
 	} {
 		t.Run(name, func(t *T) {
 			if name == "two caps of somebody" {
 				Define(t, l, Smoker())
 			}
 			Unchanged(t, l, func() {
-				_, err := l.Reconcile(t.Context(), ledger.ReconcileRequest{Members: rows(c.table...)})
+				_, err := l.Reconcile(t.Context(), api.ReconcileRequest{Members: rows(c.table...)})
 				WantErr(t, err, c.want)
 			})
 		})
 	}
-	for _, r := range []ledger.ReconcileRequest{{}, {Members: rows(ok), Gone: -1}} {
+	for _, r := range []api.ReconcileRequest{{}, {Members: rows(ok), Gone: -1}} {
 		_, err := l.Reconcile(t.Context(), r)
-		WantErr(t, err, ledger.ErrInvalid)
+		WantErr(t, err, api.ErrInvalid)
 	}
-	_, err := l.Reconcile(t.Context(), ledger.ReconcileRequest{Members: rows(ok, member(t, "an\u200bn", nil, "1"))})
-	var fault *ledger.NameError
+	_, err := l.Reconcile(t.Context(), api.ReconcileRequest{Members: rows(ok, member(t, "an\u200bn", nil, "1"))})
+	var fault *api.NameError
 	if !errors.As(err, &fault) || fault.Name != "an\u200bn" {
 		t.Errorf("%v", err)
 	}
@@ -552,9 +553,9 @@ func TestAReaderFindsOutWhatIsDifferent(t *testing.T) {
 func testAReaderFindsOutWhatIsDifferent(t *T) {
 	h := VotersHouse(t, "9", "ann", "bob")
 	l := h.Open(t, ledger.Options{ReadOnly: true})
-	r := ledger.ReconcileRequest{Members: rows(member(t, "ann", nil, "8"), member(t, "new", nil, "8")), DryRun: true}
+	r := api.ReconcileRequest{Members: rows(member(t, "ann", nil, "8"), member(t, "new", nil, "8")), DryRun: true}
 	wantTold(t, reconcile(t, l, r), "vote: same 0 new 1 new changed 1 ann", "gone 1 bob, withdrawn 0")
 	r.DryRun = false
 	_, err := l.Reconcile(t.Context(), r)
-	WantErr(t, err, ledger.ErrReadOnly)
+	WantErr(t, err, api.ErrReadOnly)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 )
 
@@ -18,7 +19,7 @@ func TestReservation_EachReadingReportsTheSameState(t *testing.T) {
 		l := Open(t, ledger.Options{Now: clock.Now})
 		t.Run("called", func(t *T) { testReservationStates(t, l, clock, "called") })
 		t.Run("served", func(t *T) { testReservationStates(t, Served(t, l.(*ledger.Ledger)), clock, "served") })
-		WantClean(t, l, ledger.VerifyRequest{})
+		WantClean(t, l, api.VerifyRequest{})
 	})
 }
 
@@ -26,22 +27,22 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 	if buyer == "called" {
 		Sellers(t, l, "9", "9", "ann")
 	}
-	request := func(key string) ledger.ReserveRequest {
-		return ledger.ReserveRequest{Key: buyer + key, Order: Purchase(t, "", buyer, "0.1", "ann").Order, For: time.Hour}
+	request := func(key string) api.ReserveRequest {
+		return api.ReserveRequest{Key: buyer + key, Order: Purchase(t, "", buyer, "0.1", "ann").Order, For: time.Hour}
 	}
 	open, captured, cancelled, expired := request("open"), request("captured"), request("cancelled"), request("expired")
 	expired.For = time.Minute
-	number := map[ledger.ReservationState]uint64{}
-	for state, r := range map[ledger.ReservationState]ledger.ReserveRequest{
-		ledger.ReservationOpen: open, ledger.ReservationCaptured: captured, ledger.ReservationCancelled: cancelled, ledger.ReservationExpired: expired,
+	number := map[api.ReservationState]uint64{}
+	for state, r := range map[api.ReservationState]api.ReserveRequest{
+		api.ReservationOpen: open, api.ReservationCaptured: captured, api.ReservationCancelled: cancelled, api.ReservationExpired: expired,
 	} {
 		made := Reserve(t, l, r)
-		if number[state] = made.Number; made.State != ledger.ReservationOpen {
+		if number[state] = made.Number; made.State != api.ReservationOpen {
 			t.Errorf("a new reservation is %s", made.State)
 		}
 	}
-	sale := Commit(t, l, buyer+"paid", number[ledger.ReservationCaptured])
-	Must(t, l.Cancel(t.Context(), buyer+"cancel", number[ledger.ReservationCancelled]))
+	sale := Commit(t, l, buyer+"paid", number[api.ReservationCaptured])
+	Must(t, l.Cancel(t.Context(), buyer+"cancel", number[api.ReservationCancelled]))
 
 	end := clock.Now().Add(time.Minute)
 	clock.Set(end.Add(-1)) // the last instant at which the short one is open
@@ -49,15 +50,15 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 		t.Errorf("one nanosecond before it expires: %v", err)
 	}
 	clock.Set(end)
-	for state, r := range map[ledger.ReservationState]ledger.ReserveRequest{
-		ledger.ReservationOpen: open, ledger.ReservationCaptured: captured, ledger.ReservationCancelled: cancelled, ledger.ReservationExpired: expired,
+	for state, r := range map[api.ReservationState]api.ReserveRequest{
+		api.ReservationOpen: open, api.ReservationCaptured: captured, api.ReservationCancelled: cancelled, api.ReservationExpired: expired,
 	} {
 		n := number[state]
-		want := ledger.ReservationError{Number: n, State: state}
+		want := api.ReservationError{Number: n, State: state}
 		switch state {
-		case ledger.ReservationCaptured:
+		case api.ReservationCaptured:
 			want.Sale = sale.Number
-		case ledger.ReservationExpired:
+		case api.ReservationExpired:
 			want.Expires = end
 		}
 		read, err := l.Reservation(t.Context(), n)
@@ -65,7 +66,7 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 			t.Errorf("%s: it is read as %s, %v", state, read.State, err)
 		}
 		again, err := l.Reserve(t.Context(), r)
-		if state == ledger.ReservationOpen {
+		if state == api.ReservationOpen {
 			if err != nil || again.State != state || again.Number != n {
 				t.Errorf("%s: reserved again as %+v, %v", state, again, err)
 			}
@@ -75,15 +76,15 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 		if again.Number != 0 {
 			t.Errorf("%s: the error comes with %+v", state, again)
 		}
-		_, err = l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "capture" + string(state), Reservation: n, Truth: SameTruth("yes")})
+		_, err = l.Capture(t.Context(), api.CaptureRequest{Key: buyer + "capture" + string(state), Reservation: n, Truth: SameTruth("yes")})
 		wantClosed(t, "capture", want, err)
-		if state != ledger.ReservationExpired {
+		if state != api.ReservationExpired {
 			wantClosed(t, "cancel", want, l.Cancel(t.Context(), buyer+"cancel"+string(state), n))
 		}
 	}
-	for _, states := range [][]ledger.ReservationState{
-		nil, {ledger.ReservationOpen}, {ledger.ReservationCaptured}, {ledger.ReservationCancelled}, {ledger.ReservationExpired},
-		{ledger.ReservationExpired, ledger.ReservationCaptured},
+	for _, states := range [][]api.ReservationState{
+		nil, {api.ReservationOpen}, {api.ReservationCaptured}, {api.ReservationCancelled}, {api.ReservationExpired},
+		{api.ReservationExpired, api.ReservationCaptured},
 	} {
 		var got, want []uint64
 		for state, n := range number {
@@ -102,32 +103,32 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 		}
 	}
 	for _, err := range l.Reservations(t.Context(), "", "sold") {
-		if !errors.Is(err, ledger.ErrInvalid) {
+		if !errors.Is(err, api.ErrInvalid) {
 			t.Errorf("of a state that there is not: %v", err)
 		}
 	}
 
 	// One that has expired can be cancelled, and then no clock that is put right opens it again.
-	Must(t, l.Cancel(t.Context(), buyer+"settle", number[ledger.ReservationExpired]))
+	Must(t, l.Cancel(t.Context(), buyer+"settle", number[api.ReservationExpired]))
 	_, err := l.Reserve(t.Context(), expired)
-	wantClosed(t, "after it was settled", ledger.ReservationError{Number: number[ledger.ReservationExpired], State: ledger.ReservationCancelled}, err)
+	wantClosed(t, "after it was settled", api.ReservationError{Number: number[api.ReservationExpired], State: api.ReservationCancelled}, err)
 
 	// A sale that was never reserved is no reservation, whatever is asked of it.
 	direct := Sell(t, l, Purchase(t, buyer+"direct", buyer, "0.1", "ann"))
 	_, read := l.Reservation(t.Context(), direct.Number)
-	_, capture := l.Capture(t.Context(), ledger.CaptureRequest{Key: buyer + "direct capture", Reservation: direct.Number, Truth: SameTruth("yes")})
+	_, capture := l.Capture(t.Context(), api.CaptureRequest{Key: buyer + "direct capture", Reservation: direct.Number, Truth: SameTruth("yes")})
 	for _, err := range []error{read, capture, l.Cancel(t.Context(), buyer+"direct cancel", direct.Number)} {
-		if !errors.Is(err, ledger.ErrUnknown) {
+		if !errors.Is(err, api.ErrUnknown) {
 			t.Errorf("a sale that was never reserved: %v", err)
 		}
 	}
 }
 
 // wantClosed checks that an error reports a reservation that is not open.
-func wantClosed(t *T, what string, want ledger.ReservationError, err error) {
+func wantClosed(t *T, what string, want api.ReservationError, err error) {
 	t.Helper()
-	var got *ledger.ReservationError
-	if !errors.As(err, &got) || !errors.Is(err, ledger.ErrNotReserved) || !got.Expires.Equal(want.Expires) {
+	var got *api.ReservationError
+	if !errors.As(err, &got) || !errors.Is(err, api.ErrNotReserved) || !got.Expires.Equal(want.Expires) {
 		t.Errorf("%s: %v, want %v", what, err, &want)
 		return
 	}
@@ -142,20 +143,20 @@ func TestReservation_ClockPutRight_IsOpenAgain(t *testing.T) {
 		clock := ledgertest.NewClock(ledgertest.Begin())
 		l := Open(t, ledger.Options{Now: clock.Now})
 		Sellers(t, l, "9", "9", "ann")
-		r := ledger.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann").Order, For: time.Hour}
+		r := api.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann").Order, For: time.Hour}
 		made := Reserve(t, l, r)
 		clock.Advance(time.Hour)
-		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, ledger.ErrNotReserved) {
+		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, api.ErrNotReserved) {
 			t.Errorf("by the clock that is ahead: %v", err)
 		}
 		clock.Advance(-time.Minute)
-		if again := Reserve(t, l, r); again.Number != made.Number || again.State != ledger.ReservationOpen {
+		if again := Reserve(t, l, r); again.Number != made.Number || again.State != api.ReservationOpen {
 			t.Errorf("by the clock put right: %+v", again)
 		}
 		clock.Advance(time.Minute)
 		Release(t, l, ReleaseOf(t, "an event", "ann", "0.1")) // which moves the log's time on
 		clock.Advance(-time.Minute)
-		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, ledger.ErrNotReserved) {
+		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, api.ErrNotReserved) {
 			t.Errorf("after the log has passed the expiry: %v", err)
 		}
 	})
@@ -166,12 +167,12 @@ func TestReservation_RefusedObjects_AreCompleteInEveryReading(t *testing.T) {
 	Both(t, func(t *T) {
 		l := Open(t, ledger.Options{})
 		Sellers(t, l, "9", "9", "ann", "bob", "cyd")
-		r := ledger.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann", "bob", "cyd", "zoe").Order, For: time.Hour, Partial: true}
+		r := api.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann", "bob", "cyd", "zoe").Order, For: time.Hour, Partial: true}
 		made := Reserve(t, l, r)
 		wantLeftOut(t, "reserved", made.Refused, "zoe")
 		Must(t, l.Withdraw(t.Context(), "w", "bob"))
 		wantLeftOut(t, "reserved again", Reserve(t, l, r).Refused, "zoe")
-		capture := ledger.CaptureRequest{Key: "c", Reservation: made.Number, Partial: true, Truth: SameTruth("yes")}
+		capture := api.CaptureRequest{Key: "c", Reservation: made.Number, Partial: true, Truth: SameTruth("yes")}
 		for range 2 {
 			sold, err := l.Capture(t.Context(), capture)
 			Must(t, err)
@@ -197,7 +198,7 @@ func TestReservation_RefusedObjects_AreCompleteInEveryReading(t *testing.T) {
 	})
 }
 
-func wantLeftOut(t *T, what string, refused []ledger.Refusal, want ...string) {
+func wantLeftOut(t *T, what string, refused []api.Refusal, want ...string) {
 	t.Helper()
 	var got []string
 	for _, r := range refused {

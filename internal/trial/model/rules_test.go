@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -175,7 +175,7 @@ func sumRule(of ...rule) rule {
 
 func marketRule(m policy.Market) rule {
 	r := fixedRule(m.Max.Nano())
-	r.policy, r.terms = sound(policy.Sell(m)), &m
+	r.policy, r.terms = sound(m.Policy()), &m
 	return r
 }
 
@@ -244,15 +244,15 @@ var allRules = sync.OnceValue(func() []rule {
 
 // mechanisms are those of the games' questions, by their number of values: pairs of values at ε=0.1, and single ones at
 // 0.3, 0.5 and 1. To find their channels takes a while.
-var mechanisms = sync.OnceValue(func() map[int]*ledger.Mechanism {
-	all := map[int]*ledger.Mechanism{}
+var mechanisms = sync.OnceValue(func() map[int]*api.Mechanism {
+	all := map[int]*api.Mechanism{}
 	for inputs := 3; inputs <= 4; inputs++ {
 		levels := []*finite.Matrix{subsetsOnPaper(inputs, 2, 100), subsetsOnPaper(inputs, 1, 300), subsetsOnPaper(inputs, 1, 500), subsetsOnPaper(inputs, 1, 1000)}
 		family, err := finite.NewFamily(context.Background(), levels...)
 		if err != nil {
 			panic(err)
 		}
-		m := &ledger.Mechanism{Family: family}
+		m := &api.Mechanism{Family: family}
 		for i, level := range levels {
 			var names []string
 			for o := range level.Outputs() {

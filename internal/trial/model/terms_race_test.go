@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -39,7 +39,7 @@ func testMindsChangeAtTheFair(t *T) {
 	told.Range(func(key, before any) bool {
 		r := before.(changedMind)
 		again, err := f.ledger.ChangeTerms(t.Context(), r.asked)
-		if errors.Is(err, ledger.ErrForgotten) {
+		if errors.Is(err, api.ErrForgotten) {
 			return true
 		}
 		if Must(t, err); len(r.done.Refused)+r.done.Unlisted == 0 && !reflect.DeepEqual(again, r.done) {
@@ -59,14 +59,14 @@ func testMindsChangeAtTheFair(t *T) {
 			t.Errorf("there is no event of the kind %s", kind)
 		}
 	}
-	WantClean(t, f.ledger, ledger.VerifyRequest{})
+	WantClean(t, f.ledger, api.VerifyRequest{})
 	t.Log(kinds, f.refused.Load())
 }
 
 // changedMind is a change of terms and what it came to.
 type changedMind struct {
-	asked ledger.ChangeTermsRequest
-	done  ledger.ChangeTermsResult
+	asked api.ChangeTermsRequest
+	done  api.ChangeTermsResult
 }
 
 // minds does one thing.
@@ -76,14 +76,14 @@ func (f *fair) minds(told *sync.Map, key string, random *rand.Rand) error {
 	case n < 24:
 		return f.changesMind(told, key, o, random)
 	case n < 55:
-		_, err := f.ledger.Sell(f.Context(), ledger.SellRequest{Key: key, Order: o, Partial: random.IntN(2) == 0, Truth: f.truth})
+		_, err := f.ledger.Sell(f.Context(), api.SellRequest{Key: key, Order: o, Partial: random.IntN(2) == 0, Truth: f.truth})
 		return err
 	case n < 75:
-		r, err := f.ledger.Reserve(f.Context(), ledger.ReserveRequest{Key: key, Order: o, For: time.Hour, Partial: random.IntN(2) == 0})
+		r, err := f.ledger.Reserve(f.Context(), api.ReserveRequest{Key: key, Order: o, For: time.Hour, Partial: random.IntN(2) == 0})
 		if err != nil {
 			return err
 		}
-		s, err := f.ledger.Capture(f.Context(), ledger.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
+		s, err := f.ledger.Capture(f.Context(), api.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
 		if err == nil && (s.Price > r.Price || s.Price+s.Refund != r.Price) {
 			return fmt.Errorf("%+v was reserved, %+v was sold", r, s)
 		}
@@ -93,11 +93,11 @@ func (f *fair) minds(told *sync.Map, key string, random *rand.Rand) error {
 	case n < 83:
 		return f.ledger.Forget(f.Context(), key, o.Objects[0])
 	case n < 93:
-		_, err := f.ledger.Enroll(f.Context(), ledger.EnrollRequest{Key: key, Question: o.Question, Objects: f.objects, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) { return f.agreed(object, o.Question) }})
+		_, err := f.ledger.Enroll(f.Context(), api.EnrollRequest{Key: key, Question: o.Question, Objects: f.objects, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) { return f.agreed(object, o.Question) }})
 		return err
 	default:
-		_, err := f.ledger.Release(f.Context(), ledger.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
-		if errors.Is(err, ledger.ErrForgotten) {
+		_, err := f.ledger.Release(f.Context(), api.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
+		if errors.Is(err, api.ErrForgotten) {
 			return nil
 		}
 		return err
@@ -105,23 +105,23 @@ func (f *fair) minds(told *sync.Map, key string, random *rand.Rand) error {
 }
 
 // changesMind puts some under other terms, twice at the same time.
-func (f *fair) changesMind(told *sync.Map, key string, o ledger.Order, random *rand.Rand) error {
+func (f *fair) changesMind(told *sync.Map, key string, o api.Order, random *rand.Rand) error {
 	p := Market(f, []string{"0.5", "2", "2"}[random.IntN(3)], func(m *policy.Market) { m.Floor = int64(random.IntN(2) * 70) })
-	r := ledger.ChangeTermsRequest{Key: key, Question: o.Question, Objects: o.Objects, Policy: &p, Partial: random.IntN(3) > 0}
+	r := api.ChangeTermsRequest{Key: key, Question: o.Question, Objects: o.Objects, Policy: &p, Partial: random.IntN(3) > 0}
 	if random.IntN(2) == 0 {
 		r.Cap = Eps(f, []string{"0.7", "5", "5"}[random.IntN(3)])
 	}
 	if random.IntN(3) > 0 {
 		r.Consent = "agreed: " + key
 	}
-	results, errs := make([]ledger.ChangeTermsResult, 2), make([]error, 2)
+	results, errs := make([]api.ChangeTermsResult, 2), make([]error, 2)
 	var both sync.WaitGroup
 	for i := range results {
 		both.Go(func() { results[i], errs[i] = f.ledger.ChangeTerms(f.Context(), r) })
 	}
 	both.Wait()
 	for i, err := range errs {
-		if errors.Is(err, ledger.ErrForgotten) { // since the other one
+		if errors.Is(err, api.ErrForgotten) { // since the other one
 			errs[i] = nil
 		}
 		if err != nil {

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -26,23 +25,23 @@ type agreement struct {
 	consent string
 }
 
-func (m *paper) enrol(r ledger.EnrollRequest, of func(string) agreement) (out ledger.EnrollResult, err error) {
+func (m *paper) enrol(r api.EnrollRequest, of func(string) agreement) (out api.EnrollResult, err error) {
 	q, err := m.question(r.Question)
 	if err != nil {
 		return out, err
 	}
 	names := m.members("", r.Objects)
-	var refusals []ledger.Refusal
+	var refusals []api.Refusal
 	var fresh []string
 	for _, name := range names {
 		p, c, want := m.people[name], m.chain(r.Question, name), of(name)
 		switch {
 		case p == nil && want.cap == 0:
-			return out, ledger.ErrNoCap
+			return out, api.ErrNoCap
 		case p != nil && want.cap != 0 && want.cap != p.cap:
-			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: epsilonOf(want.cap), Remedy: vocabulary.RemedyTerms})
+			refusals = append(refusals, api.Refusal{Object: name, Reason: api.CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: epsilonOf(want.cap), Remedy: api.RemedyTerms})
 		case c != nil && !c.rule.policy.Equal(want.under.policy):
-			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.PolicyDiffers, Spent: epsilonOf(c.current()), Remedy: vocabulary.RemedyTerms})
+			refusals = append(refusals, api.Refusal{Object: name, Reason: api.PolicyDiffers, Spent: epsilonOf(c.current()), Remedy: api.RemedyTerms})
 		case c == nil:
 			if _, err := m.noiseOf(q); err != nil {
 				return out, err
@@ -55,7 +54,7 @@ func (m *paper) enrol(r ledger.EnrollRequest, of func(string) agreement) (out le
 	if len(refusals) > 0 && !r.Partial {
 		return out, refusedError(r.Question, refusals)
 	}
-	out = ledger.EnrollResult{Enrolled: len(fresh), Already: len(names) - len(fresh) - len(refusals), Refused: refusals, First: m.next()}
+	out = api.EnrollResult{Enrolled: len(fresh), Already: len(names) - len(fresh) - len(refusals), Refused: refusals, First: m.next()}
 	for _, name := range fresh {
 		m.definePolicy(of(name).under)
 	}
@@ -75,7 +74,7 @@ func (m *paper) definePolicy(of rule) {
 }
 
 // begin enrols one object, or lets it come back with everything it has spent.
-func (m *paper) begin(q ledger.Question, name string, want agreement) {
+func (m *paper) begin(q api.Question, name string, want agreement) {
 	if m.people[name] == nil {
 		m.people[name] = &person{cap: want.cap, chains: map[string]*paperChain{}}
 	}
@@ -103,9 +102,9 @@ func (m *paper) more(now, to rule, limit, cap int64) string {
 	if limit < cap {
 		texts = append(texts, fmt.Sprintf("the cap would be ε=%s, and is ε=%s", epsilonOf(cap), epsilonOf(limit)))
 	}
-	err := policy.AtMost(orAll(to.policy), orAll(now.policy), m.clock)
+	err := orAll(to.policy).AtMost(orAll(now.policy), m.clock)
 	if err != nil && orAll(to.policy).Equal(policy.Fixed(privacy.MaxEpsilon())) {
-		texts = append(texts, policy.ErrMore.Error()+": without a policy only the cap binds")
+		texts = append(texts, "the policy may allow more: without a policy only the cap binds")
 	} else if err != nil {
 		texts = append(texts, err.Error())
 	} else if at, orders, is := higher(to, now, m.clock); is {
@@ -127,7 +126,7 @@ func higher(to, now rule, from time.Time) (at time.Time, orders int64, is bool) 
 }
 
 // termsOf says what an agreement changes of a chain: nothing, something, or why it is refused.
-func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement) (to rule, cap int64, changes bool, refusal *ledger.Refusal) {
+func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement) (to rule, cap int64, changes bool, refusal *api.Refusal) {
 	to, cap = c.rule, limit
 	if !want.keeps {
 		to = want.under
@@ -139,7 +138,7 @@ func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement)
 		return to, cap, false, nil
 	}
 	if why := m.more(c.rule, to, limit, cap); why != "" && want.consent == "" {
-		r := &ledger.Refusal{Object: name, Reason: ledger.NeedsConsent, Remedy: vocabulary.RemedyConsent, Why: why}
+		r := &api.Refusal{Object: name, Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: why}
 		if limit < cap {
 			r.Ceiling, r.Asked = epsilonOf(limit), epsilonOf(cap)
 		}
@@ -148,17 +147,17 @@ func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement)
 	return to, cap, true, nil
 }
 
-func (m *paper) changeTerms(r ledger.ChangeTermsRequest, of func(string) agreement) (out ledger.ChangeTermsResult, err error) {
+func (m *paper) changeTerms(r api.ChangeTermsRequest, of func(string) agreement) (out api.ChangeTermsResult, err error) {
 	if _, err := m.question(r.Question); err != nil {
 		return out, err
 	}
 	names := m.members("", r.Objects)
-	var refusals []ledger.Refusal
+	var refusals []api.Refusal
 	var changed []string
 	for _, name := range names {
 		c := m.chain(r.Question, name)
 		if c == nil {
-			refusals = append(refusals, ledger.Refusal{Object: name, Reason: ledger.NotEnrolled, Remedy: vocabulary.RemedyEnrolling})
+			refusals = append(refusals, api.Refusal{Object: name, Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling})
 			continue
 		}
 		_, _, changes, refusal := m.termsOf(name, c, m.people[name].cap, of(name))
@@ -171,7 +170,7 @@ func (m *paper) changeTerms(r ledger.ChangeTermsRequest, of func(string) agreeme
 	if len(refusals) > 0 && !r.Partial {
 		return out, refusedError(r.Question, refusals)
 	}
-	out = ledger.ChangeTermsResult{Changed: len(changed), Unchanged: len(names) - len(changed) - len(refusals), Refused: refusals, First: m.next()}
+	out = api.ChangeTermsResult{Changed: len(changed), Unchanged: len(names) - len(changed) - len(refusals), Refused: refusals, First: m.next()}
 	for _, name := range changed {
 		if want := of(name); !want.keeps {
 			m.definePolicy(want.under)
@@ -190,12 +189,12 @@ func (m *paper) changeTerms(r ledger.ChangeTermsRequest, of func(string) agreeme
 
 func (one moveReturn) play(g *game) {
 	if c := g.paper.chain(one.Question, one.Object); c != nil {
-		g.enrol(ledger.EnrollRequest{Key: g.key(), Question: one.Question, Objects: []string{one.Object}, Policy: c.rule.policy}, func(string) agreement { return agreement{under: c.rule} })
+		g.enrol(api.EnrollRequest{Key: g.key(), Question: one.Question, Objects: []string{one.Object}, Policy: c.rule.policy}, func(string) agreement { return agreement{under: c.rule} })
 	}
 }
 
 func (one moveEnroll) play(g *game) {
-	r := ledger.EnrollRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Partial: one.Partial}
+	r := api.EnrollRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Partial: one.Partial}
 	of := func(string) agreement { return agreement{under: allRules()[one.Rule], cap: one.Cap} }
 	if one.Other == 0 {
 		r.Policy, r.Cap = allRules()[one.Rule].policy, epsilonOf(one.Cap)
@@ -211,13 +210,13 @@ func (one moveEnroll) play(g *game) {
 	g.enrol(r, of)
 }
 
-func (g *game) enrol(r ledger.EnrollRequest, of func(string) agreement) {
+func (g *game) enrol(r api.EnrollRequest, of func(string) agreement) {
 	want, refused := g.paper.enrol(r, of)
-	call := func(ctx context.Context, r ledger.EnrollRequest) (ledger.EnrollResult, error) {
+	call := func(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error) {
 		return g.ledger.Enroll(ctx, r)
 	}
 	demand(g, r, call, want, refused,
-		func(r *ledger.EnrollRequest) {
+		func(r *api.EnrollRequest) {
 			if r.Cap = epsilonOf(7 + r.Cap.Nano()%7); r.Terms != nil {
 				given, limit := r.Terms, r.Cap
 				r.Cap = privacy.Epsilon{}
@@ -227,13 +226,13 @@ func (g *game) enrol(r ledger.EnrollRequest, of func(string) agreement) {
 				}
 			}
 		},
-		func(r *ledger.EnrollRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
-		func(r *ledger.EnrollRequest) { r.Terms, r.Policy = nil, fixedRule(7).policy },
-		func(r *ledger.EnrollRequest) { r.Partial = !r.Partial })
+		func(r *api.EnrollRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
+		func(r *api.EnrollRequest) { r.Terms, r.Policy = nil, fixedRule(7).policy },
+		func(r *api.EnrollRequest) { r.Partial = !r.Partial })
 }
 
 func (one moveTerms) play(g *game) {
-	r := ledger.ChangeTermsRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Cap: epsilonOf(one.Cap), Consent: one.Consent, Partial: one.Partial}
+	r := api.ChangeTermsRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Cap: epsilonOf(one.Cap), Consent: one.Consent, Partial: one.Partial}
 	want := agreement{keeps: one.Rule == 0, cap: one.Cap, consent: one.Consent}
 	if !want.keeps {
 		want.under = allRules()[one.Rule-1]
@@ -241,29 +240,29 @@ func (one moveTerms) play(g *game) {
 	}
 	if want.keeps && one.Cap == 0 {
 		_, err := g.ledger.ChangeTerms(g.Context(), r)
-		g.wantError(err, ledger.ErrInvalid)
+		g.wantError(err, api.ErrInvalid)
 		return
 	}
 	result, refused := g.paper.changeTerms(r, func(string) agreement { return want })
-	call := func(ctx context.Context, r ledger.ChangeTermsRequest) (ledger.ChangeTermsResult, error) {
+	call := func(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) {
 		return g.ledger.ChangeTerms(ctx, r)
 	}
 	demand(g, r, call, result, refused,
-		func(r *ledger.ChangeTermsRequest) { r.Cap = epsilonOf(7 + r.Cap.Nano()%7) },
-		func(r *ledger.ChangeTermsRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
-		func(r *ledger.ChangeTermsRequest) { r.Policy = new(fixedRule(7).policy) },
-		func(r *ledger.ChangeTermsRequest) { r.Consent += "!" },
-		func(r *ledger.ChangeTermsRequest) { r.Partial = !r.Partial })
+		func(r *api.ChangeTermsRequest) { r.Cap = epsilonOf(7 + r.Cap.Nano()%7) },
+		func(r *api.ChangeTermsRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
+		func(r *api.ChangeTermsRequest) { r.Policy = new(fixedRule(7).policy) },
+		func(r *api.ChangeTermsRequest) { r.Consent += "!" },
+		func(r *api.ChangeTermsRequest) { r.Partial = !r.Partial })
 	if g.closed == nil {
 		g.compareObjects()
 	}
 }
 
 // table yields the rows of the host's table.
-func (one moveReconcile) table() iter.Seq2[ledger.Member, error] {
-	return func(yield func(ledger.Member, error) bool) {
+func (one moveReconcile) table() iter.Seq2[api.Member, error] {
+	return func(yield func(api.Member, error) bool) {
 		for _, r := range one.Rows {
-			if !yield(ledger.Member{Object: r.Object, Question: r.Question, Policy: allRules()[r.Rule].policy, Cap: epsilonOf(r.Cap), Consent: r.Consent}, nil) {
+			if !yield(api.Member{Object: r.Object, Question: r.Question, Policy: allRules()[r.Rule].policy, Cap: epsilonOf(r.Cap), Consent: r.Consent}, nil) {
 				return
 			}
 		}
@@ -271,7 +270,7 @@ func (one moveReconcile) table() iter.Seq2[ledger.Member, error] {
 }
 
 func (one moveReconcile) play(g *game) {
-	r := ledger.ReconcileRequest{Members: one.table(), Withdraw: one.Withdraw, DryRun: one.Dry}
+	r := api.ReconcileRequest{Members: one.table(), Withdraw: one.Withdraw, DryRun: one.Dry}
 	kept := g.paper
 	if one.Dry {
 		g.paper = kept.clone()
@@ -286,7 +285,7 @@ func (one moveReconcile) play(g *game) {
 		g.paper = kept
 	}
 	got, err := g.ledger.Reconcile(g.Context(), r)
-	var gone, goneOnPaper *ledger.GoneError
+	var gone, goneOnPaper *api.GoneError
 	switch {
 	case errors.As(refused, &goneOnPaper) && errors.As(err, &gone):
 		gone.Expected = goneOnPaper.Expected
@@ -320,7 +319,7 @@ func (one moveReconcile) play(g *game) {
 }
 
 // leavesAll tells whether there is nothing to do.
-func leavesAll(r ledger.ReconcileResult) bool {
+func leavesAll(r api.ReconcileResult) bool {
 	n := r.Withdrawn
 	for _, q := range r.Questions {
 		n += q.New.Count + q.Changed.Count
@@ -359,20 +358,20 @@ func (m *paper) missing(one moveReconcile) (names []string) {
 	return names
 }
 
-func named(l *ledger.NameList, name string) { l.Count, l.First = l.Count+1, append(l.First, name) }
+func named(l *api.NameList, name string) { l.Count, l.First = l.Count+1, append(l.First, name) }
 
 // reconcile brings the paper in line with a table.
-func (m *paper) reconcile(one moveReconcile, expected int) (out ledger.ReconcileResult, err error) {
+func (m *paper) reconcile(one moveReconcile, expected int) (out api.ReconcileResult, err error) {
 	gone, present := m.missing(one), 0
 	for _, p := range m.people {
 		if p.takesPart() {
 			present++
 		}
 	}
-	results := map[string]*ledger.Reconciled{}
-	in := func(question string) *ledger.Reconciled {
+	results := map[string]*api.Reconciled{}
+	in := func(question string) *api.Reconciled {
 		if results[question] == nil {
-			results[question] = &ledger.Reconciled{Question: question}
+			results[question] = &api.Reconciled{Question: question}
 		}
 		return results[question]
 	}
@@ -393,7 +392,7 @@ func (m *paper) reconcile(one moveReconcile, expected int) (out ledger.Reconcile
 		named(&out.Gone, name)
 	}
 	if one.Withdraw && len(gone)*100 > present && len(gone) != max(0, expected) {
-		return out, &ledger.GoneError{Gone: len(gone), Of: present, Expected: max(0, expected)}
+		return out, &api.GoneError{Gone: len(gone), Of: present, Expected: max(0, expected)}
 	}
 	if one.Withdraw {
 		out.Withdrawn = len(gone)
@@ -426,7 +425,7 @@ func newReconciling() *reconciling {
 }
 
 // compareRows compares somebody with the rows about it.
-func (m *paper) compareRows(name string, rows []row, in func(string) *ledger.Reconciled, todo *reconciling) error {
+func (m *paper) compareRows(name string, rows []row, in func(string) *api.Reconciled, todo *reconciling) error {
 	p, limit := m.people[name], int64(0)
 	if p != nil {
 		limit = p.cap
@@ -457,12 +456,12 @@ func (m *paper) compareRows(name string, rows []row, in func(string) *ledger.Rec
 				in(r.Question).Same++
 			}
 		case !m.hasNoise(r.Question):
-			return ledger.ErrNoiseKey
+			return api.ErrNoiseKey
 		case p == nil && r.Cap == 0:
-			return ledger.ErrNoCap
+			return api.ErrNoCap
 		case p != nil && r.Cap > limit && r.Consent == "":
 			why := fmt.Sprintf("the cap would be ε=%s, and is ε=%s", epsilonOf(r.Cap), epsilonOf(limit))
-			in(r.Question).Refused = append(in(r.Question).Refused, ledger.Refusal{Object: name, Reason: ledger.NeedsConsent, Ceiling: epsilonOf(limit), Asked: epsilonOf(r.Cap), Remedy: vocabulary.RemedyConsent, Why: why})
+			in(r.Question).Refused = append(in(r.Question).Refused, api.Refusal{Object: name, Reason: api.NeedsConsent, Ceiling: epsilonOf(limit), Asked: epsilonOf(r.Cap), Remedy: api.RemedyConsent, Why: why})
 		default:
 			named(&in(r.Question).New, name)
 			todo.enrol[r.Question] = append(todo.enrol[r.Question], name)
@@ -500,7 +499,7 @@ func (m *paper) carryOut(todo *reconciling) error {
 			if len(todo.enrol[q]) == 0 {
 				return nil
 			}
-			_, err := m.enrol(ledger.EnrollRequest{Question: q, Objects: todo.enrol[q], Partial: true}, func(name string) agreement { return todo.enrolled[[2]string{q, name}] })
+			_, err := m.enrol(api.EnrollRequest{Question: q, Objects: todo.enrol[q], Partial: true}, func(name string) agreement { return todo.enrolled[[2]string{q, name}] })
 			return err
 		},
 		func(q string) error { return m.changeAll(q, todo.then[q], todo) },
@@ -518,6 +517,6 @@ func (m *paper) changeAll(q string, names []string, todo *reconciling) error {
 	if len(names) == 0 {
 		return nil
 	}
-	_, err := m.changeTerms(ledger.ChangeTermsRequest{Question: q, Objects: names, Partial: true}, func(name string) agreement { return todo.changed[[2]string{q, name}] })
+	_, err := m.changeTerms(api.ChangeTermsRequest{Question: q, Objects: names, Partial: true}, func(name string) agreement { return todo.changed[[2]string{q, name}] })
 	return err
 }

@@ -5,8 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -23,15 +22,15 @@ const (
 
 // paperDeal is a reservation or a sale.
 type paperDeal struct {
-	ledger.Order
+	api.Order
 	status     dealStatus
 	promised   map[string]int64 // of a reservation, by object
 	under      map[string]rule  // likewise, whose prices were promised
 	expires    time.Time
-	granted    ledger.Reservation
+	granted    api.Reservation
 	gone       int // of those reserved, who were forgotten
-	sale       ledger.Sale
-	deliveries []ledger.Delivery // without the values
+	sale       api.Sale
+	deliveries []api.Delivery // without the values
 }
 
 // forget destroys what a deal says of somebody.
@@ -39,7 +38,7 @@ func (d *paperDeal) forget(name string) {
 	d.sale.Refused, d.granted.Refused = without1(d.sale.Refused, name), without1(d.granted.Refused, name)
 	for i, one := range d.deliveries {
 		if one.Object == name {
-			d.deliveries[i] = ledger.Delivery{Response: ledger.Response{Question: one.Question, Epsilon: one.Epsilon}, Price: one.Price, Sold: one.Sold, Sale: one.Sale, Channel: one.Channel, Erased: true}
+			d.deliveries[i] = api.Delivery{Response: api.Response{Question: one.Question, Epsilon: one.Epsilon}, Price: one.Price, Sold: one.Sold, Sale: one.Sale, Channel: one.Channel, Erased: true}
 		}
 	}
 	if i := slices.Index(d.Objects, name); d.granted.Number != 0 && i >= 0 {
@@ -54,28 +53,28 @@ func (d *paperDeal) holds(at time.Time) bool {
 }
 
 // reservation returns a deal that was reserved as it is listed.
-func (d *paperDeal) reservation(at time.Time) ledger.Reservation {
+func (d *paperDeal) reservation(at time.Time) api.Reservation {
 	r := d.granted
 	switch {
 	case d.status == dealSold:
-		r.State, r.Refused = ledger.ReservationCaptured, d.sale.Refused
+		r.State, r.Refused = api.ReservationCaptured, d.sale.Refused
 	case d.status == dealCancelled:
-		r.State = ledger.ReservationCancelled
+		r.State = api.ReservationCancelled
 	case !d.holds(at):
-		r.State = ledger.ReservationExpired
+		r.State = api.ReservationExpired
 	}
 	return r
 }
 
 // closed returns why a reservation is not open, or nil.
 func (d *paperDeal) closed(at time.Time) error {
-	e := &ledger.ReservationError{Number: d.granted.Number, State: d.reservation(at).State}
+	e := &api.ReservationError{Number: d.granted.Number, State: d.reservation(at).State}
 	switch e.State {
-	case ledger.ReservationOpen:
+	case api.ReservationOpen:
 		return nil
-	case ledger.ReservationCaptured:
+	case api.ReservationCaptured:
 		e.Sale = e.Number
-	case ledger.ReservationExpired:
+	case api.ReservationExpired:
 		e.Expires = d.expires
 	}
 	return e
@@ -85,11 +84,11 @@ func (d *paperDeal) epsilon() int64 { return d.Epsilon.Nano() }
 
 // paperTrade is an order being looked at.
 type paperTrade struct {
-	ledger.Order
-	question ledger.Question
+	api.Order
+	question api.Question
 	reserves bool // it becomes a reservation
 	lines    []paperLine
-	refused  []ledger.Refusal
+	refused  []api.Refusal
 }
 
 type paperLine struct {
@@ -113,7 +112,7 @@ type consent struct {
 type paperQuote struct{ offer, people, under string }
 
 // trade looks at an order, a new one or one that was reserved.
-func (m *paper) trade(o ledger.Order, reserved *paperDeal) (*paperTrade, error) {
+func (m *paper) trade(o api.Order, reserved *paperDeal) (*paperTrade, error) {
 	return m.survey(&paperTrade{Order: o}, reserved)
 }
 
@@ -125,11 +124,11 @@ func (m *paper) survey(t *paperTrade, reserved *paperDeal) (*paperTrade, error) 
 		return nil, err
 	}
 	if !hasLevel(t.question, o.Epsilon.Nano()) {
-		return nil, ledger.ErrInvalid
+		return nil, api.ErrInvalid
 	}
 	names := m.members(o.Question, o.Objects)
 	if len(names) == 0 {
-		return nil, ledger.ErrUnknown
+		return nil, api.ErrUnknown
 	}
 	for _, name := range names {
 		line, refusal := m.line(t, name, reserved)
@@ -144,7 +143,7 @@ func (m *paper) survey(t *paperTrade, reserved *paperDeal) (*paperTrade, error) 
 
 // line says what an order means for one object. What was reserved is not held against the terms again,
 // and comes before what others have reserved. Whoever has withdrawn since is out of it.
-func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLine, refusal *ledger.Refusal) {
+func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLine, refusal *api.Refusal) {
 	e := t.Epsilon.Nano()
 	if refusal = m.look(t.Question, name, e); refusal != nil {
 		return n, refusal
@@ -155,9 +154,9 @@ func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLi
 	case reserved == nil:
 		refusal = m.terms(c, t, name)
 	case !m.holdsFor(reserved, name):
-		refusal = &ledger.Refusal{Object: name, Asked: t.Epsilon, Reason: ledger.Withdrawn, Remedy: vocabulary.RemedyNothing}
+		refusal = &api.Refusal{Object: name, Asked: t.Epsilon, Reason: api.Withdrawn, Remedy: api.RemedyNothing}
 		if uint64(m.people[name].left) < reserved.granted.First {
-			refusal.Reason = ledger.EpochBegun
+			refusal.Reason = api.EpochBegun
 		}
 	}
 	orders := t.orders(c)
@@ -230,8 +229,8 @@ func (c *paperChain) buyers() int64 {
 }
 
 // terms says why the terms of sale do not let a buyer have a level. What a buyer holds it may have again.
-func (m *paper) terms(c *paperChain, t *paperTrade, name string) *ledger.Refusal {
-	r := &ledger.Refusal{Object: name, Asked: t.Epsilon, Remedy: vocabulary.RemedyNothing}
+func (m *paper) terms(c *paperChain, t *paperTrade, name string) *api.Refusal {
+	r := &api.Refusal{Object: name, Asked: t.Epsilon, Remedy: api.RemedyNothing}
 	var holders []string
 	if l := c.levels[t.Epsilon.Nano()]; l != nil {
 		holders = l.holders
@@ -241,17 +240,17 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *ledger.Refusal
 	case slices.Contains(holders, t.Buyer):
 		return nil
 	case market == nil:
-		r.Reason = ledger.NotForSale
+		r.Reason = api.NotForSale
 	case slices.Contains(market.Barred, t.Buyer) || len(market.Buyers) > 0 && !slices.Contains(market.Buyers, t.Buyer):
-		r.Reason = ledger.BuyerRefused
+		r.Reason = api.BuyerRefused
 	case market.Max.Less(t.Epsilon) || !market.Stride.IsZero() && t.Epsilon.Nano()%market.Stride.Nano() != 0,
 		market.Levels != nil && !slices.Contains(market.Levels, t.Epsilon):
-		r.Reason, r.Ceiling, r.Spent = ledger.NotOnOffer, market.Max, epsilonOf(c.spent())
+		r.Reason, r.Ceiling, r.Spent = api.NotOnOffer, market.Max, epsilonOf(c.spent())
 		r.Remaining = epsilonOf(max(0, market.Max.Nano()-c.spent()))
 	case !market.From.IsZero() && m.now().Before(market.From):
-		r.Reason, r.Remedy = ledger.SaleClosed, vocabulary.RemedyWaiting
+		r.Reason, r.Remedy = api.SaleClosed, api.RemedyWaiting
 	case !market.Until.IsZero() && !m.now().Before(market.Until):
-		r.Reason = ledger.SaleClosed // for good: the log's time, by which windows go, does not run back
+		r.Reason = api.SaleClosed // for good: the log's time, by which windows go, does not run back
 	case market.Holders > 0:
 		return m.crowded(r, t, market, holders)
 	default:
@@ -261,7 +260,7 @@ func (m *paper) terms(c *paperChain, t *paperTrade, name string) *ledger.Refusal
 }
 
 // crowded says whether as many others as may hold a level do, or have reserved it.
-func (m *paper) crowded(r *ledger.Refusal, t *paperTrade, market *policy.Market, holders []string) *ledger.Refusal {
+func (m *paper) crowded(r *api.Refusal, t *paperTrade, market *policy.Market, holders []string) *api.Refusal {
 	all := map[string]bool{}
 	for _, buyer := range holders {
 		all[buyer] = true
@@ -274,8 +273,8 @@ func (m *paper) crowded(r *ledger.Refusal, t *paperTrade, market *policy.Market,
 	if len(all) < market.Holders {
 		return nil
 	}
-	if r.Reason = ledger.HoldersFull; len(holders) < market.Holders {
-		r.Remedy = vocabulary.RemedyWaiting
+	if r.Reason = api.HoldersFull; len(holders) < market.Holders {
+		r.Remedy = api.RemedyWaiting
 	}
 	return r
 }
@@ -288,8 +287,8 @@ func (t *paperTrade) price() (sum int64) {
 }
 
 // quote is the offer without its ID.
-func (t *paperTrade) quote() ledger.Quote {
-	q := ledger.Quote{Offer: ledger.Offer{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines))}, Sums: sumsOf(t.refused)}
+func (t *paperTrade) quote() api.Quote {
+	q := api.Quote{Offer: api.Offer{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines))}, Sums: sumsOf(t.refused)}
 	q.Refused, q.Unlisted = firstListed(t.refused)
 	for _, n := range t.lines {
 		switch n.method {
@@ -344,32 +343,32 @@ func (t *paperTrade) offer() string {
 // accept says why the buyer does not agree to what the order has become. Another quote would not help who
 // is bound to one against a lack of truths.
 func (m *paper) accept(t *paperTrade, c consent) error {
-	untold := slices.DeleteFunc(slices.Clone(t.refused), func(r ledger.Refusal) bool { return r.Reason != ledger.NoTruth })
+	untold := slices.DeleteFunc(slices.Clone(t.refused), func(r api.Refusal) bool { return r.Reason != api.NoTruth })
 	switch {
 	case len(t.refused) > 0 && !c.partial, len(t.lines) == 0:
 		return refusedError(t.Question, t.refused)
 	case len(untold) > 0 && c.id != "":
 		return refusedError(t.Question, untold)
 	case c.most != nil && *c.most < t.price():
-		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: vocabulary.RemedyPaying}
+		return &api.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: api.RemedyPaying}
 	case c.id != "" && c.quoted.offer != t.offer():
-		return &ledger.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: vocabulary.RemedyQuoting}
+		return &api.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: api.RemedyQuoting}
 	}
 	return nil
 }
 
 // drop refuses objects for which the host has no truth.
-func (t *paperTrade) drop(untold []ledger.Refusal) {
+func (t *paperTrade) drop(untold []api.Refusal) {
 	t.refused = byObject(append(t.refused, untold...))
 	t.lines = slices.DeleteFunc(t.lines, func(n paperLine) bool { return isAmong(untold)(n.name) })
 }
 
 // customer returns a buyer, and names it if it is new.
-func (m *paper) customer(name string) *ledger.BuyerState {
-	i := slices.IndexFunc(m.buyers, func(b *ledger.BuyerState) bool { return b.Buyer == name })
+func (m *paper) customer(name string) *api.BuyerState {
+	i := slices.IndexFunc(m.buyers, func(b *api.BuyerState) bool { return b.Buyer == name })
 	if i < 0 {
 		m.write("buyer", "")
-		i, m.buyers = len(m.buyers), append(m.buyers, &ledger.BuyerState{Buyer: name, Currency: "EUR"})
+		i, m.buyers = len(m.buyers), append(m.buyers, &api.BuyerState{Buyer: name, Currency: "EUR"})
 	}
 	return m.buyers[i]
 }
@@ -388,7 +387,7 @@ func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*pa
 			needy = append(needy, n.name)
 		}
 	}
-	untold, err := m.ask(h, t.question, t.Epsilon.Nano(), needy, func(r *ledger.Refusal) *ledger.Refusal {
+	untold, err := m.ask(h, t.question, t.Epsilon.Nano(), needy, func(r *api.Refusal) *api.Refusal {
 		if reserved != nil {
 			return r
 		}
@@ -433,10 +432,10 @@ func (m *paper) ordinal(buyer string) (n uint64) {
 func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 	q := t.quote()
 	d.status = dealSold
-	d.sale = ledger.Sale{Number: d.sale.Number, Ordinal: d.sale.Ordinal, Offer: q.Offer, Refund: d.sale.Refund, Refused: t.refused, Time: m.now()}
+	d.sale = api.Sale{Number: d.sale.Number, Ordinal: d.sale.Ordinal, Offer: q.Offer, Refund: d.sale.Refund, Refused: t.refused, Time: m.now()}
 	m.write("sale", "")
 	question, _ := m.question(t.Question)
-	channel, _ := vocabulary.ChannelOf(question.Encoding, len(question.Values), t.Epsilon)
+	channel, _ := api.ChannelOf(question.Encoding, len(question.Values), t.Epsilon)
 	for _, n := range t.lines {
 		ev := m.write("sold", n.name)
 		if n.verdict != reused {
@@ -447,12 +446,12 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 			l.holders, l.paid = append(l.holders, t.Buyer), append(l.paid, n.price)
 		}
 		m.people[n.name].earned += n.price
-		recorded := ledger.Response{Object: n.name, Question: t.Question, Epsilon: t.Epsilon, Event: uint64(l.event)}
-		d.deliveries = append(d.deliveries, ledger.Delivery{Response: recorded, Price: n.price, Method: n.method, Sold: uint64(ev), Sale: d.sale.Number, Channel: channel})
+		recorded := api.Response{Object: n.name, Question: t.Question, Epsilon: t.Epsilon, Event: uint64(l.event)}
+		d.deliveries = append(d.deliveries, api.Delivery{Response: recorded, Price: n.price, Method: n.method, Sold: uint64(ev), Sale: d.sale.Number, Channel: channel})
 	}
 }
 
-func (m *paper) reserve(o ledger.Order, c consent, during time.Duration) (*paperDeal, error) {
+func (m *paper) reserve(o api.Order, c consent, during time.Duration) (*paperDeal, error) {
 	t, err := m.survey(&paperTrade{Order: o, reserves: true}, nil)
 	if err != nil {
 		return nil, err
@@ -462,8 +461,8 @@ func (m *paper) reserve(o ledger.Order, c consent, during time.Duration) (*paper
 	}
 	q := t.quote()
 	d := &paperDeal{Order: t.Order, status: dealReserved, promised: map[string]int64{}, under: map[string]rule{}, expires: m.now().Add(during)}
-	d.granted = ledger.Reservation{
-		Number: uint64(len(m.deals)) + 1, Ordinal: m.ordinal(t.Buyer), State: ledger.ReservationOpen, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
+	d.granted = api.Reservation{
+		Number: uint64(len(m.deals)) + 1, Ordinal: m.ordinal(t.Buyer), State: api.ReservationOpen, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
 		Objects: q.Objects, Refused: t.refused, Key: c.key, Expires: d.expires, First: m.next(),
 	}
 	m.customer(t.Buyer)
@@ -482,11 +481,11 @@ func (m *paper) reserve(o ledger.Order, c consent, during time.Duration) (*paper
 // reservation returns one that was neither sold nor cancelled.
 func (m *paper) reservation(number uint64) (*paperDeal, error) {
 	if number == 0 || number > uint64(len(m.deals)) {
-		return nil, ledger.ErrUnknown
+		return nil, api.ErrUnknown
 	}
 	d := m.deals[number-1]
 	if d.promised == nil {
-		return nil, ledger.ErrUnknown
+		return nil, api.ErrUnknown
 	}
 	if d.status == dealReserved {
 		return d, nil
@@ -504,7 +503,7 @@ func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
 	}
 	if d.gone > 0 && (!c.partial || len(d.Objects) == 0) {
 		// Nobody knows any more who it was.
-		return nil, refusedError(d.Question, slices.Repeat([]ledger.Refusal{{Reason: ledger.Withdrawn, Asked: d.Epsilon, Remedy: vocabulary.RemedyNothing}}, d.gone))
+		return nil, refusedError(d.Question, slices.Repeat([]api.Refusal{{Reason: api.Withdrawn, Asked: d.Epsilon, Remedy: api.RemedyNothing}}, d.gone))
 	}
 	t, err := m.trade(d.Order, d)
 	if err != nil {

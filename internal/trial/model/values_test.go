@@ -13,8 +13,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/internal/replaybits"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -94,7 +94,7 @@ func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
 		tr.choices = append(tr.choices, word)
 	}
 	root, l := tr.plant()
-	q := ledger.Question{Name: "q"}
+	q := api.Question{Name: "q"}
 	for v := range m {
 		q.Values = append(q.Values, ValueName(v))
 	}
@@ -181,7 +181,7 @@ func (tr *tree) shut(l *ledger.Ledger) {
 }
 
 // would sells the next level in a copy of a place, and returns the response.
-func (tr *tree) would(at levelPlace, n int, truth ledger.TruthFunc, d ledgertest.Draws) string {
+func (tr *tree) would(at levelPlace, n int, truth api.TruthFunc, d ledgertest.Draws) string {
 	tr.Helper()
 	tr.probes++
 	probed := at.copied(tr, "probe")
@@ -194,19 +194,19 @@ func (tr *tree) would(at levelPlace, n int, truth ledger.TruthFunc, d ledgertest
 }
 
 // order asks for the n-th level; buyers alternate.
-func (tr *tree) order(n int, truth ledger.TruthFunc) ledger.SellRequest {
-	return ledger.SellRequest{Key: fmt.Sprint("sale ", n), Order: ledger.Order{
+func (tr *tree) order(n int, truth api.TruthFunc) api.SellRequest {
+	return api.SellRequest{Key: fmt.Sprint("sale ", n), Order: api.Order{
 		Buyer: []string{"acme", "zeta"}[n%2], Question: "q", Epsilon: tr.levels[n], Objects: []string{"ann"},
 	}, Truth: truth}
 }
 
 // seeing returns a sampler whose every draw from m values sees the same word.
 func seeing(m int, word, choice uint64) ledgertest.Draws {
-	return ledgertest.Draws{Values: replaybits.Sampler[rrchain.Sampler](exact.ReplayBits(func(p []byte) {
+	return ledgertest.Draws{Values: &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			binary.BigEndian.PutUint64(p[i:], drawWord(m, word, choice))
 		}
-	}))}
+	})}}
 }
 
 // drawWord returns the word of a draw from m values, few enough for one word: that of the real number (k+U)/m with U
@@ -219,7 +219,7 @@ func drawWord(m int, u, choice uint64) uint64 {
 }
 
 // probe returns the response that the next sale would record.
-func (tr *tree) probe(at levelPlace, n int, truth ledger.TruthFunc, word, choice uint64) (response int) {
+func (tr *tree) probe(at levelPlace, n int, truth api.TruthFunc, word, choice uint64) (response int) {
 	tr.Helper()
 	text := tr.would(at, n, truth, seeing(tr.m, word, choice))
 	for response := range tr.m {
@@ -256,7 +256,7 @@ func (tr *tree) change(first, last, width uint64, same func(word uint64) bool) u
 }
 
 // measure returns the probability of each response to the next sale, and words that lead to it.
-func (tr *tree) measure(where levelPlace, n int, truth ledger.TruthFunc) (p []float64, lead [][2]uint64) {
+func (tr *tree) measure(where levelPlace, n int, truth api.TruthFunc) (p []float64, lead [][2]uint64) {
 	p, lead = make([]float64, tr.m), make([][2]uint64, tr.m)
 	for _, choice := range tr.choices {
 		at := func(word uint64) int { return tr.probe(where, n, truth, word, choice) }
@@ -312,7 +312,7 @@ func (tr *tree) grow(at node) {
 }
 
 // truth is the source of truths of a sale: one that must not be asked if the sale is free.
-func (tr *tree) truth(free bool, v int) ledger.TruthFunc {
+func (tr *tree) truth(free bool, v int) api.TruthFunc {
 	if free {
 		return Never(tr)
 	}

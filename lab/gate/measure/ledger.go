@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -38,7 +39,7 @@ func create(ctx context.Context, path string, people int) (*store, error) {
 		return nil, err
 	}
 	for _, name := range []string{single, bulk, enrol} {
-		question := ledger.Question{Name: name, Values: []string{"yes", "no", "unknown", "abstain"}}
+		question := api.Question{Name: name, Values: []string{"yes", "no", "unknown", "abstain"}}
 		if err := s.l.DefineQuestion(ctx, "define "+name, question); err != nil {
 			return nil, err
 		}
@@ -67,7 +68,7 @@ func (s *store) enroll(ctx context.Context, question, prefix string, n int) erro
 	for i := range names {
 		names[i] = name(prefix, i)
 	}
-	_, err := s.l.Enroll(ctx, ledger.EnrollRequest{
+	_, err := s.l.Enroll(ctx, api.EnrollRequest{
 		Key: "enrol " + question + " " + prefix, Question: question, Objects: names,
 		Cap: privacy.MaxEpsilon(), Policy: policy.Fixed(privacy.MaxEpsilon()),
 	})
@@ -82,7 +83,7 @@ func (s *store) release(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.l.Release(ctx, ledger.ReleaseRequest{
+	_, err = s.l.Release(ctx, api.ReleaseRequest{
 		Key: "release " + strconv.Itoa(n), Question: single, Object: name("person", n%s.people*stride%s.people),
 		Epsilon: epsilon, TrueValue: "yes",
 	})
@@ -99,7 +100,7 @@ func (s *store) raise(ctx context.Context) error {
 	truth := func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}
-	_, err = s.l.Raise(ctx, ledger.RaiseRequest{
+	_, err = s.l.Raise(ctx, api.RaiseRequest{
 		Key: "raise " + strconv.Itoa(s.raised), Question: bulk, All: true, Epsilon: epsilon, Truth: truth,
 	})
 	return err
@@ -112,7 +113,7 @@ func (s *store) read(ctx context.Context, object int) error {
 
 // audit returns how many events it has read.
 func (s *store) audit(ctx context.Context) (events int, err error) {
-	done, err := s.l.Verify(ctx, ledger.VerifyRequest{})
+	done, err := s.l.Verify(ctx, api.VerifyRequest{})
 	if err == nil && done.Problems != 0 {
 		err = fmt.Errorf("the audit found %d problems", done.Problems)
 	}

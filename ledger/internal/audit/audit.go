@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -67,7 +68,7 @@ type Finding struct {
 
 // Result tells what was audited.
 type Result struct {
-	evidence.Head
+	api.Head
 	Objects   uint64 // how many the log has
 	Problems  uint64 // how many findings
 	Exhausted uint64 // objects that have spent their whole cap, if that was asked for
@@ -143,7 +144,7 @@ type auditor struct {
 	ledger  Ledger
 	request Request
 	pace    Pace
-	trusted []evidence.Head // checkpoints by rising size, those still to come
+	trusted []api.Head // checkpoints by rising size, those still to come
 	folded  *memtable.Table
 	source  *foldStore
 	fold    *state.State
@@ -155,7 +156,7 @@ type auditor struct {
 	total   uint64     // events known to be there
 	at      place      // where the comparison is
 	done    bool
-	head    evidence.Head
+	head    api.Head
 
 	horizon  time.Time   // what lies behind it is in the future
 	early    uint64      // events that do
@@ -192,12 +193,12 @@ func (a *auditor) trust() error {
 			return err
 		}
 		if c.Origin != origin {
-			a.reportRollback(c, evidence.Head{Origin: origin})
+			a.reportRollback(c, api.Head{Origin: origin})
 			continue
 		}
 		a.trusted = append(a.trusted, c)
 	}
-	slices.SortStableFunc(a.trusted, func(c, d evidence.Head) int { return cmp.Compare(c.Events, d.Events) })
+	slices.SortStableFunc(a.trusted, func(c, d api.Head) int { return cmp.Compare(c.Events, d.Events) })
 	return nil
 }
 
@@ -287,8 +288,8 @@ func (a *auditor) fault(f kv.Fault) {
 }
 
 // reportRollback reports that the log does not extend a checkpoint.
-func (a *auditor) reportRollback(c, found evidence.Head) {
-	e := evidence.RollbackError{Checkpoint: c, Ledger: found}
+func (a *auditor) reportRollback(c, found api.Head) {
+	e := api.RollbackError{Checkpoint: c, Ledger: found}
 	a.report(Finding{Kind: problemCheckpoint, Event: e.Checkpoint.Events, Text: e.Error()})
 }
 
@@ -303,7 +304,7 @@ func (a *auditor) checkTrusted() {
 			text := fmt.Sprintf("the checkpoint of %d events cannot be compared: events are missing", c.Events)
 			a.report(Finding{Kind: problemCheckpoint, Event: c.Events, Text: text})
 		case root != c.Root:
-			a.reportRollback(c, evidence.Head{Origin: c.Origin, Events: c.Events, Root: root})
+			a.reportRollback(c, api.Head{Origin: c.Origin, Events: c.Events, Root: root})
 		}
 	}
 }
@@ -314,14 +315,14 @@ func (a *auditor) finish() {
 	a.checkEnd()
 	a.checkClock()
 	for _, c := range a.trusted {
-		a.reportRollback(c, evidence.Head{Origin: c.Origin, Events: a.tree.size})
+		a.reportRollback(c, api.Head{Origin: c.Origin, Events: a.tree.size})
 	}
 	a.checkJournal()
 	root, known := a.tree.root()
 	if !known {
 		root = tlog.Hash{}
 	}
-	a.head = evidence.Head{Origin: a.ledger.Origin(), Events: a.tree.size, Root: root}
+	a.head = api.Head{Origin: a.ledger.Origin(), Events: a.tree.size, Root: root}
 	a.done = true
 }
 

@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -286,7 +286,7 @@ func (a *auditor) about(bucket string, key []byte) Finding {
 		}
 		p.Question = a.questionName(k.Question)
 		p.Text = fmt.Sprintf("tally at ε=%s", k.Epsilon)
-		if q, err := a.fold.Question(k.Question); err != nil || q.Encoding != vocabulary.Unary {
+		if q, err := a.fold.Question(k.Question); err != nil || q.Encoding != api.Unary {
 			value := a.valueName(k.Question, k.Epsilon, event.Value{Index: int(k.Value)})
 			p.Text = fmt.Sprintf("tally of %s at ε=%s", value, k.Epsilon)
 		}

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -49,7 +49,7 @@ func (d *description) describe(name string, v reflect.Value) {
 		d.add(name, fmt.Sprintf("%x", x[:]))
 	case event.Value:
 		d.add(name, d.value(d.epsilon, x))
-	case *vocabulary.Mechanism:
+	case *api.Mechanism:
 		d.add(name, string(event.EncodeMechanism(x)))
 	case string, fmt.Stringer:
 		d.add(name, fmt.Sprint(x))

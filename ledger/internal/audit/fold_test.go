@@ -7,12 +7,12 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -49,7 +49,7 @@ func newKept(t *testing.T) *kept {
 		if err != nil {
 			return err
 		}
-		q := vocabulary.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: vocabulary.Direct}
+		q := api.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: api.Direct}
 		for _, request := range [][]event.Change{
 			{&created},
 			{&event.QuestionDefined{Number: 1, Question: q}, settled("define", event.DefineRequest(q, ""), 2, "", event.Counts{})},

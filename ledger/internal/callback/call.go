@@ -4,10 +4,10 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Call calls a function of the host, and returns its panic as a [*vocabulary.PanicError].
+// Call calls a function of the host, and returns its panic as a [*api.PanicError].
 func Call(name string, call func() error) (err error) {
 	defer catch(name, &err)
 	return call()
@@ -16,11 +16,11 @@ func Call(name string, call func() error) (err error) {
 // catch is deferred around calls of the host.
 func catch(name string, err *error) {
 	if p := recover(); p != nil {
-		*err = &vocabulary.PanicError{Function: name, Value: p}
+		*err = &api.PanicError{Function: name, Value: p}
 	}
 }
 
-// Seq ranges over a sequence of the host, and ends it with a [*vocabulary.PanicError] if the
+// Seq ranges over a sequence of the host, and ends it with a [*api.PanicError] if the
 // sequence panics. A panic of the loop body continues.
 func Seq[T any](name string, of iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -31,7 +31,7 @@ func Seq[T any](name string, of iter.Seq2[T, error]) iter.Seq2[T, error] {
 					return
 				}
 				if p := recover(); p != nil {
-					err = &vocabulary.PanicError{Function: name, Value: p}
+					err = &api.PanicError{Function: name, Value: p}
 				}
 			}()
 			of(func(one T, err error) bool {

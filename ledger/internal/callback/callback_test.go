@@ -12,7 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 var errWork = errors.New("work failed")
@@ -23,7 +23,7 @@ func TestWithProgress_ProgressWaits_WorkDoesNot(t *testing.T) {
 	err := WithProgress(t.Context(), func(n, total int) {
 		<-worked // in the first call, until all work is done
 		done = append(done, n, total)
-	}, func(_ context.Context, report Progress) error {
+	}, func(_ context.Context, report api.Progress) error {
 		for i := range 3 {
 			report(i, 2)
 		}
@@ -42,7 +42,7 @@ func TestWithProgress_ProgressPanics_EndsTheContextAndContinuesAfterWork(t *test
 			t.Errorf("recovered %v, work ended: %v; want the panic after work", p, ended)
 		}
 	}()
-	_ = WithProgress(t.Context(), func(int, int) { panic("host") }, func(ctx context.Context, report Progress) error {
+	_ = WithProgress(t.Context(), func(int, int) { panic("host") }, func(ctx context.Context, report api.Progress) error {
 		report(1, 1)
 		<-ctx.Done()
 		ended = true
@@ -52,14 +52,14 @@ func TestWithProgress_ProgressPanics_EndsTheContextAndContinuesAfterWork(t *test
 }
 
 func TestWithProgress_WorkPanics_PanicsOnTheCallersGoroutine(t *testing.T) {
-	for name, progress := range map[string]Progress{"with progress": func(int, int) {}, "without": nil} {
+	for name, progress := range map[string]api.Progress{"with progress": func(int, int) {}, "without": nil} {
 		func() {
 			defer func() {
 				if p := recover(); p != "work" {
 					t.Errorf("%s: recovered %v", name, p)
 				}
 			}()
-			_ = WithProgress(t.Context(), progress, func(context.Context, Progress) error { panic("work") })
+			_ = WithProgress(t.Context(), progress, func(context.Context, api.Progress) error { panic("work") })
 			t.Errorf("%s: returned", name)
 		}()
 	}
@@ -76,7 +76,7 @@ func TestSeq_PanicOfTheSequence_IsItsLastError(t *testing.T) {
 	for n, err := range Seq("Journal.Read", iter.Seq2[int, error](sequence)) {
 		read, last = append(read, n), err
 	}
-	of, is := errors.AsType[*vocabulary.PanicError](last)
+	of, is := errors.AsType[*api.PanicError](last)
 	if !slices.Equal(read, []int{1, 0}) || !is || of.Function != "Journal.Read" || !errors.Is(last, io.ErrUnexpectedEOF) {
 		t.Errorf("read %d, %v; want 1, and a PanicError of Journal.Read", read, last)
 	}

@@ -4,17 +4,18 @@ import (
 	"context"
 	"runtime"
 	"sync"
-)
 
-// Progress is a function of the host that is called with how much is done, of how much in all.
-type Progress = func(done, total int)
+	"github.com/sluicedp/sluice/ledger/api"
+)
 
 // WithProgress runs work on a goroutine of its own, and calls progress on the goroutine of the
 // caller, in the order in which work reports. So progress may take its time, and may call the
 // ledger: work waits for neither. If progress panics, the context of work ends, and the panic
 // continues once work has returned. A panic of work continues on the caller's goroutine. Without
 // progress work runs on the caller's goroutine.
-func WithProgress(ctx context.Context, progress Progress, work func(ctx context.Context, report Progress) error) error {
+func WithProgress(
+	ctx context.Context, progress api.Progress, work func(ctx context.Context, report api.Progress) error,
+) error {
 	if progress == nil {
 		return work(ctx, func(int, int) {})
 	}
@@ -78,7 +79,7 @@ func (r *reports) take() [][2]int {
 }
 
 // deliver calls progress until work has returned and nothing is left in the queue.
-func (r *reports) deliver(progress Progress) {
+func (r *reports) deliver(progress api.Progress) {
 	for ended := false; !ended; {
 		select {
 		case <-r.more:

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -49,17 +50,17 @@ func (m *Maker) Newest() observe.Checkpoint {
 }
 
 // Head returns the tree of the first events.
-func (m *Maker) Head(s *state.State, events uint64) (evidence.Head, error) {
+func (m *Maker) Head(s *state.State, events uint64) (api.Head, error) {
 	if events > s.Counters.Events {
-		return evidence.Head{}, errs.Invalid("the log has %d events, not %d", s.Counters.Events, events)
+		return api.Head{}, errs.Invalid("the log has %d events, not %d", s.Counters.Events, events)
 	}
 	root, err := tlog.TreeHash(int64(events), s)
-	return evidence.Head{Origin: m.About.Origin(), Events: events, Root: root}, err
+	return api.Head{Origin: m.About.Origin(), Events: events, Root: root}, err
 }
 
 // CheckExtends returns a RollbackError if the log does not extend the one that a checkpoint is of.
-func (m *Maker) CheckExtends(s *state.State, trusted evidence.Head) error {
-	found := evidence.Head{Origin: m.About.Origin(), Events: s.Counters.Events}
+func (m *Maker) CheckExtends(s *state.State, trusted api.Head) error {
+	found := api.Head{Origin: m.About.Origin(), Events: s.Counters.Events}
 	if trusted.Origin == found.Origin && trusted.Events <= found.Events {
 		head, err := m.Head(s, trusted.Events)
 		if err != nil || head.Root == trusted.Root {
@@ -67,13 +68,13 @@ func (m *Maker) CheckExtends(s *state.State, trusted evidence.Head) error {
 		}
 		found.Root = head.Root
 	}
-	return &evidence.RollbackError{Checkpoint: trusted, Ledger: found}
+	return &api.RollbackError{Checkpoint: trusted, Ledger: found}
 }
 
 // Prove returns the log of the first size events, and proves that some events are in it.
 func (m *Maker) Prove(
 	s *state.State, size uint64, numbers []uint64,
-) (head evidence.Head, proof []tlog.Hash, err error) {
+) (head api.Head, proof []tlog.Hash, err error) {
 	leaves := make([]uint64, len(numbers))
 	for i, number := range slices.Sorted(slices.Values(numbers)) {
 		leaves[i] = number - 1
@@ -90,7 +91,7 @@ func (m *Maker) Prove(
 func (m *Maker) proveSigned(
 	ctx context.Context, size uint64, numbers []uint64,
 ) (proof []tlog.Hash, signed []byte, err error) {
-	head, err := engine.Read(ctx, m.Engine, func(s *state.State) (head evidence.Head, err error) {
+	head, err := engine.Read(ctx, m.Engine, func(s *state.State) (head api.Head, err error) {
 		head, proof, err = m.Prove(s, size, numbers)
 		return head, err
 	})

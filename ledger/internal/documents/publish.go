@@ -6,7 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -99,7 +99,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 	if size == p.sent {
 		return nil
 	}
-	var head evidence.Head
+	var head api.Head
 	err := p.maker.Engine.Store.View(func(r kv.Reader) error {
 		s, err := state.Snapshot(r)
 		if err == nil {

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
@@ -13,7 +13,7 @@ import (
 // Sign makes a checkpoint of a head. Without a signer it returns [errs.ErrNoSigner].
 // [errs.ErrSigner], with the error of the signer, says that the signer failed or that what it
 // returned is not a signature by its key.
-func (m *Maker) Sign(head evidence.Head) ([]byte, error) {
+func (m *Maker) Sign(head api.Head) ([]byte, error) {
 	if m.Signer == nil {
 		return nil, errs.ErrNoSigner
 	}

@@ -244,7 +244,7 @@ func (l *Engine) append(s *state.State) error {
 
 // isOver tells whether a journal takes nothing more from this process.
 func isOver(err error) bool {
-	return isAny(err, journal.ErrFenced, journal.ErrOrder, journal.ErrStopped, journal.ErrClosed, journal.ErrReplaced)
+	return isAny(err, journal.ErrFenced, journal.ErrOrder, journal.ErrStopped, errs.ErrReplaced)
 }
 
 // isAny reports whether an error is one of some.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -15,7 +16,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/observe"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Engine keeps a ledger: it has requests decided one after the other, commits what they come to,
@@ -149,5 +149,5 @@ func (p Leap) of(s *state.State) error {
 	if s.Clock.Sub(last) <= p.Allowed || !s.Clock.After(p.Confirmed) {
 		return nil
 	}
-	return &vocabulary.ClockError{Clock: s.Clock, Last: last, Leap: p.Allowed}
+	return &api.ClockError{Clock: s.Clock, Last: last, Leap: p.Allowed}
 }

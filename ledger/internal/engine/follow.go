@@ -111,8 +111,8 @@ func (l *Engine) follow(ctx context.Context, f journal.Follower) {
 
 // passes tells whether what went wrong may be over when it is tried again.
 func passes(err error) bool {
-	return !isAny(err, errs.ErrCorrupt, errs.ErrVersion, journal.ErrStopped, journal.ErrClosed,
-		kv.ErrUncertain, kv.ErrReplaced, kv.ErrOverwritten)
+	return !isAny(err, errs.ErrCorrupt, errs.ErrVersion, journal.ErrStopped, kv.ErrUncertain,
+		kv.ErrReplaced, kv.ErrOverwritten)
 }
 
 // foldMore waits until the journal goes on, and folds what has come.
@@ -125,9 +125,8 @@ func (l *Engine) foldMore(ctx context.Context, f journal.Follower) error {
 		return err
 	}
 	for p, err := range x.parts(callback.Seq("Journal.Read", f.Read(ctx, at))) {
-		if s, can := f.(journal.Settler); can && err == nil {
-			// nobody is shown what a loss of power could still undo
-			err = callback.Call("Journal.Settle", func() error { return s.Settle(ctx) })
+		if err == nil { // what a power cut could still undo is not shown
+			err = callback.Call("Journal.Settle", func() error { return f.Settle(ctx) })
 		}
 		if err == nil {
 			err = l.fold(p)

@@ -21,8 +21,8 @@ const headPatience = time.Second
 // have, for a second at most. If another host has taken over, the ledger stops: nothing that it
 // decides is committed.
 func (l *Engine) Host(ctx context.Context) observe.Host {
-	h := observe.Host{Role: l.role(), Answered: !l.Standby} // a standby of a journal that is not Hosted cannot know
-	if j := l.journal.hosted.Load(); j != nil {
+	h := observe.Host{Role: l.role(), Answered: !l.Standby} // a standby of a journal that is no Follower cannot know
+	if j := l.journal.shared.Load(); j != nil {
 		l.askHead(ctx, *j, &h)
 	}
 	h.Fenced = errors.Is(l.Queue.Stopped(), journal.ErrFenced)
@@ -32,15 +32,15 @@ func (l *Engine) Host(ctx context.Context) observe.Host {
 func (l *Engine) role() observe.Role {
 	switch {
 	case l.Standby:
-		return observe.Standby
+		return "standby"
 	case l.ReadOnly:
-		return observe.Reader
+		return "reader"
 	}
-	return observe.Leader
+	return "leader"
 }
 
 // askHead adds what a journal says of itself.
-func (l *Engine) askHead(ctx context.Context, j journal.Hosted, h *observe.Host) {
+func (l *Engine) askHead(ctx context.Context, j journal.Follower, h *observe.Host) {
 	ctx, cancel := context.WithTimeout(ctx, headPatience)
 	defer cancel()
 	var head journal.Head
@@ -61,15 +61,15 @@ func (l *Engine) askHead(ctx context.Context, j journal.Hosted, h *observe.Host)
 	}
 }
 
-// sharedBy notes which handle says which host has the journal; that of a journal without hosts says
-// nothing.
+// sharedBy notes the handle that says which host has the journal. One of a journal that only this
+// host has says nothing.
 func (j *journaling) sharedBy(handle journal.Journal) {
 	if c, is := handle.(claimedJournal); is {
 		handle = c.Journal
 	}
-	if hosted, is := handle.(journal.Hosted); is {
-		j.hosted.Store(&hosted)
+	if shared, is := handle.(journal.Follower); is {
+		j.shared.Store(&shared)
 	} else {
-		j.hosted.Store(nil)
+		j.shared.Store(nil)
 	}
 }

@@ -49,8 +49,8 @@ type journaling struct {
 	trimmed atomic.Pointer[journal.Position] // up to where nothing is held any more
 	wanted  atomic.Pointer[journal.Position] // up to where it is trimmed in the background; nil if it is not
 	trims   sync.WaitGroup                   // the goroutine that does so
-	// the handle that says which host has the journal; nil if that has no hosts
-	hosted atomic.Pointer[journal.Hosted]
+	// the handle of a journal that several hosts have; nil if this host alone has it
+	shared atomic.Pointer[journal.Follower]
 
 	replaced atomic.Bool // the journal is not what this process left
 	// writes to the file what was acknowledged then; the first call does it, and others wait for
@@ -273,7 +273,7 @@ func (l *Engine) saveAll() {
 
 // noteReplaced notes that an error of the journal says that it was replaced.
 func (l *Engine) noteReplaced(err error) {
-	if errors.Is(err, journal.ErrReplaced) {
+	if errors.Is(err, errs.ErrReplaced) {
 		l.journal.replaced.Store(true)
 	}
 }

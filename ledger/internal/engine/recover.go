@@ -191,10 +191,7 @@ func (l *Engine) readJournal(j journal.Journal, named bool, audit func() error) 
 	case err != nil:
 		return 0, err
 	case l.ReadOnly:
-		if s, can := j.(journal.Settler); can {
-			err = s.Settle(context.Background()) // no power cut takes back what is shown
-		}
-		if err == nil {
+		if err = j.Settle(context.Background()); err == nil { // no power cut undoes what is shown
 			err = l.foldJournal(j)
 		}
 	default:

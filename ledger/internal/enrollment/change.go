@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // TermsChange puts objects under other terms.
@@ -27,14 +27,14 @@ func (x *TermsChange) Run(ctx context.Context) (request.Outcome, error) {
 
 func (x *TermsChange) decide(
 	s *state.State, numbers *policyNumbers, name string,
-) (event.Change, *vocabulary.Refusal, error) {
+) (event.Change, *api.Refusal, error) {
 	c, enrolled, err := s.Chain(x.Question.Number, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !enrolled {
-		const reason, remedy = vocabulary.NotEnrolled, vocabulary.RemedyEnrolling
-		return nil, &vocabulary.Refusal{Object: name, Reason: reason, Remedy: remedy}, nil
+		const reason, remedy = api.NotEnrolled, api.RemedyEnrolling
+		return nil, &api.Refusal{Object: name, Reason: reason, Remedy: remedy}, nil
 	}
 	o, known, err := s.Object(name)
 	if err != nil || !known {

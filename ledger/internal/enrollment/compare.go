@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -28,10 +28,10 @@ const (
 // Difference is what a comparison finds out about an object.
 type Difference struct {
 	Kind
-	Object   string             // by name
-	Question uint32             // 0 for [Gone]
-	Terms    Terms              // of the row, where it has any
-	Refusal  vocabulary.Refusal // of [Refused]
+	Object   string      // by name
+	Question uint32      // 0 for [Gone]
+	Terms    Terms       // of the row, where it has any
+	Refusal  api.Refusal // of [Refused]
 	// Later: the object is [New] to the question and known to the ledger, and its cap is to be
 	// changed after the enrolment.
 	Later bool

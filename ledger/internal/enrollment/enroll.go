@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -30,7 +30,7 @@ func (x *Enrolment) Run(ctx context.Context) (request.Outcome, error) {
 
 func (x *Enrolment) decide(
 	s *state.State, numbers *policyNumbers, name string,
-) (event.Change, *vocabulary.Refusal, error) {
+) (event.Change, *api.Refusal, error) {
 	c, already, err := s.Chain(x.Question.Number, name)
 	if err != nil {
 		return nil, nil, err
@@ -68,8 +68,8 @@ func (x *Enrolment) decide(
 			return nil, nil, err
 		}
 	case !defined || number != c.Policy:
-		return nil, &vocabulary.Refusal{
-			Object: name, Reason: vocabulary.PolicyDiffers, Spent: c.Current(), Remedy: vocabulary.RemedyTerms,
+		return nil, &api.Refusal{
+			Object: name, Reason: api.PolicyDiffers, Spent: c.Current(), Remedy: api.RemedyTerms,
 		}, nil
 	case !o.Withdrew(c):
 		return nil, nil, nil
@@ -85,16 +85,16 @@ func (x *Enrolment) decide(
 }
 
 // capOf returns the cap of an object that is enrolled on some terms, or why it is refused.
-func capOf(name string, t Terms, o state.Object, known bool) (privacy.Epsilon, *vocabulary.Refusal, error) {
+func capOf(name string, t Terms, o state.Object, known bool) (privacy.Epsilon, *api.Refusal, error) {
 	switch {
 	case t.Cap.IsZero() && !known:
 		return t.Cap, nil, fmt.Errorf("object %q: %w", name, errs.ErrNoCap)
 	case t.Cap.IsZero():
 		return o.Cap, nil, nil
 	case known && o.Cap != t.Cap:
-		return t.Cap, &vocabulary.Refusal{
-			Object: name, Reason: vocabulary.CapDiffers, Ceiling: o.Cap, Spent: o.Spent, Asked: t.Cap,
-			Remedy: vocabulary.RemedyTerms,
+		return t.Cap, &api.Refusal{
+			Object: name, Reason: api.CapDiffers, Ceiling: o.Cap, Spent: o.Spent, Asked: t.Cap,
+			Remedy: api.RemedyTerms,
 		}, nil
 	}
 	return t.Cap, nil, nil

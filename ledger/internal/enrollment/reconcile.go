@@ -8,27 +8,27 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Report is what a table and the ledger differ in.
 type Report struct {
-	Questions map[uint32]*vocabulary.Reconciled // by number, without their names
-	Gone      vocabulary.NameList               // objects that take part and have no row
-	Withdrawn int                               // of them
-	Present   int                               // objects that take part in something
-	listed    [Gone + 1]int                     // how many names of each kind are listed
+	Questions map[uint32]*api.Reconciled // by number, without their names
+	Gone      api.NameList               // objects that take part and have no row
+	Withdrawn int                        // of them
+	Present   int                        // objects that take part in something
+	listed    [Gone + 1]int              // how many names of each kind are listed
 }
 
 // in returns what is reported of a question.
-func (r *Report) in(question uint32) *vocabulary.Reconciled {
+func (r *Report) in(question uint32) *api.Reconciled {
 	one := r.Questions[question]
 	if one == nil {
-		one = &vocabulary.Reconciled{}
+		one = &api.Reconciled{}
 		r.Questions[question] = one
 	}
 	return one
@@ -57,13 +57,13 @@ func (r *Report) add(d Difference) {
 	}
 }
 
-func (r *Report) list(n *vocabulary.NameList, d Difference) {
+func (r *Report) list(n *api.NameList, d Difference) {
 	if n.Count++; r.mayList(d.Kind) {
 		n.First = append(n.First, d.Object)
 	}
 }
 
-func (r *Report) refuse(q *vocabulary.Reconciled, refusal vocabulary.Refusal) {
+func (r *Report) refuse(q *api.Reconciled, refusal api.Refusal) {
 	if r.mayList(Refused) {
 		q.Refused = append(q.Refused, refusal)
 	} else {
@@ -74,7 +74,7 @@ func (r *Report) refuse(q *vocabulary.Reconciled, refusal vocabulary.Refusal) {
 // mayList counts a name of a kind, and reports whether there is room for it.
 func (r *Report) mayList(k Kind) bool {
 	r.listed[k]++
-	return r.listed[k] <= vocabulary.MaxPanel
+	return r.listed[k] <= api.MaxPanel
 }
 
 // Reconciliation brings the ledger in line with a table.
@@ -105,7 +105,7 @@ const (
 
 // Plan says what there is to do.
 func (x *Reconciliation) Plan(ctx context.Context) (*Report, error) {
-	x.report = &Report{Questions: map[uint32]*vocabulary.Reconciled{}}
+	x.report = &Report{Questions: map[uint32]*api.Reconciled{}}
 	if err := x.compare(ctx, x.report.add, func() error { return nil }); err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (x *Reconciliation) Run(ctx context.Context, plan *Report) (*Report, error)
 	if err != nil {
 		return nil, fmt.Errorf("a key: %w", err)
 	}
-	x.key, x.report = "reconcile "+id.String(), &Report{Questions: map[uint32]*vocabulary.Reconciled{}}
+	x.key, x.report = "reconcile "+id.String(), &Report{Questions: map[uint32]*api.Reconciled{}}
 	if err := x.compare(ctx, x.note, func() error { return x.flush(ctx, state.PartSize) }); err != nil {
 		return nil, err
 	}

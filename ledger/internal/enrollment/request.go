@@ -3,12 +3,12 @@ package enrollment
 import (
 	"context"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -30,7 +30,7 @@ const (
 )
 
 // decision returns the change of an object, nil if there is none to make, or why it is refused.
-type decision func(s *state.State, numbers *policyNumbers, name string) (event.Change, *vocabulary.Refusal, error)
+type decision func(s *state.State, numbers *policyNumbers, name string) (event.Change, *api.Refusal, error)
 
 // run executes a request for objects that are in order.
 func (r *Request) run(ctx context.Context, objects []string, decide decision) (request.Outcome, error) {

@@ -3,11 +3,11 @@ package enrollment
 import (
 	"context"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Withdrawal ends the part of many objects in all questions. Objects that were enrolled by an event
@@ -23,7 +23,7 @@ func (x *Withdrawal) Run(ctx context.Context) (request.Outcome, error) {
 	return x.run(ctx, x.Names, x.decide)
 }
 
-func (x *Withdrawal) decide(s *state.State, _ *policyNumbers, name string) (event.Change, *vocabulary.Refusal, error) {
+func (x *Withdrawal) decide(s *state.State, _ *policyNumbers, name string) (event.Change, *api.Refusal, error) {
 	o, known, err := s.Object(name)
 	if err != nil || !known {
 		return nil, nil, err

@@ -10,9 +10,7 @@ import (
 	"reflect"
 )
 
-// The errors that package ledger (ErrTruthLater, ErrTruthFailed and ErrTooManyFiles: package
-// vocabulary) exports, and documents, under the same names. ErrTruthSource, ErrNoCap and ErrNotNew
-// are sorts of ErrInvalid.
+// The errors that package api exports, and documents, under the same names.
 var (
 	ErrInvalid     = errors.New("invalid request")
 	ErrTruthSource = fmt.Errorf("%w: source of true values", ErrInvalid)
@@ -37,6 +35,9 @@ var (
 	ErrCorrupt     = errors.New("damaged data")
 	ErrJournal     = fmt.Errorf("%w: file and journal do not belong together", ErrCorrupt)
 	ErrReplaced    = errors.New("file was replaced while open")
+	ErrInUse       = errors.New("file in use")
+	ErrCheckpoint  = errors.New("invalid checkpoint")
+	ErrNoResponses = errors.New("no responses")
 
 	ErrTooManyFiles = errors.New("no file can be opened until others are closed, or the limit is raised")
 )

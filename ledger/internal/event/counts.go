@@ -1,7 +1,7 @@
 package event
 
 import (
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // The tallies of a sweep.
@@ -13,7 +13,7 @@ const (
 // SweptQuestion is what a sweep did in one question, with the refusals in the order of the log.
 type SweptQuestion struct {
 	SweptCount
-	Refusals []vocabulary.Refusal // by name, as far as their events are not erased
+	Refusals []api.Refusal // by name, as far as their events are not erased
 }
 
 // Verdict is what a request means for an object that is not refused.

@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/fixture"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // written are the records of a small ledger.
@@ -103,19 +103,19 @@ func FuzzReadBare(f *testing.F) {
 func FuzzDecodeQuestion(f *testing.F) {
 	encode := func(q *Question) []byte {
 		e := &wire.Encoder{}
-		(&QuestionDefined{Number: q.Number, Question: vocabulary.Question{Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism}}).Fields(wire.Writing(e))
+		(&QuestionDefined{Number: q.Number, Question: api.Question{Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism}}).Fields(wire.Writing(e))
 		return e.Buf
 	}
 	odds := fixture.Odds(f)
-	odds.Encoding = vocabulary.Finite
-	seeds := [][]byte{defined(1, finiteParty(f), vocabulary.Finite), defined(2, odds, vocabulary.Finite)}
+	odds.Encoding = api.Finite
+	seeds := [][]byte{defined(1, finiteParty(f), api.Finite), defined(2, odds, api.Finite)}
 	isQuestion := func(key []byte) bool { return key[0] == 'q' }
 	seeds = append(seeds, fixture.Payloads(f, written(f), "questions", isQuestion)...)
 	fixture.Fuzz(f, seeds, DecodeQuestion, encode, func(q *Question) int { return len(q.Values) + cellsOf(q.Mechanism) }, errs.ErrCorrupt)
 }
 
 // cellsOf counts the probabilities of a mechanism's levels. Each takes a byte at least.
-func cellsOf(m *vocabulary.Mechanism) (cells int) {
+func cellsOf(m *api.Mechanism) (cells int) {
 	if m == nil {
 		return 0
 	}
@@ -200,7 +200,7 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 	back, err := DecodeQuestion(sound)
 	must(t, err)
 	e := &wire.Encoder{}
-	(&QuestionDefined{Number: 1, Question: vocabulary.Question{Name: back.Name, Values: back.Values, Encoding: back.Encoding, Mechanism: back.Mechanism}}).Fields(wire.Writing(e))
+	(&QuestionDefined{Number: 1, Question: api.Question{Name: back.Name, Values: back.Values, Encoding: back.Encoding, Mechanism: back.Mechanism}}).Fields(wire.Writing(e))
 	if !slices.Equal(e.Buf, sound) {
 		t.Error("the record came back as another")
 	}
@@ -243,7 +243,7 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
-	if got, err := DecodeQuestion(record(`{"family":` + strings.Repeat(" ", vocabulary.MaxMechanism) + whole[10:])); !errors.Is(err, errs.ErrCorrupt) || !strings.Contains(err.Error(), "bytes") {
+	if got, err := DecodeQuestion(record(`{"family":` + strings.Repeat(" ", api.MaxMechanism) + whole[10:])); !errors.Is(err, errs.ErrCorrupt) || !strings.Contains(err.Error(), "bytes") {
 		t.Errorf("a large one: got %+v, %v", got, err)
 	}
 	if got, err := DecodeQuestion(sound[:len(sound)-1]); !errors.Is(err, errs.ErrCorrupt) {
@@ -252,15 +252,15 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 }
 
 func TestDefinitionsHaveDigestsOfTheirOwn(t *testing.T) {
-	seen := map[[32]byte]vocabulary.Question{}
-	for _, q := range []vocabulary.Question{
-		{Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Direct},
-		{Name: "q", Values: []string{"a", "b"}, Encoding: vocabulary.Unary},
-		{Name: "q", Values: []string{"b", "a"}, Encoding: vocabulary.Direct},
-		{Name: "q", Values: []string{"a", "b", "c"}, Encoding: vocabulary.Direct},
-		{Name: "q", Values: []string{"ab", "c"}, Encoding: vocabulary.Direct},
-		{Name: "q", Values: []string{"a", "bc"}, Encoding: vocabulary.Direct},
-		{Name: "qa", Values: []string{"b", "c"}, Encoding: vocabulary.Direct},
+	seen := map[[32]byte]api.Question{}
+	for _, q := range []api.Question{
+		{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct},
+		{Name: "q", Values: []string{"a", "b"}, Encoding: api.Unary},
+		{Name: "q", Values: []string{"b", "a"}, Encoding: api.Direct},
+		{Name: "q", Values: []string{"a", "b", "c"}, Encoding: api.Direct},
+		{Name: "q", Values: []string{"ab", "c"}, Encoding: api.Direct},
+		{Name: "q", Values: []string{"a", "bc"}, Encoding: api.Direct},
+		{Name: "qa", Values: []string{"b", "c"}, Encoding: api.Direct},
 	} {
 		id := definitionDigest(q)
 		if other, twice := seen[id]; twice {
@@ -353,9 +353,9 @@ func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 
 // No other number than those of the encodings is one.
 func TestDecodersRefuseOtherEncodings(t *testing.T) {
-	home := vocabulary.Question{Name: "home", Values: []string{"0", "1", "2"}}
+	home := api.Question{Name: "home", Values: []string{"0", "1", "2"}}
 	for code := range 256 {
-		payload := defined(1, home, vocabulary.Direct)
+		payload := defined(1, home, api.Direct)
 		payload[4+1+len("home")] = byte(code)
 		q, err := DecodeQuestion(payload)
 		if known := code == 1 || code == 2; (err == nil) != known || err != nil && !errors.Is(err, errs.ErrCorrupt) {

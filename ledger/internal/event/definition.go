@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // CheckQuestion returns [errs.ErrInvalid] for what cannot be defined as a question: a name or value
 // that is no name, fewer than 2 values or too many, one of them twice, an encoding that the values
 // do not fit, or a mechanism that is none of the question.
-func CheckQuestion(q vocabulary.Question) error {
+func CheckQuestion(q api.Question) error {
 	if err := CheckName("question", q.Name); err != nil {
 		return err
 	}
@@ -41,18 +41,18 @@ func CheckQuestion(q vocabulary.Question) error {
 }
 
 // checkEncoding refuses what is no encoding of a question.
-func checkEncoding(q vocabulary.Question) error {
+func checkEncoding(q api.Question) error {
 	switch {
-	case q.Encoding == vocabulary.Finite:
+	case q.Encoding == api.Finite:
 		return checkMechanism(q.Mechanism, len(q.Values))
-	case q.Encoding != vocabulary.Direct && q.Encoding != vocabulary.Unary:
+	case q.Encoding != api.Direct && q.Encoding != api.Unary:
 		return fmt.Errorf("the encoding %.40q is none of %q, %q and %q",
-			string(q.Encoding), vocabulary.Direct, vocabulary.Unary, vocabulary.Finite)
+			string(q.Encoding), api.Direct, api.Unary, api.Finite)
 	case q.Mechanism != nil:
 		return fmt.Errorf("%s encoding, and a mechanism of its own", q.Encoding)
-	case q.Encoding == vocabulary.Unary && len(q.Values) > vocabulary.MaxUnaryValues:
+	case q.Encoding == api.Unary && len(q.Values) > api.MaxUnaryValues:
 		return fmt.Errorf("%d values; unary encoding is possible for up to %d",
-			len(q.Values), vocabulary.MaxUnaryValues)
+			len(q.Values), api.MaxUnaryValues)
 	}
 	return nil
 }
@@ -62,15 +62,15 @@ const usualEpsilon = 2_000_000_000
 
 // EncodingFor picks the encoding of a question that names none: that of its own mechanism, or the
 // one that estimates better at the usual ε.
-func EncodingFor(q vocabulary.Question) vocabulary.Encoding {
+func EncodingFor(q api.Question) api.Encoding {
 	usual, _ := privacy.EpsilonFromNano(usualEpsilon)
 	switch {
 	case q.Mechanism != nil:
-		return vocabulary.Finite
-	case len(q.Values) >= UnaryFrom(usual) && len(q.Values) <= vocabulary.MaxUnaryValues:
-		return vocabulary.Unary
+		return api.Finite
+	case len(q.Values) >= UnaryFrom(usual) && len(q.Values) <= api.MaxUnaryValues:
+		return api.Unary
 	}
-	return vocabulary.Direct
+	return api.Direct
 }
 
 // UnaryFrom returns the smallest number of values for which unary encoding at an ε estimates better
@@ -88,10 +88,10 @@ func UnaryFrom(epsilon privacy.Epsilon) int {
 }
 
 // definitionDigest returns what stands for the definition of a question: the same in every ledger.
-func definitionDigest(q vocabulary.Question) [sha256.Size]byte {
+func definitionDigest(q api.Question) [sha256.Size]byte {
 	e := wire.NewDigest("definition")
 	e.Text(q.Name)
-	coded(wire.Writing(e), &q.Encoding, vocabulary.Encodings())
+	coded(wire.Writing(e), &q.Encoding, api.Encodings())
 	for _, value := range q.Values {
 		e.Text(value)
 	}

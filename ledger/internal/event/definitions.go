@@ -3,9 +3,9 @@ package event
 import (
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // MaxNoiseKeys is the largest number of noise keys of a ledger. A ledger with a host's keys reads
@@ -77,7 +77,7 @@ func (c *NoiseKeySet) mapTo(d *event.NoiseKeySet, m *mapper) {
 // QuestionDefined adds a question under the next free number.
 type QuestionDefined struct {
 	Number uint32 // from 1, by which all else refers to it
-	vocabulary.Question
+	api.Question
 }
 
 func (*QuestionDefined) Kind() Kind { return KindQuestion }
@@ -86,9 +86,9 @@ func (*QuestionDefined) Kind() Kind { return KindQuestion }
 func (c *QuestionDefined) Fields(x wire.Codec) {
 	x.U32(&c.Number)
 	x.Text(&c.Name)
-	coded(x, &c.Encoding, vocabulary.Encodings())
+	coded(x, &c.Encoding, api.Encodings())
 	wire.List(x, &c.Values, 1, x.Text)
-	if c.Encoding != vocabulary.Finite {
+	if c.Encoding != api.Finite {
 		return
 	}
 	if d := x.Reads(); d != nil {

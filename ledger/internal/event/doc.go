@@ -1,5 +1,5 @@
 // Package event holds what the log says, and how it is written. It rests on wire, merkle and
-// vocabulary.
+// api.
 //
 // The log is a Merkle tree whose leaves are the events. An event is public bytes and hidden ones.
 // Its leaf holds the public bytes and a commitment to the hidden ones: a hash over a random salt

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/fixture"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -54,8 +54,8 @@ func goldenEntries(t testing.TB) []Entry {
 		&Created{ID: [16]byte{0xaa, 15: 0xbb}, Currency: "USD"},
 		&Created{Currency: "", LogKey: logKey(t, strings.Repeat("k", 100))},
 		&TruthKeySet{Check: *bound},
-		&QuestionDefined{Number: 1, Question: vocabulary.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: vocabulary.Direct}},
-		&QuestionDefined{Number: 1<<32 - 1, Question: vocabulary.Question{Name: "", Values: []string{"", "é"}, Encoding: vocabulary.Unary}},
+		&QuestionDefined{Number: 1, Question: api.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: api.Direct}},
+		&QuestionDefined{Number: 1<<32 - 1, Question: api.Question{Name: "", Values: []string{"", "é"}, Encoding: api.Unary}},
 		&PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"1"}`},
 		&Enrolled{Object: "ann", Question: 1, Policy: 0, Noise: 0, Cap: eps(t, "1000")},
 		&Enrolled{Object: strings.Repeat("n", 256), Question: 1 << 24, Policy: 1<<32 - 1, Noise: 0, Cap: nano(t, 1)},
@@ -96,8 +96,8 @@ func goldenEntries(t testing.TB) []Entry {
 		&EpochBegun{Object: strings.Repeat("é", 128), Question: 1<<32 - 1},
 		&TruthBound{Object: "ann", Question: 1, Tag: *bound},
 		&TruthBound{Object: strings.Repeat("n", 256), Question: 1<<32 - 1, Tag: Tag{}},
-		&ObjectRefused{Question: 0, Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "2"), Cost: eps(t, "1.5"), Remaining: eps(t, "0.5"), Remedy: vocabulary.RemedyWaiting, Largest: eps(t, "1")}},
-		&ObjectRefused{Question: 1<<32 - 1, Refusal: vocabulary.Refusal{Object: strings.Repeat("é", 128), Reason: vocabulary.NotEnrolled, Remedy: vocabulary.RemedyEnrolling}},
+		&ObjectRefused{Question: 0, Refusal: api.Refusal{Object: "ann", Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.5"), Asked: eps(t, "2"), Cost: eps(t, "1.5"), Remaining: eps(t, "0.5"), Remedy: api.RemedyWaiting, Largest: eps(t, "1")}},
+		&ObjectRefused{Question: 1<<32 - 1, Refusal: api.Refusal{Object: strings.Repeat("é", 128), Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}},
 		&Stated{Object: "ann", Forgotten: 0, Events: []uint64{1}, Account: Account{Cap: eps(t, "1000"), Spent: eps(t, "0.5"), Earned: 0}},
 		&Stated{Object: strings.Repeat("n", 256), Forgotten: 1<<64 - 1, Events: []uint64{1, 127, 128, 1<<64 - 1}, Account: Account{Cap: nano(t, 1), Spent: nano(t, 1), Earned: 1<<63 - 1}},
 		&Forgotten{Object: "zoe", Events: 1, Account: Account{}, Chains: nil},
@@ -114,8 +114,8 @@ func goldenEntries(t testing.TB) []Entry {
 		&TermsChanged{Object: strings.Repeat("é", 128), Question: 1<<32 - 1, Policy: 1<<32 - 1, Cap: eps(t, "1000"), Consent: strings.Repeat("ü", 512)},
 		&Held{Object: "ann", Sale: 1, Price: 7, Policy: 127},
 		&Held{Object: "ann", Sale: 1, Price: 7, Policy: 1<<32 - 1},
-		&ObjectRefused{Question: 1, Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.NeedsConsent, Ceiling: eps(t, "1"), Asked: eps(t, "2"), Remedy: vocabulary.RemedyConsent, Why: "the cap would be ε=2, and is ε=1"}},
-		&ObjectRefused{Question: 1, Refusal: vocabulary.Refusal{Object: "ann", Reason: vocabulary.PolicyDiffers, Spent: eps(t, "1"), Remedy: vocabulary.RemedyTerms}},
+		&ObjectRefused{Question: 1, Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Ceiling: eps(t, "1"), Asked: eps(t, "2"), Remedy: api.RemedyConsent, Why: "the cap would be ε=2, and is ε=1"}},
+		&ObjectRefused{Question: 1, Refusal: api.Refusal{Object: "ann", Reason: api.PolicyDiffers, Spent: eps(t, "1"), Remedy: api.RemedyTerms}},
 		&Settled{Key: "k", Digest: [32]byte{1}, Named: true, Names: Sum{Digest: [32]byte{31: 3}, Marks: Marks{count: 1, of: [mostFields]byte{4}}}, First: 1, Through: 2, Final: true, Counts: Counts{2, 0, 0}},
 	}
 	return entries(changes)
@@ -207,7 +207,7 @@ func TestGoldenCodes(t *testing.T) {
 func goldenFiniteEntries(t testing.TB) []Entry {
 	t.Helper()
 	odds := fixture.Odds(t)
-	odds.Encoding, odds.Mechanism = vocabulary.Finite, NameOutputs(odds.Mechanism)
+	odds.Encoding, odds.Mechanism = api.Finite, NameOutputs(odds.Mechanism)
 	return entries([]Change{
 		&QuestionDefined{Number: 1, Question: finiteParty(t)},
 		&QuestionDefined{Number: 1<<32 - 1, Question: odds},

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/fixture"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -39,15 +39,15 @@ func wantErr(t testing.TB, err, target error) {
 }
 
 // finiteParty is party with what the ledger fills in.
-func finiteParty(t testing.TB) vocabulary.Question {
+func finiteParty(t testing.TB) api.Question {
 	t.Helper()
 	q := fixture.Party(t)
-	q.Encoding = vocabulary.Finite
+	q.Encoding = api.Finite
 	return q
 }
 
 // defined is the record of a question.
-func defined(number uint32, q vocabulary.Question, encoding vocabulary.Encoding) []byte {
+func defined(number uint32, q api.Question, encoding api.Encoding) []byte {
 	q.Encoding = encoding
 	e := &wire.Encoder{}
 	(&QuestionDefined{Number: number, Question: q}).Fields(wire.Writing(e))
@@ -55,6 +55,6 @@ func defined(number uint32, q vocabulary.Question, encoding vocabulary.Encoding)
 }
 
 // written as the record of a question.
-func recordOfQuestion(number uint32, q vocabulary.Question) []byte {
+func recordOfQuestion(number uint32, q api.Question) []byte {
 	return defined(number, q, q.Encoding)
 }

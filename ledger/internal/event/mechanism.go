@@ -7,19 +7,19 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // NameOutputs returns a mechanism with the names of its outputs. It shares nothing with the host's
 // that can change.
-func NameOutputs(m *vocabulary.Mechanism) *vocabulary.Mechanism {
+func NameOutputs(m *api.Mechanism) *api.Mechanism {
 	if m == nil || m.Family == nil {
 		return m
 	}
-	out := &vocabulary.Mechanism{Family: m.Family}
+	out := &api.Mechanism{Family: m.Family}
 	for _, names := range m.Outputs {
 		out.Outputs = append(out.Outputs, slices.Clone(names))
 	}
@@ -38,9 +38,9 @@ func NameOutputs(m *vocabulary.Mechanism) *vocabulary.Mechanism {
 }
 
 // checkMechanism refuses what is no mechanism of a question with some values.
-func checkMechanism(m *vocabulary.Mechanism, values int) error {
+func checkMechanism(m *api.Mechanism, values int) error {
 	if m == nil || m.Family == nil || len(m.Family.Epsilons()) == 0 {
-		return fmt.Errorf("a question in %s encoding has a mechanism, and this one has none", vocabulary.Finite)
+		return fmt.Errorf("a question in %s encoding has a mechanism, and this one has none", api.Finite)
 	}
 	epsilons := m.Family.Epsilons()
 	if len(m.Outputs) != len(epsilons) {
@@ -52,8 +52,8 @@ func checkMechanism(m *vocabulary.Mechanism, values int) error {
 			return fmt.Errorf("the mechanism at ε=%s: %w", epsilon, err)
 		}
 	}
-	if size := len(EncodeMechanism(m)); size > vocabulary.MaxMechanism {
-		return fmt.Errorf("the mechanism has %d bytes; at most %d are possible", size, vocabulary.MaxMechanism)
+	if size := len(EncodeMechanism(m)); size > api.MaxMechanism {
+		return fmt.Errorf("the mechanism has %d bytes; at most %d are possible", size, api.MaxMechanism)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func checkOutputs(level *finite.Matrix, all []string, values int) error {
 
 // EncodeMechanism writes a mechanism in the only way: equal ones have equal bytes. Of one without
 // levels it returns nil.
-func EncodeMechanism(m *vocabulary.Mechanism) []byte {
+func EncodeMechanism(m *api.Mechanism) []byte {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return nil // checkMechanism refuses it
@@ -92,9 +92,9 @@ func EncodeMechanism(m *vocabulary.Mechanism) []byte {
 
 // decodeMechanism reads what EncodeMechanism writes of a question with some values, and nothing
 // else.
-func decodeMechanism(d *wire.Decoder, values int) *vocabulary.Mechanism {
+func decodeMechanism(d *wire.Decoder, values int) *api.Mechanism {
 	text := d.Take(d.Uvarint())
-	m := &vocabulary.Mechanism{}
+	m := &api.Mechanism{}
 	if err := json.Unmarshal(text, m); err != nil {
 		d.Fail("a mechanism: %v", err)
 	} else if !bytes.Equal(EncodeMechanism(m), text) {
@@ -107,13 +107,13 @@ func decodeMechanism(d *wire.Decoder, values int) *vocabulary.Mechanism {
 
 // SameBehaviour tells whether two mechanisms have the same levels and names. Their channels may be
 // others, and the ones that count are those of the mechanism that was first.
-func SameBehaviour(m, other *vocabulary.Mechanism) bool {
+func SameBehaviour(m, other *api.Mechanism) bool {
 	return bytes.Equal(Behaviour(m), Behaviour(other))
 }
 
 // Behaviour returns what a mechanism does at each ε, and how it calls it, in bytes; nil without a
 // mechanism.
-func Behaviour(m *vocabulary.Mechanism) []byte {
+func Behaviour(m *api.Mechanism) []byte {
 	if m == nil {
 		return nil
 	}
@@ -134,7 +134,7 @@ func Behaviour(m *vocabulary.Mechanism) []byte {
 
 // OutputsAt returns the names of the outputs of a mechanism at one ε, or nil if it is none of the
 // levels'. There are none without a mechanism.
-func OutputsAt(m *vocabulary.Mechanism, epsilon privacy.Epsilon) []string {
+func OutputsAt(m *api.Mechanism, epsilon privacy.Epsilon) []string {
 	if m == nil {
 		return nil
 	}
@@ -146,7 +146,7 @@ func OutputsAt(m *vocabulary.Mechanism, epsilon privacy.Epsilon) []string {
 }
 
 // canAnswer tells whether an output of a mechanism can be the response at one ε.
-func canAnswer(m *vocabulary.Mechanism, epsilon privacy.Epsilon, output int) bool {
+func canAnswer(m *api.Mechanism, epsilon privacy.Epsilon, output int) bool {
 	if output < 0 || output >= len(OutputsAt(m, epsilon)) {
 		return false
 	}

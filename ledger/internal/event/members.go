@@ -3,9 +3,9 @@ package event
 import (
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -128,7 +128,7 @@ func (c *TermsChanged) references() References {
 // ObjectRefused says whom a request left out, and why. The settled event of the request follows.
 type ObjectRefused struct {
 	Question uint32 // by number
-	vocabulary.Refusal
+	api.Refusal
 }
 
 func (*ObjectRefused) Kind() Kind { return KindRefused }
@@ -142,7 +142,7 @@ func (c *ObjectRefused) Fields(x wire.Codec) {
 	coded(x, &c.Reason, ReasonCodes())
 	coded(x, &c.Remedy, RemedyCodes())
 	x.Epsilon(&c.Ceiling, &c.Spent, &c.Asked, &c.Cost, &c.Remaining, &c.Largest)
-	if c.Reason == vocabulary.NeedsConsent {
+	if c.Reason == api.NeedsConsent {
 		x.Text(&c.Why)
 	}
 }
@@ -156,8 +156,8 @@ func (c *ObjectRefused) mapTo(d *event.ObjectRefused, m *mapper) {
 	if !slices.Contains(ReasonCodes(), c.Reason) || !slices.Contains(RemedyCodes(), c.Remedy) {
 		m.fail("the reason %q, helped by %q, is none", c.Reason, c.Remedy)
 	}
-	if c.Why != "" && c.Reason != vocabulary.NeedsConsent {
-		m.fail("it says why, which is said of %s only", vocabulary.NeedsConsent)
+	if c.Why != "" && c.Reason != api.NeedsConsent {
+		m.fail("it says why, which is said of %s only", api.NeedsConsent)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -18,7 +18,7 @@ const MaxNameBytes = 256
 // CheckName returns nil if name may be a name: of an object, a question, a value, an output, a
 // buyer, a noise key, a token, or an idempotency key. It is the one rule for every request, every
 // lookup and every event of a log. Otherwise it returns an [errs.ErrInvalid], and a
-// [*vocabulary.NameError] if a character is at fault. what says in the error what is named.
+// [*api.NameError] if a character is at fault. what says in the error what is named.
 //
 // Names are compared byte by byte, and no name is changed on the way in. So two names that look the
 // same to a person must not both be possible, or one person gets two budgets. Keys of the file rely
@@ -31,7 +31,7 @@ func CheckName(what, name string) error {
 		return err
 	}
 	if fault, at := faultOf(name); fault != "" {
-		return &vocabulary.NameError{What: what, Name: name, Offset: at, Fault: fault}
+		return &api.NameError{What: what, Name: name, Offset: at, Fault: fault}
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -59,9 +59,9 @@ func TestCheckName_FaultyName_IsNameErrorAtItsByte(t *testing.T) {
 			delete(with, name+"b") // a letter after a joiner is what it is for
 		}
 		for name, at := range with {
-			var fault *vocabulary.NameError
+			var fault *api.NameError
 			err := CheckName("object", name)
-			if !errors.As(err, &fault) || !errors.Is(err, errs.ErrInvalid) || *fault != (vocabulary.NameError{What: "object", Name: name, Offset: at, Fault: fault.Fault}) || fault.Fault == "" {
+			if !errors.As(err, &fault) || !errors.Is(err, errs.ErrInvalid) || *fault != (api.NameError{What: "object", Name: name, Offset: at, Fault: fault.Fault}) || fault.Fault == "" {
 				t.Errorf("%+q: %v, want a fault at %d", name, err, at)
 			}
 		}
@@ -138,7 +138,7 @@ func TestCheckPolicy_FaultyBuyer_IsNameError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var fault *vocabulary.NameError
+		var fault *api.NameError
 		if err := CheckPolicy(p); !errors.As(err, &fault) || fault.What != "buyer" || fault.Offset != 4 {
 			t.Errorf("%s: %v", field, err)
 		}

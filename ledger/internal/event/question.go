@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -17,7 +17,7 @@ func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {
 	if epsilon.IsZero() {
 		return errs.Invalid("ε must be above 0")
 	}
-	if q.Encoding != vocabulary.Finite || OutputsAt(q.Mechanism, epsilon) != nil {
+	if q.Encoding != api.Finite || OutputsAt(q.Mechanism, epsilon) != nil {
 		return nil
 	}
 	var all []string
@@ -29,7 +29,7 @@ func (q *Question) CheckLevel(epsilon privacy.Epsilon) error {
 
 // LevelWithin returns the highest level of the question at or below a ceiling, if there is one.
 func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, found bool) {
-	if q.Encoding != vocabulary.Finite {
+	if q.Encoding != api.Finite {
 		return ceiling, true
 	}
 	for _, at := range q.Mechanism.Family.Epsilons() {
@@ -44,9 +44,9 @@ func (q *Question) LevelWithin(ceiling privacy.Epsilon) (level privacy.Epsilon, 
 // 1.
 func (q *Question) Work() int {
 	switch q.Encoding {
-	case vocabulary.Unary:
+	case api.Unary:
 		return len(q.Values)
-	case vocabulary.Finite:
+	case api.Finite:
 		most := 0
 		for _, names := range q.Mechanism.Outputs {
 			most = max(most, len(q.Values)*len(names))
@@ -58,13 +58,13 @@ func (q *Question) Work() int {
 
 // Question is a question as it was defined. It never changes, and may be used by many at once.
 type Question struct {
-	Number    uint32                // from 1, in the order of the log
-	Name      string                // as requests say it
-	Values    []string              // the labels, at least two
-	Encoding  vocabulary.Encoding   // what a response is
-	Mechanism *vocabulary.Mechanism // of finite encoding
-	Index     map[string]int        `audit:"-"` // from a value to its place in Values
-	ID        [sha256.Size]byte     `audit:"-"` // stands for the definition, in every ledger
+	Number    uint32            // from 1, in the order of the log
+	Name      string            // as requests say it
+	Values    []string          // the labels, at least two
+	Encoding  api.Encoding      // what a response is
+	Mechanism *api.Mechanism    // of finite encoding
+	Index     map[string]int    `audit:"-"` // from a value to its place in Values
+	ID        [sha256.Size]byte `audit:"-"` // stands for the definition, in every ledger
 }
 
 // NewQuestion returns a question as an event defines it. Without a mechanism of its values, such as
@@ -90,20 +90,20 @@ func DecodeQuestion(payload []byte) (*Question, error) {
 	return NewQuestion(&c), err
 }
 
-// LevelEntries returns how many entries of a chain a level is: see [vocabulary.MaxEntries].
+// LevelEntries returns how many entries of a chain a level is: see [api.MaxEntries].
 func (q *Question) LevelEntries() int {
-	if q.Encoding != vocabulary.Unary {
+	if q.Encoding != api.Unary {
 		return 1
 	}
-	return 1 + len(q.Values)/vocabulary.BitsPerEntry
+	return 1 + len(q.Values)/api.BitsPerEntry
 }
 
 // Has tells whether a response is one that the question can have at an ε.
 func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
 	switch q.Encoding {
-	case vocabulary.Unary:
+	case api.Unary:
 		return v.Index == 0 && v.Bits.Len() == len(q.Values)
-	case vocabulary.Finite:
+	case api.Finite:
 		return !v.IsUnary() && canAnswer(q.Mechanism, epsilon, v.Index)
 	}
 	return !v.IsUnary() && v.Index < len(q.Values)
@@ -113,7 +113,7 @@ func (q *Question) Has(epsilon privacy.Epsilon, v Value) bool {
 // ε: lower is the one at the lower ε. Only those of a mechanism of the question's own can exclude
 // each other.
 func (q *Question) CanOccur(lower privacy.Epsilon, a Value, higher privacy.Epsilon, b Value) bool {
-	if q.Encoding != vocabulary.Finite {
+	if q.Encoding != api.Finite {
 		return true
 	}
 	level := func(e privacy.Epsilon, v Value) rrchain.Level[int] {
@@ -125,9 +125,9 @@ func (q *Question) CanOccur(lower privacy.Epsilon, a Value, higher privacy.Epsil
 // Text writes a response that the question has at an ε: see [Question.Has].
 func (q *Question) Text(epsilon privacy.Epsilon, v Value) string {
 	switch q.Encoding {
-	case vocabulary.Unary:
+	case api.Unary:
 		return v.Bits.String()
-	case vocabulary.Finite:
+	case api.Finite:
 		return OutputsAt(q.Mechanism, epsilon)[v.Index]
 	}
 	return q.Values[v.Index]
@@ -136,10 +136,10 @@ func (q *Question) Text(epsilon privacy.Epsilon, v Value) string {
 // Read reads what [Question.Text] writes, and tells whether it is that.
 func (q *Question) Read(epsilon privacy.Epsilon, text string) (v Value, known bool) {
 	switch q.Encoding {
-	case vocabulary.Unary:
+	case api.Unary:
 		err := v.Bits.UnmarshalText([]byte(text))
 		return v, err == nil && q.Has(epsilon, v)
-	case vocabulary.Finite:
+	case api.Finite:
 		v.Index = slices.Index(OutputsAt(q.Mechanism, epsilon), text)
 		return v, q.Has(epsilon, v)
 	}

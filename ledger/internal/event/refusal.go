@@ -4,27 +4,27 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // ReasonCodes lists the reasons that events give. The number of a reason on disk is its place, from
 // 1: a new one goes to the end.
-func ReasonCodes() []vocabulary.Reason {
-	return []vocabulary.Reason{
-		vocabulary.ChainCeiling, vocabulary.ObjectCap, vocabulary.NotEnrolled, vocabulary.NoTruth,
-		vocabulary.CapDiffers, vocabulary.PolicyDiffers, vocabulary.Withdrawn, vocabulary.NotForSale,
-		vocabulary.NotOnOffer, vocabulary.BuyerRefused, vocabulary.SaleClosed, vocabulary.HoldersFull,
-		vocabulary.NoNoiseKey, vocabulary.NoTruthKey, vocabulary.EpochBegun, vocabulary.NeedsConsent,
-		vocabulary.Full,
+func ReasonCodes() []api.Reason {
+	return []api.Reason{
+		api.ChainCeiling, api.ObjectCap, api.NotEnrolled, api.NoTruth,
+		api.CapDiffers, api.PolicyDiffers, api.Withdrawn, api.NotForSale,
+		api.NotOnOffer, api.BuyerRefused, api.SaleClosed, api.HoldersFull,
+		api.NoNoiseKey, api.NoTruthKey, api.EpochBegun, api.NeedsConsent,
+		api.Full,
 	}
 }
 
 // RemedyCodes lists what events say helps, numbered as [ReasonCodes] are: all remedies but those
 // against a quote that has become another, which is in no event.
-func RemedyCodes() []vocabulary.Remedy {
-	all := vocabulary.Remedies()
-	return all[:slices.Index(all, vocabulary.RemedyPaying)]
+func RemedyCodes() []api.Remedy {
+	all := api.Remedies()
+	return all[:slices.Index(all, api.RemedyPaying)]
 }
 
 // coded describes a value by its place among some, from 1.
@@ -42,7 +42,7 @@ func coded[T comparable](x wire.Codec, v *T, all []T) {
 }
 
 // SortRefusals sorts refusals by the names of the objects, in place, and returns them.
-func SortRefusals(refused []vocabulary.Refusal) []vocabulary.Refusal {
-	slices.SortFunc(refused, func(a, b vocabulary.Refusal) int { return strings.Compare(a.Object, b.Object) })
+func SortRefusals(refused []api.Refusal) []api.Refusal {
+	slices.SortFunc(refused, func(a, b api.Refusal) int { return strings.Compare(a.Object, b.Object) })
 	return refused
 }

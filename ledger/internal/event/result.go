@@ -14,8 +14,11 @@ import (
 type Result struct {
 	Scored bool  `audit:"whether there is a score"` // Score is what was drawn, not Output
 	Output int   // the place of the answer among the query's
-	Score  int64 // at most [mechanism.MaxScore] on either side of 0
+	Score  int64 // at most maxScore on either side of 0
 }
+
+// maxScore is the largest size of the value of a [mechanism.Score].
+const maxScore = 1 << 61
 
 // answer returns the output: of a score, the side of the boundary that it is on.
 func (r Result) answer() int {
@@ -40,7 +43,7 @@ func (r *Result) Fields(x wire.Codec) {
 	if x.Uvarint(&n); !scored || d == nil {
 		return
 	}
-	if r.Score = int64(n>>1) ^ -int64(n&1); r.Score < -mechanism.MaxScore || r.Score > mechanism.MaxScore {
+	if r.Score = int64(n>>1) ^ -int64(n&1); r.Score < -maxScore || r.Score > maxScore {
 		d.Fail("a score beyond ±2^61")
 	}
 }
@@ -85,11 +88,11 @@ func (q *Question) CheckAnswer(query string, objects uint64, r Result) error {
 	}
 	counts := make([]int64, len(q.Values))
 	counts[0] = int64(min(objects, math.MaxInt64))
-	at, err := parsed.Place(counts, mechanism.Substitution)
+	at, err := parsed.Place(counts)
 	if err != nil {
 		return errs.Corrupt(nil, "query %q: %v", query, err)
 	}
-	certain := at.Distance == mechanism.Unreachable
+	certain := at.Distance < 0
 	scored := !certain && parsed.Outputs(len(q.Values)) == 2
 	if r.Scored != scored || certain && r.Output != at.Color() {
 		return errs.Corrupt(nil, "query %q about %d objects: an answer of %v, which has probability 0",

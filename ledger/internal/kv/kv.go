@@ -17,7 +17,7 @@ var (
 	// ErrCorrupt says that stored bytes are damaged or are not what they should be.
 	ErrCorrupt = errs.ErrCorrupt
 	// ErrInUse says that somebody else has the file open.
-	ErrInUse = errors.New("file in use")
+	ErrInUse = errs.ErrInUse
 	// ErrReplaced says that the path no longer leads to the file as this process left it: it was
 	// renamed, removed or replaced. Nothing is written as long as that is so, because nobody would
 	// find it there. Or it was overwritten.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -23,7 +24,7 @@ const (
 )
 
 // ErrCheckpoint says that a signed checkpoint cannot be made, read or trusted. The text says why.
-var ErrCheckpoint = errors.New("invalid checkpoint")
+var ErrCheckpoint = errs.ErrCheckpoint
 
 // Checkpoint is the head of a log at one size, as https://c2sp.org/tlog-checkpoint has it.
 type Checkpoint struct {

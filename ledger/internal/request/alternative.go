@@ -5,23 +5,23 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // alternative adds to the error of a refused answer what the panel could answer: at its ε, and at
 // the largest for all.
 func (x *panelQuery) alternative(ctx context.Context, err error) error {
-	return x.explain(ctx, callback.Tell(err), func(s *state.State, out *vocabulary.Budget) error {
+	return x.explain(ctx, callback.Tell(err), func(s *state.State, out *api.Budget) error {
 		return x.lookAround(s, &x.why, out)
 	})
 }
 
 // lookAround looks at the ε that was asked for, and at the largest that all can answer at.
-func (x *panelQuery) lookAround(s *state.State, refused *RefusalList, out *vocabulary.Budget) error {
+func (x *panelQuery) lookAround(s *state.State, refused *RefusalList, out *api.Budget) error {
 	y := &panelQuery{request: x.request, query: x.query, names: x.names, whole: x.whole}
 	y.Executor, y.question, y.epsilon, y.panel = x.Executor, x.question, x.epsilon, x.panel
 	y.start(s, Standing{Through: s.Counters.Events})
@@ -31,11 +31,11 @@ func (x *panelQuery) lookAround(s *state.State, refused *RefusalList, out *vocab
 	}
 	_, without, free := y.recorded() // what a partial request would get at once
 	y.request.Partial, y.others = false, nil
-	*out = vocabulary.Budget{
+	*out = api.Budget{
 		Question: x.question.Name, Objects: uint64(len(y.names)), Event: s.Counters.Events, At: s.Clock,
 		Refused: refused.Sums(),
 	}
-	top := vocabulary.BudgetLevel{Epsilon: x.epsilon}
+	top := api.BudgetLevel{Epsilon: x.epsilon}
 	if err := y.lookAt(s, refused.Untold, &top); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (x *panelQuery) lookAround(s *state.State, refused *RefusalList, out *vocab
 		return err
 	}
 	if out.Largest = largest; !largest.IsZero() {
-		out.Levels = append(out.Levels, vocabulary.BudgetLevel{Epsilon: largest, Can: out.Objects})
+		out.Levels = append(out.Levels, api.BudgetLevel{Epsilon: largest, Can: out.Objects})
 	}
 	out.Levels = append(out.Levels, top)
 	return nil
@@ -55,7 +55,7 @@ func (x *panelQuery) lookAround(s *state.State, refused *RefusalList, out *vocab
 
 // lookAt counts the objects that can answer without those that cannot, and those that will be able
 // to by time alone.
-func (x *panelQuery) lookAt(s *state.State, untold []string, at *vocabulary.BudgetLevel) error {
+func (x *panelQuery) lookAt(s *state.State, untold []string, at *api.BudgetLevel) error {
 	if err := x.assess(s, x.at); err != nil {
 		return err
 	}

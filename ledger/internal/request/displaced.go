@@ -8,18 +8,18 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // mostLevels is how many levels of an object and question are listed as lost at most: the highest.
 const mostLevels = 100
 
-// refuseLoss returns a [*vocabulary.DisplacedError] if the charge of some objects takes levels on
+// refuseLoss returns a [*api.DisplacedError] if the charge of some objects takes levels on
 // offer off the market, unless the request accepts that.
 func (x *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) error {
 	if x.request.AcceptLoss {
@@ -30,7 +30,7 @@ func (x *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) er
 		return err
 	}
 	key, question, epsilon := x.key, x.question.Name, x.epsilon.String()
-	return callback.ToTell(&vocabulary.DisplacedError{Question: question, Displaced: lost}, func() {
+	return callback.ToTell(&api.DisplacedError{Question: question, Displaced: lost}, func() {
 		x.Engine.Log.Now(func(log *zerolog.Logger) {
 			log.Info().Str("key", key).Str("question", question).Str("epsilon", epsilon).
 				Int("levels", len(lost)).Msg("refused: levels on offer would be displaced")
@@ -41,7 +41,7 @@ func (x *panelQuery) refuseLoss(s *state.State, names []string, at time.Time) er
 // displaced returns the levels on offer that some objects lose if each is charged the cost. It
 // reads each object once, and its chains in other questions only if its cap may bind there. What is
 // reserved is not lost: the check of the charge leaves reservations their budget.
-func (x *panelQuery) displaced(s *state.State, names []string, at time.Time) ([]vocabulary.Displaced, error) {
+func (x *panelQuery) displaced(s *state.State, names []string, at time.Time) ([]api.Displaced, error) {
 	if x.cost.IsZero() {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func (x *panelQuery) displaced(s *state.State, names []string, at time.Time) ([]
 	if err != nil || highest.IsZero() {
 		return nil, err
 	}
-	sum := &losses{rows: map[lostLevel]*vocabulary.Displaced{}}
+	sum := &losses{rows: map[lostLevel]*api.Displaced{}}
 	for _, name := range names {
 		questions, err := x.exposed(s, name, highest)
 		if err != nil {
@@ -141,9 +141,9 @@ type lostLevel struct {
 	epsilon  privacy.Epsilon
 }
 
-// losses sums what objects lose, by level. It has at most twice [vocabulary.MaxDisplaced] rows.
+// losses sums what objects lose, by level. It has at most twice [api.MaxDisplaced] rows.
 type losses struct {
-	rows  map[lostLevel]*vocabulary.Displaced
+	rows  map[lostLevel]*api.Displaced
 	floor *lostLevel // rows from it on are not listed
 }
 
@@ -160,12 +160,12 @@ func (l *losses) add(q *event.Question, level privacy.Epsilon, price uint64) {
 	}
 	row := l.rows[at]
 	if row == nil {
-		if len(l.rows) == 2*vocabulary.MaxDisplaced {
+		if len(l.rows) == 2*api.MaxDisplaced {
 			l.cut()
 			l.add(q, level, price)
 			return
 		}
-		row = &vocabulary.Displaced{Question: q.Name, Epsilon: level}
+		row = &api.Displaced{Question: q.Name, Epsilon: level}
 		l.rows[at] = row
 	}
 	row.Objects++
@@ -180,22 +180,22 @@ func (l *losses) cut() {
 		all = append(all, at)
 	}
 	slices.SortFunc(all, lostLevel.compare)
-	for _, at := range all[min(len(all), vocabulary.MaxDisplaced):] {
+	for _, at := range all[min(len(all), api.MaxDisplaced):] {
 		delete(l.rows, at)
 	}
-	l.floor = &all[vocabulary.MaxDisplaced]
+	l.floor = &all[api.MaxDisplaced]
 }
 
 // list returns the rows by question and falling ε.
-func (l *losses) list() []vocabulary.Displaced {
-	if len(l.rows) > vocabulary.MaxDisplaced {
+func (l *losses) list() []api.Displaced {
+	if len(l.rows) > api.MaxDisplaced {
 		l.cut()
 	}
-	var list []vocabulary.Displaced
+	var list []api.Displaced
 	for _, row := range l.rows {
 		list = append(list, *row)
 	}
-	slices.SortFunc(list, func(a, b vocabulary.Displaced) int {
+	slices.SortFunc(list, func(a, b api.Displaced) int {
 		return cmp.Or(strings.Compare(a.Question, b.Question), b.Epsilon.Compare(a.Epsilon))
 	})
 	return list

@@ -3,11 +3,11 @@ package request
 import (
 	"context"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // drawing is what a release and a raise do with one object: they bring its chain to one ε.
@@ -28,7 +28,7 @@ func (x *drawing) asking() rules.Asking {
 // up, a refusal does not say what would be possible.
 func (x *drawing) assess(
 	s *state.State, name string, ask rules.Asking, o *rules.Subject,
-) (event.Verdict, *vocabulary.Refusal, error) {
+) (event.Verdict, *api.Refusal, error) {
 	if refusal, err := rules.ReadSubject(s, x.question, name, x.epsilon, o); err != nil || refusal != nil {
 		return 0, refusal, err
 	}
@@ -40,7 +40,7 @@ func (x *drawing) assess(
 }
 
 // answer records the response of one object, unless there is one or it is refused, and counts it.
-func (x *drawing) answer(s *state.State, name string, counts *event.Counts) (*vocabulary.Refusal, error) {
+func (x *drawing) answer(s *state.State, name string, counts *event.Counts) (*api.Refusal, error) {
 	var o rules.Subject
 	ask := x.asking()
 	ask.At = rules.Earlier(x.at, s.Clock)
@@ -84,14 +84,14 @@ func (x *drawing) again(counts event.Counts) event.Wanted {
 }
 
 // refuseUntold refuses an object without a true value.
-func (x *drawing) refuseUntold(s *state.State, o *rules.Subject) (*vocabulary.Refusal, error) {
+func (x *drawing) refuseUntold(s *state.State, o *rules.Subject) (*api.Refusal, error) {
 	refusal := rules.LacksTruth(o.Name, x.epsilon)
 	return refusal, x.Rules.OrLess(s, o, x.asking(), rules.Offered(x.question), refusal)
 }
 
 // refuseAllUntold refuses objects without a true value, or for what else they would be refused by
 // now.
-func (x *drawing) refuseAllUntold(ctx context.Context, names []string) (refused []vocabulary.Refusal, err error) {
+func (x *drawing) refuseAllUntold(ctx context.Context, names []string) (refused []api.Refusal, err error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -119,7 +119,7 @@ func (x *drawing) alternative(ctx context.Context, err error) error {
 }
 
 // set gets a request for a level ready, and checks it.
-func (x *drawing) set(ctx context.Context, e *Executor, own steps, r Raise, objects []string) (err error) {
+func (x *drawing) set(ctx context.Context, e *Executor, own steps, r api.RaiseRequest, objects []string) (err error) {
 	if err := x.begin(e, own, r.Key); err != nil {
 		return err
 	}

@@ -9,25 +9,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Forecast asks what objects can answer to a question. Package ledger describes it.
-type Forecast struct {
-	Question string            // by its name
-	Objects  []string          // the objects, or
-	All      bool              // all objects of the question
-	Buyer    string            // by its name; "" for the host
-	Epsilons []privacy.Epsilon // levels that are asked about
-}
-
 // Forecast returns what objects can answer to a question.
-func (e *Executor) Forecast(ctx context.Context, r Forecast) (out vocabulary.Budget, err error) {
+func (e *Executor) Forecast(ctx context.Context, r api.BudgetRequest) (out api.Budget, err error) {
 	x := &forecast{Executor: e}
 	if err := x.set(ctx, r); err != nil {
 		return out, err
@@ -44,7 +35,7 @@ func (e *Executor) Forecast(ctx context.Context, r Forecast) (out vocabulary.Bud
 		return err
 	})
 	if err != nil {
-		return vocabulary.Budget{}, err
+		return api.Budget{}, err
 	}
 	out.Levels, out.Refused = slices.Clone(out.Levels), slices.Clone(out.Refused) // others have the same
 	return out, nil
@@ -61,7 +52,7 @@ type forecast struct {
 }
 
 // set checks the request, and gets it ready.
-func (x *forecast) set(ctx context.Context, r Forecast) (err error) {
+func (x *forecast) set(ctx context.Context, r api.BudgetRequest) (err error) {
 	if x.bid.Client, x.buying = r.Buyer, r.Buyer != ""; x.buying {
 		if err := event.CheckName("buyer", r.Buyer); err != nil {
 			return err
@@ -110,7 +101,7 @@ func (x *forecast) form() [2]event.Sum {
 }
 
 // read computes it, in a snapshot. until is when time will change the answer, or zero.
-func (x *forecast) read(ctx context.Context, s *state.State, out *vocabulary.Budget) (until time.Time, err error) {
+func (x *forecast) read(ctx context.Context, s *state.State, out *api.Budget) (until time.Time, err error) {
 	if x.bid.Buyer, _, err = s.BuyerNumber(x.bid.Client); err != nil {
 		return until, err
 	}
@@ -150,7 +141,7 @@ func (x *forecast) tops(ctx context.Context, s *state.State) ([]privacy.Epsilon,
 	if levels := o.Tops.Levels(); len(levels) > 0 {
 		return levels, nil
 	}
-	if x.bid.Question.Encoding == vocabulary.Finite { // nobody can answer: not even at the lowest level
+	if x.bid.Question.Encoding == api.Finite { // nobody can answer: not even at the lowest level
 		return x.bid.Question.Mechanism.Family.Epsilons()[:1], nil
 	}
 	lowest, err := privacy.EpsilonFromNano(1)
@@ -214,7 +205,7 @@ func (x *forecast) isSteady(s *state.State) bool {
 }
 
 // recall returns an answer that still holds.
-func (x *forecast) recall(s *state.State) (out vocabulary.Budget, found bool, err error) {
+func (x *forecast) recall(s *state.State) (out api.Budget, found bool, err error) {
 	key, now := x.form(), s.Counters.Events
 	out, until, found := x.Forecasts.Get(key)
 	passed := s.Clock.Before(out.At) || !until.IsZero() && !s.Clock.Before(until)
@@ -252,16 +243,16 @@ func (x *forecast) isConcerned(s *state.State, c event.Change) (bool, error) {
 // answer: at this ε, and at the largest for all.
 func (x *forecast) alternative(ctx context.Context, err error, epsilon privacy.Epsilon) error {
 	x.levels = []privacy.Epsilon{epsilon}
-	return x.explain(ctx, err, func(s *state.State, out *vocabulary.Budget) error { return x.readAround(ctx, s, out) })
+	return x.explain(ctx, err, func(s *state.State, out *api.Budget) error { return x.readAround(ctx, s, out) })
 }
 
 // explain adds to the error of a request that was refused what would be possible instead, as read
 // finds out in a snapshot. If that cannot be found out, the error stays as it is.
 func (e *Executor) explain(
-	ctx context.Context, err error, read func(*state.State, *vocabulary.Budget) error,
+	ctx context.Context, err error, read func(*state.State, *api.Budget) error,
 ) error {
-	var out vocabulary.Budget
-	refused, is := errors.AsType[*vocabulary.RefusedError](err)
+	var out api.Budget
+	refused, is := errors.AsType[*api.RefusedError](err)
 	if is && e.Engine.View(ctx, func(s *state.State) error { return read(s, &out) }) == nil {
 		refused.Instead = &out
 	}
@@ -269,7 +260,7 @@ func (e *Executor) explain(
 }
 
 // readAround reads the one level that is asked about, and at the largest that all can have.
-func (x *forecast) readAround(ctx context.Context, s *state.State, out *vocabulary.Budget) error {
+func (x *forecast) readAround(ctx context.Context, s *state.State, out *api.Budget) error {
 	_, err := x.read(ctx, s, out)
 	if err != nil || out.Largest.IsZero() || !out.Largest.Less(x.levels[0]) {
 		return err
@@ -291,12 +282,12 @@ type Forecasts struct {
 
 // KeptForecast is a budget, with the instant at which time changes it.
 type KeptForecast struct {
-	Budget vocabulary.Budget // as of the event that it says
-	Until  time.Time         // or zero
+	Budget api.Budget // as of the event that it says
+	Until  time.Time  // or zero
 }
 
 // Keep keeps a budget, in place of another if there are many.
-func (b *Forecasts) Keep(key [2]event.Sum, out vocabulary.Budget, until time.Time) {
+func (b *Forecasts) Keep(key [2]event.Sum, out api.Budget, until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.All == nil {
@@ -312,7 +303,7 @@ func (b *Forecasts) Keep(key [2]event.Sum, out vocabulary.Budget, until time.Tim
 }
 
 // Get returns what is kept, and until when it holds if nothing else happens.
-func (b *Forecasts) Get(key [2]event.Sum) (out vocabulary.Budget, until time.Time, found bool) {
+func (b *Forecasts) Get(key [2]event.Sum) (out api.Budget, until time.Time, found bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one, found := b.All[key]

@@ -4,11 +4,11 @@ import (
 	"context"
 	"iter"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // MostRead is how many records one snapshot reads at most. A long-lived snapshot would make the
@@ -18,7 +18,7 @@ const MostRead = 4096
 // EachInPages yields the items of a list, part by part. read returns a part, and the number after
 // which the next one begins; 0 at the end.
 func EachInPages[T any](
-	ctx context.Context, p vocabulary.Page, read func(context.Context, vocabulary.Page) ([]T, uint64, error),
+	ctx context.Context, p api.Page, read func(context.Context, api.Page) ([]T, uint64, error),
 ) iter.Seq2[T, error] {
 	p.Limit = MostRead
 	return func(yield func(T, error) bool) {
@@ -52,9 +52,9 @@ func CheckLimit(limit int) error {
 // OrdersPage returns what describe makes of the sales and reservations of a page, and the place after
 // which the next page begins; 0 at the end. describe also returns the size in rows, which is 0 if the
 // order is not to be listed. Orders of other buyers than that of the page, if it names one, cost no
-// time. It reads at most [MostRead] records, and lists about [vocabulary.MaxPanel] rows.
+// time. It reads at most [MostRead] records, and lists about [api.MaxPanel] rows.
 func OrdersPage[T any](
-	ctx context.Context, e *engine.Engine, p vocabulary.Page,
+	ctx context.Context, e *engine.Engine, p api.Page,
 	describe func(s *state.State, number uint64, r state.Sale) (one T, size int, err error),
 ) (found []T, next uint64, err error) {
 	if err := checkPage(p); err != nil {
@@ -84,7 +84,7 @@ func OrdersPage[T any](
 	return found, next, err
 }
 
-func checkPage(p vocabulary.Page) error {
+func checkPage(p api.Page) error {
 	if p.Buyer != "" {
 		if err := event.CheckName("buyer", p.Buyer); err != nil {
 			return err
@@ -100,7 +100,7 @@ func checkPage(p vocabulary.Page) error {
 
 // readOrders passes the orders of a page to describe, one after the other.
 func readOrders[T any](
-	s *state.State, of Orders, p vocabulary.Page, describe func(number uint64, r state.Sale) (T, int, error),
+	s *state.State, of Orders, p api.Page, describe func(number uint64, r state.Sale) (T, int, error),
 ) (found []T, next uint64, err error) {
 	last, place, step := of.Count, p.After+1, uint64(1)
 	if p.Newest {
@@ -110,7 +110,7 @@ func readOrders[T any](
 		}
 	}
 	for done, rows := 0, 0; place >= 1 && place <= last; place += step {
-		if done == MostRead || len(found) == p.Limit || rows > vocabulary.MaxPanel {
+		if done == MostRead || len(found) == p.Limit || rows > api.MaxPanel {
 			return found, place - step, nil
 		}
 		done++

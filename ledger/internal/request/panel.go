@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Panel is the set of objects of a request: the names given, or all that were enrolled in a
@@ -106,7 +106,7 @@ func (p *Panel) isOne() bool { return !p.All && len(p.Names) == 1 }
 // Whole returns everybody in a panel of a question, for a request that is one transaction.
 func (p *Panel) Whole(s *state.State, q *event.Question) ([]string, error) {
 	var names []string
-	for last := false; !last && len(names) <= vocabulary.MaxPanel; {
+	for last := false; !last && len(names) <= api.MaxPanel; {
 		behind := ""
 		if n := len(names); n > 0 {
 			behind = names[n-1]
@@ -128,10 +128,10 @@ func CheckPanel(q *event.Question, objects int) error {
 	switch {
 	case objects == 0:
 		return fmt.Errorf("question %q: nobody takes part: %w", q.Name, errs.ErrUnknown)
-	case objects > vocabulary.MaxPanel:
+	case objects > api.MaxPanel:
 		const text = "question %q: a request for all is for more than %d objects; " +
 			"name some of them, in several requests with keys of their own"
-		return errs.Invalid(text, q.Name, vocabulary.MaxPanel)
+		return errs.Invalid(text, q.Name, api.MaxPanel)
 	}
 	return nil
 }

@@ -6,39 +6,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/observe"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Query asks a query about the true values of a panel of objects. Package ledger describes it.
-type Query struct {
-	Key, Question, Query string          // the idempotency key, and names
-	Epsilon              privacy.Epsilon // that is asked for
-	Objects              []string        // the objects, or
-	All, Partial         bool            // for all objects; refused objects are left out
-	AcceptLoss           bool            // levels on offer may be lost
-	Truth                truthSource     // the host's source of true values
-}
-
-// QueryResult is the answer to a query. Package ledger describes it.
-type QueryResult struct {
-	Answer                     string               // in words
-	Epsilon                    privacy.Epsilon      // that is asked for
-	Objects                    uint64               // the objects, or
-	Charged                    privacy.Epsilon      // to each object
-	Refused                    []vocabulary.Refusal // objects left out
-	TruthChanged, TruthInvalid []string             // of those refused
-	Event                      uint64               // that recorded the answer
-}
-
 // Answer executes a query.
-func (e *Executor) Answer(ctx context.Context, r Query) (out QueryResult, err error) {
+func (e *Executor) Answer(ctx context.Context, r api.AnswerRequest) (out api.AnswerResult, err error) {
 	x := &panelQuery{}
 	if e.Engine.ReadOnly {
 		return out, errs.ErrReadOnly
@@ -54,14 +33,14 @@ func (e *Executor) Answer(ctx context.Context, r Query) (out QueryResult, err er
 	} else {
 		err = x.alternative(ctx, err)
 	}
-	if errors.As(err, new(*vocabulary.DisplacedError)) {
+	if errors.As(err, new(*api.DisplacedError)) {
 		e.Engine.Observe(func(o observe.Observer) { o.Refused(observe.Refusal{Question: x.question.Name}) })
 	}
 	return out, err
 }
 
 // QuoteAnswer returns what an answer would charge, and which objects it would refuse.
-func (e *Executor) QuoteAnswer(ctx context.Context, r Query) (q vocabulary.AnswerQuote, err error) {
+func (e *Executor) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (q api.AnswerQuote, err error) {
 	x := &panelQuery{}
 	if err := x.set(ctx, e, r); err != nil {
 		return q, err
@@ -76,7 +55,7 @@ func (e *Executor) QuoteAnswer(ctx context.Context, r Query) (q vocabulary.Answe
 		if _, base, free := x.recorded(); free {
 			q.Objects = base.Objects
 			q.Refused, err = s.LeftOutOf(base)
-			q.Sums = vocabulary.SumRefusals(q.Refused)
+			q.Sums = api.SumRefusals(q.Refused)
 			return err
 		}
 		if err = x.assess(s, x.at); err != nil {
@@ -92,7 +71,7 @@ func (e *Executor) QuoteAnswer(ctx context.Context, r Query) (q vocabulary.Answe
 		return err
 	})
 	if err != nil {
-		return vocabulary.AnswerQuote{}, err
+		return api.AnswerQuote{}, err
 	}
 	return q, nil
 }
@@ -100,7 +79,7 @@ func (e *Executor) QuoteAnswer(ctx context.Context, r Query) (q vocabulary.Answe
 // panelQuery is a query about the true values of a panel.
 type panelQuery struct {
 	protocol
-	request Query
+	request api.AnswerRequest
 	query   mechanism.Query
 	names   []string       // the panel asked for, in order; of all, once they are read
 	whole   event.PanelSum // identifies them
@@ -118,11 +97,11 @@ type panelQuery struct {
 }
 
 // set checks the request, and gets it ready.
-func (x *panelQuery) set(ctx context.Context, e *Executor, r Query) (err error) {
+func (x *panelQuery) set(ctx context.Context, e *Executor, r api.AnswerRequest) (err error) {
 	if r.Epsilon.IsZero() {
 		return errs.Invalid("ε must be above 0")
 	}
-	if x.names, err = event.CheckAsked(r.Objects, r.All, vocabulary.MaxPanel); err != nil {
+	if x.names, err = event.CheckAsked(r.Objects, r.All, api.MaxPanel); err != nil {
 		return err
 	}
 	if x.question, err = e.Question(ctx, r.Question); err != nil {
@@ -289,7 +268,7 @@ func (x *panelQuery) part(s *state.State, at time.Time) error {
 }
 
 // check returns why an object cannot be charged the cost, or drawn for, or nil.
-func (x *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*vocabulary.Refusal, error) {
+func (x *panelQuery) check(s *state.State, o *rules.Subject, at time.Time) (*api.Refusal, error) {
 	if refusal := x.Rules.LacksTruthKey(o.Name, x.epsilon); refusal != nil {
 		rules.OrLess(refusal, x.known.Top().Epsilon)
 		return refusal, nil
@@ -439,7 +418,7 @@ func (x *panelQuery) draw(s *state.State) ([]event.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	place, err := x.query.Place(counts, mechanism.Substitution)
+	place, err := x.query.Place(counts)
 	if err != nil {
 		return nil, err
 	}
@@ -477,8 +456,8 @@ func (x *panelQuery) count(s *state.State) (changes []event.Change, counts []int
 }
 
 // result reads the answer that settled the request.
-func (x *panelQuery) result(ctx context.Context) (QueryResult, error) {
-	out := QueryResult{Epsilon: x.epsilon}
+func (x *panelQuery) result(ctx context.Context) (api.AnswerResult, error) {
+	out := api.AnswerResult{Epsilon: x.epsilon}
 	err := x.Engine.View(ctx, func(s *state.State) error {
 		end, err := s.Settlement(x.st.Last)
 		if err != nil {
@@ -507,7 +486,7 @@ func (x *panelQuery) result(ctx context.Context) (QueryResult, error) {
 		return err
 	})
 	if err != nil {
-		return QueryResult{}, err
+		return api.AnswerResult{}, err
 	}
 	return out, nil
 }

@@ -3,11 +3,11 @@ package request
 import (
 	"context"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Work is what a request over many objects does with them.
@@ -27,7 +27,7 @@ type Work interface {
 type Part struct {
 	Changes  []event.Change         // that are not recorded yet, in order
 	Counts   event.Counts           // of its objects
-	Refused  []vocabulary.Refusal   // in the question, if it is not a sweep
+	Refused  []api.Refusal          // in the question, if it is not a sweep
 	Question uint32                 // of Refused, by number
 	Swept    []*event.SweptQuestion // of a sweep, with the refusals of each question
 	Left     int                    // objects at the end that are left to the next part

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -25,12 +26,10 @@ type Executor struct {
 	Rules     *rules.Rules       // of the ledger
 	Sampler   *mechanism.Sampler // draws answers about panels; used by the one goroutine that commits
 	ID        [16]byte           // of the ledger
+	Currency  string             // of the ledger
 	MostTold  int                // true values that a request keeps, about: rules.MostTold, or less in tests
 	Forecasts Forecasts          // that were computed before
 }
-
-// truthSource is the host's source of true values. Package ledger describes it.
-type truthSource = func(ctx context.Context, question string, objects []string) (values []string, err error)
 
 // Question returns a question by its name, or [errs.ErrUnknown].
 func (e *Executor) Question(ctx context.Context, name string) (*event.Question, error) {
@@ -83,7 +82,7 @@ type protocol struct {
 	epsilon  privacy.Epsilon // that is asked for
 	buyer    string          // "" if none orders
 	panel    Panel           // that the request names
-	source   truthSource     // of true values; may be nil
+	source   api.TruthFunc   // of true values; may be nil
 	prompt   bool            // the first attempt decides before it looks the key up
 
 	st       Standing

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -16,7 +17,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -31,11 +31,12 @@ func must(t *testing.T, err error) {
 // TestQuote_OfAll_KeepsNothingOfEach reads a quote's memory: neither names nor prices of its objects are kept.
 func TestQuote_OfAll_KeepsNothingOfEach(t *testing.T) {
 	const many = 700
-	p, err := policy.Sell(policy.Market{
+	p, err := policy.Market{
 		Max: privacy.MustEpsilon("2"), Prices: []policy.Price{{Epsilon: privacy.MustEpsilon("2"), Amount: 100}},
-	})
+	}.Policy()
+
 	must(t, err)
-	q := vocabulary.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: vocabulary.Direct}
+	q := api.Question{Name: "vote", Values: []string{"yes", "no"}, Encoding: api.Direct}
 	defined := &event.Settled{Key: "define", First: 2, Final: true}
 	id := event.DefineRequest(q, q.Encoding)
 	defined.Of(&id)
@@ -68,10 +69,10 @@ func TestQuote_OfAll_KeepsNothingOfEach(t *testing.T) {
 	must(t, e.Begin(store, nil, zerolog.Nop(), nil, true, engine.Leap{}))
 	x := &request.Executor{Engine: e, Rules: &rules.Rules{ReadOnly: true}}
 	for _, epsilon := range []string{"1.5", "2.5"} {
-		o := request.Order{Buyer: "bolt", Question: "vote", Epsilon: privacy.MustEpsilon(epsilon), All: true}
+		o := api.Order{Buyer: "bolt", Question: "vote", Epsilon: privacy.MustEpsilon(epsilon), All: true}
 		names, lines, listed, counted, err := x.KeptByQuote(t.Context(), o)
 		must(t, err)
-		if names+lines > 0 || listed > vocabulary.MaxListed || counted != many {
+		if names+lines > 0 || listed > api.MaxListed || counted != many {
 			t.Errorf("at ε=%s it keeps %d names, %d lines and %d refusals of %d", epsilon, names, lines, listed, counted)
 		}
 	}

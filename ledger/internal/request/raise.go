@@ -4,42 +4,35 @@ import (
 	"context"
 	"math"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
-	"github.com/sluicedp/sluice/privacy"
 )
 
-// Raise asks for the responses of many objects at one ε. Package ledger describes it.
-type Raise struct {
-	Key, Question string                // the idempotency key, and names
-	Epsilon       privacy.Epsilon       // that is asked for
-	Objects       []string              // the objects, or
-	All, Partial  bool                  // for all objects; refused objects are left out
-	Truth         truthSource           // the host's source of true values
-	Progress      func(done, total int) // optional
-}
-
-// Raise executes a request for the responses of many objects. It also returns which of the refused
-// objects have true values that have changed, and which have invalid ones.
-func (e *Executor) Raise(ctx context.Context, r Raise) (out Outcome, changed, invalid []string, err error) {
+// Raise executes a request for the responses of many objects.
+func (e *Executor) Raise(ctx context.Context, r api.RaiseRequest) (out api.RaiseResult, err error) {
 	sorted, err := event.CheckAsked(r.Objects, r.All, math.MaxInt)
 	if err != nil {
-		return out, nil, nil, err
+		return out, err
 	}
 	x := &raise{partial: r.Partial}
 	x.draw.protocol, x.work, x.progress = &x.protocol, x, r.Progress
 	if err := x.draw.set(ctx, e, x, r, sorted); err != nil {
-		return out, nil, nil, err
+		return out, err
 	}
 	if err := x.execute(ctx); err != nil {
-		return out, nil, nil, x.draw.alternative(ctx, callback.Tell(err))
+		return out, x.draw.alternative(ctx, callback.Tell(err))
 	}
-	changed, invalid = x.faults.Among(x.outcome.Refused)
-	return x.outcome, changed, invalid, nil
+	n := &x.outcome.Counts
+	out = api.RaiseResult{
+		Drawn: int(n[event.Drawn]), Reused: int(n[event.Reused]), Derived: int(n[event.Derived]),
+		Refused: x.outcome.Refused, Unlisted: x.outcome.unlisted(), First: x.outcome.First, Last: x.outcome.Last,
+	}
+	out.TruthChanged, out.TruthInvalid = x.faults.Among(out.Refused)
+	return out, nil
 }
 
 // execute executes the request, and ends its hold: an alternative to it is computed without.
@@ -61,7 +54,7 @@ type raise struct {
 type prechecked struct {
 	objects int
 	needy   rules.Needy // objects that need their true value
-	refused []vocabulary.Refusal
+	refused []api.Refusal
 	end     string
 	last    bool
 }
@@ -192,7 +185,7 @@ func (x *raise) Truths(ctx context.Context, after string) error {
 
 // askPart asks for the true values of prechecked objects that need them, and returns the refusals
 // of objects that have none.
-func (x *raise) askPart(ctx context.Context, p prechecked) (missing []vocabulary.Refusal, err error) {
+func (x *raise) askPart(ctx context.Context, p prechecked) (missing []api.Refusal, err error) {
 	if len(p.needy.Names) == 0 {
 		return nil, nil
 	}

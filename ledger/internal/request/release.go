@@ -5,37 +5,29 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/privacy"
 )
 
-// Release asks for the response of one object at one ε. Package ledger describes it.
-type Release struct {
-	Key, Question, Object string          // the idempotency key, and names
-	Epsilon               privacy.Epsilon // that is asked for
-	Truth                 truthSource     // the host's source of true values
-	TrueValue             string          // "" if it is not at hand
-}
-
 // Release executes a request for the response of one object.
-func (e *Executor) Release(ctx context.Context, r Release) (*event.Question, state.Level, error) {
+func (e *Executor) Release(ctx context.Context, r api.ReleaseRequest) (api.Response, error) {
 	x := &release{name: [1]string{r.Object}}
 	if err := x.set(ctx, e, r); err != nil {
-		return nil, state.Level{}, err
+		return api.Response{}, err
 	}
 	err := x.run(ctx)
 	if err == nil && !x.decided { // it is recorded, even if ctx has ended
 		err = e.Engine.View(context.WithoutCancel(ctx), x.readRecorded)
 	}
 	if err != nil {
-		return nil, state.Level{}, x.alternative(ctx, callback.Tell(err))
+		return api.Response{}, x.alternative(ctx, callback.Tell(err))
 	}
-	return x.question, x.given, nil
+	return ResponseOf(x.question, r.Object, x.given)
 }
 
 // release is a request for the response of one object, in one transaction.
@@ -52,12 +44,12 @@ type release struct {
 
 // set checks the request. With a true value at hand it is decided before it is looked up, unless
 // the ledger has a truth key: then another value than before must take the same steps as none.
-func (x *release) set(ctx context.Context, e *Executor, r Release) error {
+func (x *release) set(ctx context.Context, e *Executor, r api.ReleaseRequest) error {
 	if err := event.CheckName("object", r.Object); err != nil {
 		return err
 	}
 	x.drawing.protocol = &x.protocol
-	raise := Raise{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Truth: r.Truth}
+	raise := api.RaiseRequest{Key: r.Key, Question: r.Question, Epsilon: r.Epsilon, Truth: r.Truth}
 	if err := x.drawing.set(ctx, e, x, raise, x.name[:]); err != nil {
 		return err
 	}

@@ -4,30 +4,23 @@ import (
 	"context"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
-
-// Reserve asks to hold an order for some time. Package ledger describes it.
-type Reserve struct {
-	Key string // idempotency key
-	Order
-	Limits
-	Term
-}
 
 // Reserve executes a request to hold an order. It returns the number of the reservation. A small
 // order is decided at once; a larger one is assessed before, so that others do not wait while a
 // refusal is found.
-func (e *Executor) Reserve(ctx context.Context, r Reserve) (uint64, error) {
-	if err := r.Term.Check(); err != nil {
+func (e *Executor) Reserve(ctx context.Context, r api.ReserveRequest) (uint64, error) {
+	held := term{length: r.For, until: r.Until}
+	if err := held.check(); err != nil {
 		return 0, err
 	}
 	x := &selling{}
-	form, err := x.setOrder(ctx, e, "reserve", r.Key, r.Order, r.Limits)
+	form, err := x.setOrder(ctx, e, "reserve", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
 	if err != nil {
 		return 0, err
 	}
@@ -35,7 +28,7 @@ func (e *Executor) Reserve(ctx context.Context, r Reserve) (uint64, error) {
 	if !r.Until.IsZero() {
 		form.Field("Until").U64(uint64(r.Until.UnixNano()))
 	}
-	x.id, x.reserving, x.term = form.Finish(), true, r.Term
+	x.id, x.reserving, x.term = form.Finish(), true, held
 	x.prompt = !r.All && len(x.names) <= state.PartSize
 	number, _, err := x.execute(ctx)
 	return number, err
@@ -43,7 +36,7 @@ func (e *Executor) Reserve(ctx context.Context, r Reserve) (uint64, error) {
 
 // reserve returns the events of the reservation.
 func (x *selling) reserve(s *state.State) ([]event.Change, error) {
-	expires, err := x.term.Expires(s.Now)
+	expires, err := x.term.expires(s.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +89,8 @@ func (x *selling) recall(s *state.State) error {
 			return errs.Corrupt(nil, "event %d reserves nothing", n)
 		}
 		if ev.Erased != nil { // the object was forgotten, and its name
-			withdrawn := vocabulary.Refusal{
-				Reason: vocabulary.Withdrawn, Asked: r.Epsilon, Remedy: vocabulary.RemedyNothing,
+			withdrawn := api.Refusal{
+				Reason: api.Withdrawn, Asked: r.Epsilon, Remedy: api.RemedyNothing,
 			}
 			gone.Add(withdrawn)
 			continue
@@ -128,7 +121,7 @@ func (e *Executor) Cancel(ctx context.Context, key string, reservation uint64) e
 // OrderRefusals returns the objects of an order that its reservation or its sale refused, in the
 // order of their names, without those that were forgotten since. Every reading of a reservation and
 // of a sale uses it.
-func OrderRefusals(s *state.State, r state.Sale) (all []vocabulary.Refusal, err error) {
+func OrderRefusals(s *state.State, r state.Sale) (all []api.Refusal, err error) {
 	var ends []uint64 // the events that settled the requests
 	if r.Granted != 0 {
 		begun, err := s.Event(r.Granted)
@@ -169,7 +162,7 @@ func AsGranted(s *state.State, number uint64) (state.Sale, error) {
 }
 
 // OpenReservation returns a reservation by a number that a caller gave, or a
-// [*vocabulary.ReservationError] if it is not open.
+// [*api.ReservationError] if it is not open.
 func OpenReservation(s *state.State, number uint64) (state.Sale, error) {
 	r, err := Reservation(s, number)
 	if err == nil && !r.Holds(s.Now) {
@@ -179,41 +172,41 @@ func OpenReservation(s *state.State, number uint64) (state.Sale, error) {
 }
 
 // ClosedReservation says why a reservation is not open at an instant.
-func ClosedReservation(number uint64, r state.Sale, at time.Time) *vocabulary.ReservationError {
-	err := &vocabulary.ReservationError{Number: number, State: r.ReservationState(at)}
+func ClosedReservation(number uint64, r state.Sale, at time.Time) *api.ReservationError {
+	err := &api.ReservationError{Number: number, State: r.ReservationState(at)}
 	switch err.State {
-	case vocabulary.ReservationCaptured:
+	case api.ReservationCaptured:
 		err.Sale = number
-	case vocabulary.ReservationExpired:
+	case api.ReservationExpired:
 		err.Expires = r.Expires
 	}
 	return err
 }
 
-// Term is how long a reservation is held: for some time, or until a time.
-type Term struct {
-	For   time.Duration // from when it is granted; or
-	Until time.Time     // by the log's time
+// term is how long a reservation is held: for some time, or until a time.
+type term struct {
+	length time.Duration // from when it is granted; or
+	until  time.Time     // by the log's time
 }
 
-// Check refuses a term that gives both or neither, or a year that no log reaches, before anything is
+// check refuses a term that gives both or neither, or a year that no log reaches, before anything is
 // looked up.
-func (r Term) Check() error {
+func (r term) check() error {
 	switch {
-	case r.Until.IsZero() && r.For <= 0, !r.Until.IsZero() && r.For != 0:
-		return errs.Invalid("a reservation for %v, until %v: give one of them", r.For, r.Until)
-	case !r.Until.IsZero() && (r.Until.UTC().Year() < 1970 || r.Until.UTC().Year() > event.LastYear):
-		return errs.Invalid("a reservation until %v", r.Until)
+	case r.until.IsZero() && r.length <= 0, !r.until.IsZero() && r.length != 0:
+		return errs.Invalid("a reservation for %v, until %v: give one of them", r.length, r.until)
+	case !r.until.IsZero() && (r.until.UTC().Year() < 1970 || r.until.UTC().Year() > event.LastYear):
+		return errs.Invalid("a reservation until %v", r.until)
 	}
 	return nil
 }
 
-// Expires is when a reservation that is granted now ends.
-func (r Term) Expires(now time.Time) (time.Time, error) {
-	if r.Until.IsZero() {
-		return now.Add(r.For), nil
+// expires is when a reservation that is granted now ends.
+func (r term) expires(now time.Time) (time.Time, error) {
+	if r.until.IsZero() {
+		return now.Add(r.length), nil
 	}
-	until := r.Until.UTC()
+	until := r.until.UTC()
 	if !until.After(now) {
 		return time.Time{}, errs.Invalid("a reservation until %s, and it is %s already",
 			until.Format(time.RFC3339Nano), now.UTC().Format(time.RFC3339Nano))

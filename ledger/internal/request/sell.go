@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -14,40 +15,21 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Sell asks to execute an order. Package ledger describes it.
-type Sell struct {
-	Key string // idempotency key
-	Order
-	Limits
-	Truth    truthSource           // the host's source of true values
-	Progress func(done, total int) // optional
-}
-
-// Limits are what a buyer agrees to.
-type Limits struct {
-	QuoteID  string // "" for any quote
-	MaxPrice *int64 // nil for any price
-	Partial  bool   // refused objects are left out
-}
-
-// Capture asks to execute a reservation. Package ledger describes it.
-type Capture struct {
-	Key         string                // idempotency key
-	Reservation uint64                // its number
-	Partial     bool                  // refused objects are left out
-	Truth       truthSource           // the host's source of true values
-	Progress    func(done, total int) // optional
+// limits are what a buyer agrees to.
+type limits struct {
+	quoteID  string // "" for any quote
+	maxPrice *int64 // nil for any price
+	partial  bool   // refused objects are left out
 }
 
 // Sell executes an order, in one transaction. It returns the number of the sale, and what is wrong
 // with true values.
-func (e *Executor) Sell(ctx context.Context, r Sell) (uint64, *rules.TruthFaults, error) {
+func (e *Executor) Sell(ctx context.Context, r api.SellRequest) (uint64, *rules.TruthFaults, error) {
 	x := &selling{}
-	form, err := x.setOrder(ctx, e, "sell", r.Key, r.Order, r.Limits)
+	form, err := x.setOrder(ctx, e, "sell", r.Key, r.Order, limits{r.QuoteID, r.MaxPrice, r.Partial})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -56,8 +38,8 @@ func (e *Executor) Sell(ctx context.Context, r Sell) (uint64, *rules.TruthFaults
 }
 
 // Capture executes a reservation, as Sell does an order.
-func (e *Executor) Capture(ctx context.Context, r Capture) (uint64, *rules.TruthFaults, error) {
-	x := &selling{limits: Limits{Partial: r.Partial}}
+func (e *Executor) Capture(ctx context.Context, r api.CaptureRequest) (uint64, *rules.TruthFaults, error) {
+	x := &selling{limits: limits{partial: r.Partial}}
 	if err := x.begin(e, x, r.Key); err != nil {
 		return 0, nil, err
 	}
@@ -72,21 +54,21 @@ func (e *Executor) Capture(ctx context.Context, r Capture) (uint64, *rules.Truth
 // selling is a request to sell an order, to capture its reservation, or to reserve it.
 type selling struct {
 	trade
-	limits Limits
+	limits limits
 	needy  rules.Needy    // the objects that need a true value
 	bound  []event.Change // what binds chains to their true values
 	rows   []rrchain.Bits // the responses, in unary encoding
 	sale   uint64         // its number
-	term   Term           // of a reservation
+	term   term           // of a reservation
 
 	progress func(done, total int) // may be nil
-	report   callback.Progress     // has progress called, outside of the commit
+	report   api.Progress          // has progress called, outside of the commit
 	ended    func() error          // returns why nobody waits for the sale any more
 }
 
 // setOrder gets an order ready, and checks it. It returns the beginning of the request's form.
 func (x *selling) setOrder(
-	ctx context.Context, e *Executor, operation, key string, o Order, m Limits,
+	ctx context.Context, e *Executor, operation, key string, o api.Order, m limits,
 ) (*event.Form, error) {
 	if e.Engine.ReadOnly {
 		return nil, errs.ErrReadOnly
@@ -99,7 +81,7 @@ func (x *selling) setOrder(
 	}
 	f := x.form(operation)
 	m.add(f)
-	x.steps, x.key, x.limits, x.partial, x.quoting = x, key, m, m.Partial, m.QuoteID != "" || m.MaxPrice != nil
+	x.steps, x.key, x.limits, x.partial, x.quoting = x, key, m, m.partial, m.quoteID != "" || m.maxPrice != nil
 	return f, nil
 }
 
@@ -131,8 +113,8 @@ func (x *selling) look(s *state.State) error {
 		return err
 	}
 	m := x.limits
-	if m.Partial && !x.reserving {
-		m.MaxPrice = nil // objects without a true value will cost nothing
+	if m.partial && !x.reserving {
+		m.maxPrice = nil // objects without a true value will cost nothing
 	}
 	return x.accept(m)
 }
@@ -173,7 +155,7 @@ func (x *selling) commit(ctx context.Context) error {
 	if x.reserving {
 		return x.protocol.commit(ctx)
 	}
-	return callback.WithProgress(ctx, x.progress, func(ctx context.Context, report callback.Progress) error {
+	return callback.WithProgress(ctx, x.progress, func(ctx context.Context, report api.Progress) error {
 		x.report, x.ended = report, ctx.Err
 		return x.propose(ctx, engine.Proposal{Record: x.record})
 	})
@@ -342,47 +324,47 @@ func (t *trade) deal(s *state.State) ([]event.Change, event.Deal) {
 }
 
 // add adds the fields of the limits to the form of a request.
-func (m Limits) add(f *event.Form) {
-	if f.Field("QuoteID").Flag(m.QuoteID != ""); m.QuoteID != "" {
-		f.ObjectField("QuoteID").Text(m.QuoteID) // it has a digest of the objects
+func (m limits) add(f *event.Form) {
+	if f.Field("QuoteID").Flag(m.quoteID != ""); m.quoteID != "" {
+		f.ObjectField("QuoteID").Text(m.quoteID) // it has a digest of the objects
 	}
 	price := f.Field("MaxPrice")
-	if price.Flag(m.MaxPrice != nil); m.MaxPrice != nil {
-		price.U64(uint64(*m.MaxPrice))
+	if price.Flag(m.maxPrice != nil); m.maxPrice != nil {
+		price.U64(uint64(*m.maxPrice))
 	}
-	f.Field("Partial").Flag(m.Partial)
+	f.Field("Partial").Flag(m.partial)
 }
 
-func (m Limits) check() error {
-	if m.MaxPrice != nil && *m.MaxPrice < 0 {
-		return errs.Invalid("a highest price of %d", *m.MaxPrice)
+func (m limits) check() error {
+	if m.maxPrice != nil && *m.maxPrice < 0 {
+		return errs.Invalid("a highest price of %d", *m.maxPrice)
 	}
-	if len(m.QuoteID) > event.MaxNameBytes {
-		return errs.Invalid("a quote ID of %d bytes", len(m.QuoteID))
+	if len(m.quoteID) > event.MaxNameBytes {
+		return errs.Invalid("a quote ID of %d bytes", len(m.quoteID))
 	}
 	return nil
 }
 
 // accept returns why a trade is not one the buyer agrees to, or nil.
-func (t *trade) accept(m Limits) error {
-	if t.refused.Count() > 0 && !m.Partial || t.sum.objects == 0 {
+func (t *trade) accept(m limits) error {
+	if t.refused.Count() > 0 && !m.partial || t.sum.objects == 0 {
 		return t.refuse(t.refused)
 	}
-	if m.QuoteID == "" && m.MaxPrice == nil {
+	if m.quoteID == "" && m.maxPrice == nil {
 		return nil
 	}
-	if lacking := t.lackTruth(); m.QuoteID != "" && lacking.Count() > 0 {
+	if lacking := t.lackTruth(); m.quoteID != "" && lacking.Count() > 0 {
 		return t.refuse(lacking) // another quote would not help
 	}
 	q := t.quote()
-	mismatch := &MismatchError{
-		Quote: q, Expected: m.QuoteID, TermsChanged: areUnderOtherTerms(m.QuoteID, q.ID), MaxPrice: m.MaxPrice,
+	mismatch := &api.QuoteError{
+		Quote: q, Expected: m.quoteID, TermsChanged: areUnderOtherTerms(m.quoteID, q.ID), MaxPrice: m.maxPrice,
 	}
 	switch {
-	case m.MaxPrice != nil && *m.MaxPrice < int64(q.Deal.Price):
-		mismatch.Remedy = vocabulary.RemedyPaying
-	case m.QuoteID != "" && !areSameOffer(m.QuoteID, q.ID):
-		mismatch.Remedy = vocabulary.RemedyQuoting
+	case m.maxPrice != nil && *m.maxPrice < q.Price:
+		mismatch.Remedy = api.RemedyPaying
+	case m.quoteID != "" && !areSameOffer(m.quoteID, q.ID):
+		mismatch.Remedy = api.RemedyQuoting
 	default:
 		return nil
 	}

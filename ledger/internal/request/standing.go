@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // A request that changes the ledger carries an idempotency key. The last event of each of its
@@ -22,12 +22,15 @@ import (
 type Outcome struct {
 	Counts  event.Counts                    // of all parts
 	Left    int                             // how many objects were left out
-	Refused []vocabulary.Refusal            // the first of them who are not forgotten; not of a sweep
+	Refused []api.Refusal                   // the first of them who are not forgotten; not of a sweep
 	Swept   map[uint32]*event.SweptQuestion // by question, of a sweep
 	listed  int                             // the refusals in refused and swept, at most MaxPanel
 	First   uint64                          // the first event
 	Last    uint64                          // the last event
 }
+
+// unlisted returns how many refused objects are not in Refused.
+func (o *Outcome) unlisted() int { return o.Left - len(o.Refused) }
 
 // Standing is how far a request has come.
 type Standing struct {
@@ -79,7 +82,7 @@ func StandingOf(s *state.State, key string, id event.Identity) (Standing, error)
 // Where an object was forgotten, what the request says of several objects is erased, and not
 // compared.
 func checkSame(s *state.State, first *event.Settled, id *event.Identity) error {
-	conflict := &vocabulary.KeyConflictError{Key: first.Key}
+	conflict := &api.KeyConflictError{Key: first.Key}
 	names := first.Names
 	switch {
 	case first.Digest != id.Digest:
@@ -138,7 +141,7 @@ func outcomeOf(s *state.State, settled []uint64) (o Outcome, err error) {
 			return o, err
 		}
 		var left []*event.ObjectRefused
-		if o.listed < vocabulary.MaxPanel {
+		if o.listed < api.MaxPanel {
 			if left, err = s.RefusedBefore(number, part.Refused); err != nil {
 				return o, err
 			}
@@ -153,7 +156,7 @@ func outcomeOf(s *state.State, settled []uint64) (o Outcome, err error) {
 }
 
 // RefusalsOf returns whom a request left out, without those forgotten since.
-func RefusalsOf(s *state.State, number uint64, end *event.Settled) (left []vocabulary.Refusal, err error) {
+func RefusalsOf(s *state.State, number uint64, end *event.Settled) (left []api.Refusal, err error) {
 	all, err := s.RefusedBefore(number, end.Refused)
 	for _, c := range all {
 		if c.Object != "" {
@@ -165,7 +168,7 @@ func RefusalsOf(s *state.State, number uint64, end *event.Settled) (left []vocab
 
 // Settling adds the events of those a request about a question left out, and the one that settles
 // it.
-func Settling(changes []event.Change, question uint32, left []vocabulary.Refusal, end *event.Settled) []event.Change {
+func Settling(changes []event.Change, question uint32, left []api.Refusal, end *event.Settled) []event.Change {
 	end.Refused += uint64(len(left))
 	for _, r := range left {
 		changes = append(changes, &event.ObjectRefused{Question: question, Refusal: r})
@@ -175,7 +178,7 @@ func Settling(changes []event.Change, question uint32, left []vocabulary.Refusal
 
 // partly tells the refusal of a whole request from that of the rest of one.
 func (st Standing) partly(err error) error {
-	var refused *vocabulary.RefusedError
+	var refused *api.RefusedError
 	if st.parts > 0 && errors.As(err, &refused) {
 		return fmt.Errorf("%w: %w", errs.ErrPartlyDone, err)
 	}
@@ -195,7 +198,7 @@ func (o *Outcome) Add(part *event.Settled, left []*event.ObjectRefused) {
 		sum.Refused += one.Refused
 	}
 	for _, c := range left {
-		if o.listed == vocabulary.MaxPanel {
+		if o.listed == api.MaxPanel {
 			return
 		}
 		if c.Object == "" {

@@ -7,24 +7,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Sweep asks for everything that policies have released by now. Package ledger describes it.
-type Sweep struct {
-	Key, Question string                // the idempotency key, and names
-	Truth         truthSource           // the host's source of true values
-	Progress      func(done, total int) // optional
-}
-
 // Sweep executes a sweep. It also returns, by the number of the question, what is wrong with true
 // values.
-func (e *Executor) Sweep(ctx context.Context, r Sweep) (Outcome, map[uint32]*rules.TruthFaults, error) {
+func (e *Executor) Sweep(ctx context.Context, r api.AdvanceRequest) (Outcome, map[uint32]*rules.TruthFaults, error) {
 	x := &sweep{truths: map[valueOf]int32{}, faults: map[uint32]*rules.TruthFaults{}}
 	if err := x.begin(e, x, r.Key); err != nil {
 		return Outcome{}, nil, err
@@ -169,10 +162,10 @@ type plan struct {
 type planned struct {
 	rules.Subject // as it is stored
 	question      *event.Question
-	after         state.Chain         // as it will be, as far as its ε and budgets go
-	steps         int                 // that it takes
-	refusal       *vocabulary.Refusal // of the step that it cannot take
-	unasked       bool                // a truth is needed
+	after         state.Chain  // as it will be, as far as its ε and budgets go
+	steps         int          // that it takes
+	refusal       *api.Refusal // of the step that it cannot take
+	unasked       bool         // a truth is needed
 }
 
 // raise makes an ε above all others the chain's current one. It adds one level, without a response,
@@ -282,7 +275,7 @@ func (x *sweep) take(s *state.State, p *plan, one due, at time.Time) error {
 }
 
 // checkTold refuses a draw for which there is no true value. If the host was not asked, it will be.
-func (x *sweep) checkTold(c *planned, epsilon privacy.Epsilon) (*vocabulary.Refusal, error) {
+func (x *sweep) checkTold(c *planned, epsilon privacy.Epsilon) (*api.Refusal, error) {
 	truth, known := x.truths[valueOf{c.question.Number, c.Name}]
 	switch {
 	case !known:

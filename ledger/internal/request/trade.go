@@ -6,53 +6,23 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
-	"github.com/sluicedp/sluice/privacy"
 )
-
-// Order is what a buyer asks for. Package ledger describes it.
-type Order struct {
-	Buyer, Question    string          // by their names
-	Epsilon            privacy.Epsilon // that is asked for
-	Objects            []string        // the objects, or
-	All, StopAtRefusal bool            // for all objects; the first refusal ends the order
-}
-
-// Quote is what an order would bring and cost. Package ledger describes it.
-type Quote struct {
-	ID, Buyer, Question string                   // "" if it stopped at a refusal; the others are names
-	Deal                event.Deal               // its ε, price and number of objects
-	Tally               event.SaleTally          // how its responses are made
-	Refused             *vocabulary.RefusedError // lists the refused objects, and what would be possible instead
-	Event               uint64                   // the last one that is counted
-}
-
-// MismatchError reports that an order is not the one that was quoted, or costs more than the buyer
-// would pay. Package ledger has a public type for it.
-type MismatchError struct {
-	Quote        Quote             // what the order is now
-	Expected     string            // the ID of the quote it was to be, or ""
-	TermsChanged bool              // the quote was made under other terms
-	MaxPrice     *int64            // the most the buyer would pay, or nil
-	Remedy       vocabulary.Remedy // what would help
-}
-
-func (e *MismatchError) Error() string { return "the order is not the one that was quoted" }
 
 // Quote returns what an order would bring now, without what would be possible instead of refusals
 // if listed is set: the buyer itself may not know that, and only buys levels that terms list.
-func (e *Executor) Quote(ctx context.Context, o Order, listed bool) (Quote, error) {
+func (e *Executor) Quote(ctx context.Context, o api.Order, listed bool) (api.Quote, error) {
 	t := &trade{}
 	if err := t.set(ctx, e, o); err != nil {
-		return Quote{}, err
+		return api.Quote{}, err
 	}
 	t.Listed, t.quoting, t.counting = listed, true, true
-	var q Quote
+	var q api.Quote
 	err := e.Engine.View(ctx, func(s *state.State) error {
 		t.start(s, Standing{Through: s.Counters.Events})
 		if err := t.convene(s, t.at, nil); err != nil {
@@ -63,10 +33,23 @@ func (e *Executor) Quote(ctx context.Context, o Order, listed bool) (Quote, erro
 		return nil
 	})
 	if err == nil && t.refused.Count() > 0 && !listed {
-		_ = t.alternative(ctx, q.Refused)
-		err = ctx.Err()
+		refused := t.refused.Error(t.question)
+		_ = t.alternative(ctx, refused)
+		q.Instead, err = refused.Instead, ctx.Err()
 	}
-	return q, err
+	if err != nil {
+		return api.Quote{}, err
+	}
+	return q, nil
+}
+
+// Offered returns a deal in words.
+func (e *Executor) Offered(d event.Deal, n event.SaleTally, buyer, question string) api.Offer {
+	return api.Offer{
+		Buyer: buyer, Question: question, Epsilon: d.Epsilon, Price: int64(d.Price), Currency: e.Currency,
+		Objects: d.Objects, Draws: n.Draws, Resales: n.Resales, Degradations: n.Degradations,
+		Insertions: n.Insertions, Upgrades: n.Upgrades,
+	}
 }
 
 // trade is an order that is assessed, for a quote, a reservation or a sale.
@@ -91,11 +74,11 @@ type trade struct {
 }
 
 // set gets the order ready, and checks it.
-func (t *trade) set(ctx context.Context, e *Executor, o Order) (err error) {
+func (t *trade) set(ctx context.Context, e *Executor, o api.Order) (err error) {
 	if err := event.CheckName("buyer", o.Buyer); err != nil {
 		return err
 	}
-	if t.names, err = event.CheckAsked(o.Objects, o.All, vocabulary.MaxPanel); err != nil {
+	if t.names, err = event.CheckAsked(o.Objects, o.All, api.MaxPanel); err != nil {
 		return err
 	}
 	if t.question, err = e.Question(ctx, o.Question); err != nil {
@@ -170,7 +153,7 @@ func (t *trade) convene(s *state.State, at time.Time, taken func(x rules.Subject
 	if t.stopAtRefusal {
 		size = firstPart
 	}
-	for last := false; !last && count <= vocabulary.MaxPanel; size = min(2*size, state.PartSize) {
+	for last := false; !last && count <= api.MaxPanel; size = min(2*size, state.PartSize) {
 		some, end, err := p.After(s, after, size)
 		if err != nil {
 			return err
@@ -254,7 +237,7 @@ func (t *trade) assessPart(
 }
 
 // leaveOut notes a refusal, and returns errDecided if that is all that is wanted.
-func (t *trade) leaveOut(r *vocabulary.Refusal) error {
+func (t *trade) leaveOut(r *api.Refusal) error {
 	t.refused.Add(*r)
 	if t.quoting {
 		t.offer.refuses(r.Object)
@@ -279,7 +262,7 @@ func (t *trade) count(name string, one *line) {
 // price.
 func (t *trade) assess(
 	s *state.State, place int, name string, at time.Time,
-) (one line, x rules.Subject, refusal *vocabulary.Refusal, err error) {
+) (one line, x rules.Subject, refusal *api.Refusal, err error) {
 	if refusal, err = rules.ReadSubject(s, t.question, name, t.epsilon, &x); err != nil || refusal != nil {
 		return one, x, refusal, err
 	}
@@ -308,7 +291,7 @@ func (t *trade) assess(
 }
 
 // checkTold refuses an object that needs a true value and has none.
-func (t *trade) checkTold(x *rules.Subject) (*vocabulary.Refusal, error) {
+func (t *trade) checkTold(x *rules.Subject) (*api.Refusal, error) {
 	truth, asked := t.truths.Of(x.Name)
 	switch {
 	case !asked:
@@ -339,15 +322,14 @@ func (t *trade) asking(x *rules.Subject, at time.Time) rules.Asking {
 }
 
 // quote describes the trade, which is not to be sold if it stopped at a refusal.
-func (t *trade) quote() Quote {
-	q := Quote{
-		Buyer: t.buyer, Question: t.question.Name, Refused: t.refused.Error(t.question), Tally: t.sum.tally,
-		Deal: event.Deal{Epsilon: t.epsilon, Price: t.sum.price, Objects: t.sum.objects},
-	}
-	if t.stopAtRefusal && t.refused.Count() > 0 && !t.partial {
-		q.Deal, q.Tally = event.Deal{Epsilon: t.epsilon}, event.SaleTally{}
+func (t *trade) quote() api.Quote {
+	refused := t.refused.Error(t.question)
+	q := api.Quote{Refused: refused.Refused, Unlisted: refused.Unlisted, Sums: refused.Sums}
+	if d := (event.Deal{Epsilon: t.epsilon}); t.stopAtRefusal && t.refused.Count() > 0 && !t.partial {
+		q.Offer = t.Offered(d, event.SaleTally{}, t.buyer, t.question.Name)
 	} else {
-		q.ID = t.offer.id(t.people)
+		d.Price, d.Objects = t.sum.price, t.sum.objects
+		q.Offer, q.ID = t.Offered(d, t.sum.tally, t.buyer, t.question.Name), t.offer.id(t.people)
 	}
 	return q
 }
@@ -355,7 +337,7 @@ func (t *trade) quote() Quote {
 // lackTruth returns the refusals of objects that the host has no true value of.
 func (t *trade) lackTruth() (missing RefusalList) {
 	for _, refusal := range t.refused.Listed {
-		if refusal.Reason == vocabulary.NoTruth {
+		if refusal.Reason == api.NoTruth {
 			missing.Add(refusal)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -28,15 +28,15 @@ func (now Agreed) More(known *state.Cache, to Agreed, from time.Time) error {
 	}
 	more := known.AtMost(to.Policy, now.Policy, from)
 	if more != nil && to.Policy.Equal(policy.Fixed(privacy.MaxEpsilon())) {
-		more = fmt.Errorf("%w: without a policy only the cap binds", policy.ErrMore)
+		more = errors.New("the policy may allow more: without a policy only the cap binds")
 	}
 	return errors.Join(higher, more)
 }
 
 // Refuse returns the refusal of an object that would have to agree to new terms, because of what is
 // more.
-func (now Agreed) Refuse(object string, to Agreed, more error) vocabulary.Refusal {
-	r := vocabulary.Refusal{Object: object, Reason: vocabulary.NeedsConsent, Remedy: vocabulary.RemedyConsent,
+func (now Agreed) Refuse(object string, to Agreed, more error) api.Refusal {
+	r := api.Refusal{Object: object, Reason: api.NeedsConsent, Remedy: api.RemedyConsent,
 		Why: why(more)}
 	if now.Cap.Less(to.Cap) {
 		r.Ceiling, r.Asked = now.Cap, to.Cap
@@ -47,8 +47,8 @@ func (now Agreed) Refuse(object string, to Agreed, more error) vocabulary.Refusa
 // why puts what is more on one line.
 func why(more error) string {
 	text := strings.ToValidUTF8(strings.ReplaceAll(more.Error(), "\n", "; "), "?")
-	if len(text) > vocabulary.MaxWhy {
-		text = strings.ToValidUTF8(text[:vocabulary.MaxWhy], "")
+	if len(text) > api.MaxWhy {
+		text = strings.ToValidUTF8(text[:api.MaxWhy], "")
 	}
 	return text
 }

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -24,7 +24,7 @@ func (b *Bid) Offer(s *state.State, x *Subject) Offering {
 			switch {
 			case err != nil || refusal == nil:
 				return level, err
-			case refusal.Reason != vocabulary.HoldersFull:
+			case refusal.Reason != api.HoldersFull:
 				return b.highestHeld(x, level), nil // it is so at all levels
 			}
 			most = state.Below(level) // others hold it
@@ -58,12 +58,12 @@ type Bid struct {
 }
 
 // CheckSale returns why an object that takes part is not to be sold, whatever its budget, or nil.
-func (b *Bid) CheckSale(s *state.State, x *Subject) (*vocabulary.Refusal, error) {
+func (b *Bid) CheckSale(s *state.State, x *Subject) (*api.Refusal, error) {
 	if b.Reserved != 0 && x.Object.Withdrawn > b.Granted {
-		return refuse(x.Name, b.Epsilon, vocabulary.Withdrawn, vocabulary.RemedyNothing), nil // and came back
+		return refuse(x.Name, b.Epsilon, api.Withdrawn, api.RemedyNothing), nil // and came back
 	}
 	if b.Reserved != 0 && x.Chain.Since > b.Granted {
-		return refuse(x.Name, b.Epsilon, vocabulary.EpochBegun, vocabulary.RemedyNothing), nil
+		return refuse(x.Name, b.Epsilon, api.EpochBegun, api.RemedyNothing), nil
 	}
 	return b.checkTerms(s, x, b.Epsilon)
 }
@@ -97,50 +97,50 @@ func Released(q *event.Question, p policy.Policy, buyers uint64, at time.Time) (
 // checkTerms returns why an object's terms do not let the buyer have its response at an ε, or nil.
 // What a buyer holds it may have again whatever the terms say. What is reserved was checked when it
 // was reserved.
-func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*vocabulary.Refusal, error) {
+func (b *Bid) checkTerms(s *state.State, x *Subject, epsilon privacy.Epsilon) (*api.Refusal, error) {
 	recorded, found := x.Chain.At(epsilon)
 	if b.Reserved != 0 || found && recorded.IsHeldBy(b.Buyer) {
 		return nil, nil
 	}
 	terms := x.Policy.Terms()
-	r := &vocabulary.Refusal{Object: x.Name, Asked: epsilon, Reason: Barrier(terms, b.Client, epsilon, s.Now),
-		Remedy: vocabulary.RemedyNothing}
+	r := &api.Refusal{Object: x.Name, Asked: epsilon, Reason: Barrier(terms, b.Client, epsilon, s.Now),
+		Remedy: api.RemedyNothing}
 	if r.Reason == "" && b.Listed && !lists(b.Question, terms, epsilon) {
-		r.Reason = vocabulary.NotOnOffer
+		r.Reason = api.NotOnOffer
 	}
 	switch {
 	case r.Reason == "" && terms.Holders() > 0:
 		return b.CheckHolders(s, x, epsilon, terms.Holders())
 	case r.Reason == "":
 		return nil, nil
-	case r.Reason == vocabulary.NotOnOffer:
+	case r.Reason == api.NotOnOffer:
 		r.Ceiling, r.Spent = terms.Max(), x.Chain.Spent()
 		r.Remaining = state.Minus(r.Ceiling, r.Spent)
-	case r.Reason == vocabulary.SaleClosed && s.Now.Before(terms.Opens()):
-		r.Remedy = vocabulary.RemedyWaiting
+	case r.Reason == api.SaleClosed && s.Now.Before(terms.Opens()):
+		r.Remedy = api.RemedyWaiting
 	}
 	return r, nil
 }
 
 // Barrier returns why terms, or nil for none, sell a buyer no level at an ε at an instant, however
 // much budget there is; "" if they do.
-func Barrier(terms *policy.Terms, client string, epsilon privacy.Epsilon, at time.Time) vocabulary.Reason {
+func Barrier(terms *policy.Terms, client string, epsilon privacy.Epsilon, at time.Time) api.Reason {
 	switch {
 	case terms == nil:
-		return vocabulary.NotForSale
+		return api.NotForSale
 	case !terms.Allows(client):
-		return vocabulary.BuyerRefused
+		return api.BuyerRefused
 	case !terms.Offers(epsilon):
-		return vocabulary.NotOnOffer
+		return api.NotOnOffer
 	case !terms.Open(at):
-		return vocabulary.SaleClosed
+		return api.SaleClosed
 	}
 	return ""
 }
 
 // CheckHolders returns why no further buyer may hold the level at an ε, or nil. Those who reserved
 // it count.
-func (b *Bid) CheckHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, most int) (*vocabulary.Refusal, error) {
+func (b *Bid) CheckHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, most int) (*api.Refusal, error) {
 	recorded, _ := x.Chain.At(epsilon)
 	reserving, err := Reserving(s, x.Object, recorded, event.Deal{Buyer: b.Buyer, Question: b.Question.Number,
 		Epsilon: epsilon}, s.Now)
@@ -148,9 +148,9 @@ func (b *Bid) CheckHolders(s *state.State, x *Subject, epsilon privacy.Epsilon, 
 	if err != nil || holders+reserving < most {
 		return nil, err
 	}
-	refusal := refuse(x.Name, epsilon, vocabulary.HoldersFull, vocabulary.RemedyNothing)
+	refusal := refuse(x.Name, epsilon, api.HoldersFull, api.RemedyNothing)
 	if holders < most {
-		refusal.Remedy = vocabulary.RemedyWaiting // for a reservation to end
+		refusal.Remedy = api.RemedyWaiting // for a reservation to end
 	}
 	return refusal, nil
 }

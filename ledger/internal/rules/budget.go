@@ -3,9 +3,9 @@ package rules
 import (
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -48,7 +48,7 @@ func Latest(first time.Time, others ...time.Time) time.Time {
 
 // Assess decides, from budgets and recorded levels alone, what a request means for an object. It
 // never looks at the truth, so a refusal tells nothing about it.
-func (l *Rules) Assess(s *state.State, x *Subject, ask Asking) (event.Verdict, *vocabulary.Refusal, error) {
+func (l *Rules) Assess(s *state.State, x *Subject, ask Asking) (event.Verdict, *api.Refusal, error) {
 	if refusal, err := l.checkFull(s, x, &ask); err != nil || refusal != nil {
 		return event.Drawn, refusal, err
 	}
@@ -56,7 +56,7 @@ func (l *Rules) Assess(s *state.State, x *Subject, ask Asking) (event.Verdict, *
 		return event.Reused, nil, nil
 	}
 	if l.lacksNoiseKey(x.Chain) {
-		return event.Drawn, refuse(x.Name, ask.Epsilon, vocabulary.NoNoiseKey, vocabulary.RemedyKey), nil
+		return event.Drawn, refuse(x.Name, ask.Epsilon, api.NoNoiseKey, api.RemedyKey), nil
 	}
 	current := x.Chain.Current()
 	if ask.Epsilon.Less(current) {
@@ -123,22 +123,22 @@ func (c *Charge) Headroom(s *state.State, x *Subject, holds []*Hold) (h Headroom
 
 // CheckBudget returns why a charge would break the ceiling of an object's chain, or the object's
 // cap, or nil.
-func (l *Rules) CheckBudget(s *state.State, x *Subject, ask Charge) (*vocabulary.Refusal, error) {
+func (l *Rules) CheckBudget(s *state.State, x *Subject, ask Charge) (*api.Refusal, error) {
 	h, err := ask.Headroom(s, x, l.Holds.List())
 	if err != nil || !h.Most().Less(ask.Cost) {
 		return nil, err
 	}
-	r := &vocabulary.Refusal{Object: x.Name, Asked: ask.Epsilon, Cost: ask.Cost, Remedy: vocabulary.RemedyNothing}
+	r := &api.Refusal{Object: x.Name, Asked: ask.Epsilon, Cost: ask.Cost, Remedy: api.RemedyNothing}
 	helps := !h.CapFree.Less(ask.Cost) // for the order that holds the rest
 	if h.Left.Less(ask.Cost) {
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = vocabulary.ChainCeiling, h.Ceiling, h.Spent, h.Left
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = api.ChainCeiling, h.Ceiling, h.Spent, h.Left
 		possible := !h.Free.Less(ask.Cost) || !state.Minus(x.Policy.Limit(), h.Spent).Less(ask.Cost)
 		helps = helps && possible
 	} else {
-		r.Reason, r.Ceiling, r.Spent, r.Remaining = vocabulary.ObjectCap, x.Object.Cap, x.Object.Spent, h.CapLeft
+		r.Reason, r.Ceiling, r.Spent, r.Remaining = api.ObjectCap, x.Object.Cap, x.Object.Spent, h.CapLeft
 	}
 	if helps {
-		r.Remedy = vocabulary.RemedyWaiting
+		r.Remedy = api.RemedyWaiting
 	}
 	return r, nil
 }

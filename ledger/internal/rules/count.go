@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -34,11 +34,11 @@ type Count struct {
 	Lowest privacy.Epsilon
 
 	objects  uint64
-	counts   []vocabulary.BudgetLevel
-	refused  map[vocabulary.Reason]*refused // at the highest level
-	lowestOf kind                           // of the last object that was asked for it
-	odd      bool                           // somebody has other levels than the terms say
-	until    time.Time                      // when time changes something, or zero
+	counts   []api.BudgetLevel
+	refused  map[api.Reason]*refused // at the highest level
+	lowestOf kind                    // of the last object that was asked for it
+	odd      bool                    // somebody has other levels than the terms say
+	until    time.Time               // when time changes something, or zero
 	offers   map[uint32]*saleTerms
 	kinds    map[kind]*group
 	last     kind // the one counted last, which most often comes again
@@ -70,7 +70,7 @@ type group struct {
 
 // refused are those refused at the highest level for one reason.
 type refused struct {
-	vocabulary.RefusalSum
+	api.RefusalSum
 	never bool // time alone does not help all of them
 }
 
@@ -126,11 +126,11 @@ func (o *Count) Add(name string) error {
 
 // begin gets ready for the first object.
 func (o *Count) begin() {
-	o.counts = make([]vocabulary.BudgetLevel, len(o.Levels))
+	o.counts = make([]api.BudgetLevel, len(o.Levels))
 	for i, epsilon := range o.Levels {
 		o.counts[i].Epsilon = epsilon
 	}
-	o.refused = map[vocabulary.Reason]*refused{}
+	o.refused = map[api.Reason]*refused{}
 	o.offers, o.kinds = map[uint32]*saleTerms{}, map[kind]*group{}
 }
 
@@ -233,7 +233,7 @@ func (o *Count) setApart(x *Subject, k *kind, span *Span) error {
 
 // barrier returns why a buyer may not have a level of an object now, whatever its budget, or "", and
 // whether the buyer may have it later, by time alone.
-func (o *Count) barrier(x *Subject, k *kind, i int) (reason vocabulary.Reason, waits bool, err error) {
+func (o *Count) barrier(x *Subject, k *kind, i int) (reason api.Reason, waits bool, err error) {
 	f := o.offers[k.policy]
 	if !o.Buying || !k.apart.has(i) {
 		return f.reasons[i], f.comes(i), nil
@@ -245,11 +245,11 @@ func (o *Count) barrier(x *Subject, k *kind, i int) (reason vocabulary.Reason, w
 		o.odd = o.odd || f.reasons[i] != ""
 		return "", false, err
 	}
-	reason, waits = refusal.Reason, refusal.Remedy == vocabulary.RemedyWaiting
+	reason, waits = refusal.Reason, refusal.Remedy == api.RemedyWaiting
 	o.odd = o.odd || f.reasons[i] == ""
 	if f.comes(i) && f.holders > 0 { // it may still have all its holders when the sale opens
 		refusal, err = bid.CheckHolders(o.State, x, bid.Epsilon, f.holders)
-		waits = refusal == nil || refusal.Remedy == vocabulary.RemedyWaiting
+		waits = refusal == nil || refusal.Remedy == api.RemedyWaiting
 		o.odd = o.odd || refusal != nil
 	}
 	return reason, waits, err

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -15,15 +15,15 @@ import (
 // offer is what the terms of a policy let the buyer have.
 type saleTerms struct {
 	policy  policy.Policy
-	holders int                           // that a level may have; 0 for any number
-	reasons [MostLevels]vocabulary.Reason // why they sell no such level now, by its place; "" if they do
-	opens   time.Time                     // when they open, if that is to come
-	closes  time.Time                     // when they close for good, or zero
+	holders int                    // that a level may have; 0 for any number
+	reasons [MostLevels]api.Reason // why they sell no such level now, by its place; "" if they do
+	opens   time.Time              // when they open, if that is to come
+	closes  time.Time              // when they close for good, or zero
 }
 
 // comes tells whether the terms sell a level later, by its place.
 func (f *saleTerms) comes(i int) bool {
-	return f.reasons[i] == vocabulary.SaleClosed && !f.opens.IsZero()
+	return f.reasons[i] == api.SaleClosed && !f.opens.IsZero()
 }
 
 // offer returns what the policy of a number lets the buyer have.
@@ -100,7 +100,7 @@ func (o *Count) sumAlike(k *kind, one *group) {
 }
 
 // pay adds what objects cost. A sum that is too large stays at the largest there is.
-func (o *Count) pay(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objects uint64) {
+func (o *Count) pay(sum *api.BudgetLevel, f *saleTerms, k *kind, objects uint64) {
 	sale := f.policy.Terms()
 	if !o.Buying || sale == nil || objects == 0 {
 		return
@@ -115,7 +115,7 @@ func (o *Count) pay(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objects 
 
 // wait adds objects that must wait for a level. within tells whether their budgets allow it at
 // once.
-func (o *Count) wait(sum *vocabulary.BudgetLevel, f *saleTerms, k *kind, objects uint64, within bool) {
+func (o *Count) wait(sum *api.BudgetLevel, f *saleTerms, k *kind, objects uint64, within bool) {
 	if objects == 0 {
 		return
 	}
@@ -158,7 +158,7 @@ func (o *Count) refuseAtTop(x *Subject, k *kind, span *Span) error {
 		}
 	}
 	var from time.Time
-	ever := reason == vocabulary.ChainCeiling || reason == vocabulary.ObjectCap || waits
+	ever := reason == api.ChainCeiling || reason == api.ObjectCap || waits
 	if ever = ever && !span.Ever.Less(top); ever {
 		from, ever = o.from(f, k, top, !span.Now.Less(top))
 	}
@@ -167,12 +167,12 @@ func (o *Count) refuseAtTop(x *Subject, k *kind, span *Span) error {
 }
 
 // short returns why the budget of an object, or a missing key, does not allow a level, or "".
-func (o *Count) short(x *Subject, span *Span, epsilon privacy.Epsilon) (vocabulary.Reason, error) {
+func (o *Count) short(x *Subject, span *Span, epsilon privacy.Epsilon) (api.Reason, error) {
 	if !span.Recorded && !span.Now.Less(epsilon) {
 		return "", nil
 	}
 	if _, untold := slices.BinarySearch(o.Untold, x.Name); untold {
-		return vocabulary.NoTruth, nil
+		return api.NoTruth, nil
 	}
 	ask := o.asking(x)
 	ask.Epsilon = epsilon
@@ -184,7 +184,7 @@ func (o *Count) short(x *Subject, span *Span, epsilon privacy.Epsilon) (vocabula
 }
 
 // refuse counts an object that is refused at the highest level.
-func (o *Count) refuse(reason vocabulary.Reason, largest privacy.Epsilon, from time.Time, ever bool) {
+func (o *Count) refuse(reason api.Reason, largest privacy.Epsilon, from time.Time, ever bool) {
 	one := o.refused[reason]
 	if one == nil {
 		one = &refused{}
@@ -198,9 +198,9 @@ func (o *Count) refuse(reason vocabulary.Reason, largest privacy.Epsilon, from t
 }
 
 // Result returns what was counted.
-func (o *Count) Result() (out vocabulary.Budget, until time.Time) {
+func (o *Count) Result() (out api.Budget, until time.Time) {
 	o.sum()
-	out = vocabulary.Budget{
+	out = api.Budget{
 		Question: o.Bid.Question.Name, Objects: o.objects, Event: o.State.Counters.Events, At: o.State.Clock,
 		Largest: o.Lowest, Levels: o.counts,
 	}
@@ -210,7 +210,7 @@ func (o *Count) Result() (out vocabulary.Budget, until time.Time) {
 		}
 		out.Refused = append(out.Refused, one.RefusalSum)
 	}
-	slices.SortFunc(out.Refused, vocabulary.RefusalSum.Compare)
+	slices.SortFunc(out.Refused, api.RefusalSum.Compare)
 	return out, o.until
 }
 

@@ -3,10 +3,10 @@ package rules
 import (
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -68,11 +68,11 @@ func draw(
 	}
 	m := len(q.Values)
 	switch {
-	case q.Encoding == vocabulary.Finite:
+	case q.Encoding == api.Finite:
 		v.Index, err = drawFinite(q.Mechanism, c.Outputs, levels, place, epsilon, truth)
-	case q.Encoding == vocabulary.Unary && raise:
+	case q.Encoding == api.Unary && raise:
 		v.Bits, err = c.Sampler.RaiseUnary(m, asBits(below), epsilon, int(truth))
-	case q.Encoding == vocabulary.Unary:
+	case q.Encoding == api.Unary:
 		v.Bits, err = c.Sampler.BetweenBits(m, asBits(below), epsilon, asBits(above))
 	case raise:
 		v.Index, err = c.Sampler.Raise(m, asValue(below), epsilon, int(truth))
@@ -101,7 +101,7 @@ func (l *Rules) Bind(q *event.Question, to state.Bond, name string, truth int32)
 }
 
 // drawFinite returns a response of a chain.
-func drawFinite(m *vocabulary.Mechanism, sampler *finite.Sampler, levels []state.Level, place int,
+func drawFinite(m *api.Mechanism, sampler *finite.Sampler, levels []state.Level, place int,
 	epsilon privacy.Epsilon, truth int32) (int, error) {
 	at := func(i int) rrchain.Level[int] {
 		if i < 0 {

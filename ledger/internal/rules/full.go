@@ -3,9 +3,9 @@ package rules
 import (
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -40,7 +40,7 @@ func (l *Rules) capacity(s *state.State, x *Subject, ask *Asking) (c capacity, e
 }
 
 // left returns how many entries can be added while nothing ends that has taken some.
-func (c *capacity) left() int { return vocabulary.MaxEntries - c.entries - c.taken }
+func (c *capacity) left() int { return api.MaxEntries - c.entries - c.taken }
 
 // fits reports whether a request can add the response of a chain at an ε.
 func (c *capacity) fits(q *event.Question, chain *state.Chain, epsilon privacy.Epsilon) bool {
@@ -80,7 +80,7 @@ func heldEntries(s *state.State, x *Subject, ask *Asking, holds []*Hold) (n int,
 
 // checkFull returns why the chain of an object, or its list of reservations, cannot take what is
 // asked for, or nil. What is captured was counted when it was reserved.
-func (l *Rules) checkFull(s *state.State, x *Subject, ask *Asking) (*vocabulary.Refusal, error) {
+func (l *Rules) checkFull(s *state.State, x *Subject, ask *Asking) (*api.Refusal, error) {
 	if ask.Sale != 0 {
 		return nil, nil
 	}
@@ -90,7 +90,7 @@ func (l *Rules) checkFull(s *state.State, x *Subject, ask *Asking) (*vocabulary.
 			return nil, err
 		}
 		if added > c.left() {
-			return RefuseFull(x.Name, ask.Epsilon, c.entries+added <= vocabulary.MaxEntries), nil
+			return RefuseFull(x.Name, ask.Epsilon, c.entries+added <= api.MaxEntries), nil
 		}
 	}
 	if full, err := hasAllReservations(s, x, ask); err != nil || !full {
@@ -102,17 +102,17 @@ func (l *Rules) checkFull(s *state.State, x *Subject, ask *Asking) (*vocabulary.
 // hasAllReservations reports whether a request is for a reservation of an object that can have no
 // more of them.
 func hasAllReservations(s *state.State, x *Subject, ask *Asking) (bool, error) {
-	if !ask.Reserving || len(x.Object.Held) < vocabulary.MaxReservations {
+	if !ask.Reserving || len(x.Object.Held) < api.MaxReservations {
 		return false, nil
 	}
 	open, err := s.StillHeld(x.Object, 0)
-	return len(open) >= vocabulary.MaxReservations, err
+	return len(open) >= api.MaxReservations, err
 }
 
 // CheckEpoch returns the refusal of a new epoch for which the chain of an object has no entry left,
 // or nil. It ends the reservations of the old one.
-func CheckEpoch(x *Subject, q *event.Question) *vocabulary.Refusal {
-	if x.Chain.Entries(q) < vocabulary.MaxEntries {
+func CheckEpoch(x *Subject, q *event.Question) *api.Refusal {
+	if x.Chain.Entries(q) < api.MaxEntries {
 		return nil
 	}
 	return RefuseFull(x.Name, privacy.Epsilon{}, false)
@@ -159,10 +159,10 @@ func Promised(s *state.State, q *event.Question, c *state.Chain, o state.Object,
 
 // RefuseFull returns the refusal of a request for a level of an object whose chain, or whose list
 // of reservations, is full.
-func RefuseFull(object string, asked privacy.Epsilon, waiting bool) *vocabulary.Refusal {
-	r := refuse(object, asked, vocabulary.Full, vocabulary.RemedyNothing)
+func RefuseFull(object string, asked privacy.Epsilon, waiting bool) *api.Refusal {
+	r := refuse(object, asked, api.Full, api.RemedyNothing)
 	if waiting {
-		r.Remedy = vocabulary.RemedyWaiting
+		r.Remedy = api.RemedyWaiting
 	}
 	return r
 }

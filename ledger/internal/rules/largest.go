@@ -4,23 +4,23 @@ import (
 	"math"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
 // OrLess adds to a refusal the largest ε that would do.
-func OrLess(r *vocabulary.Refusal, largest privacy.Epsilon) {
+func OrLess(r *api.Refusal, largest privacy.Epsilon) {
 	r.Largest = largest
-	if r.Remedy == vocabulary.RemedyNothing && !largest.IsZero() {
-		r.Remedy = vocabulary.RemedyLess
+	if r.Remedy == api.RemedyNothing && !largest.IsZero() {
+		r.Remedy = api.RemedyLess
 	}
 }
 
 // OrLess finds what would do instead of what a request asks for, and adds it to the refusal. A
 // reservation that is carried out cannot be for less.
-func (l *Rules) OrLess(s *state.State, x *Subject, ask Asking, on Offering, r *vocabulary.Refusal) (err error) {
+func (l *Rules) OrLess(s *state.State, x *Subject, ask Asking, on Offering, r *api.Refusal) (err error) {
 	if ask.Sale != 0 || !DependsOnEpsilon(r.Reason) {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (l *Rules) OrLess(s *state.State, x *Subject, ask Asking, on Offering, r *v
 	if most := state.Below(ask.Epsilon); l.lacksNoiseKey(x.Chain) || !room.takesLevels(ask.Question) {
 		largest, err = highestRecorded(x, most, ask.Question, &room, on)
 	} else {
-		if r.Reason != vocabulary.NoTruth && l.LacksTruthKey(x.Name, most) == nil {
+		if r.Reason != api.NoTruth && l.LacksTruthKey(x.Name, most) == nil {
 			largest, err = l.largestDrawn(s, x, ask, most, on)
 		}
 		if err == nil && largest.IsZero() {

@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -30,7 +30,7 @@ type noises struct {
 // say what is to be used now, has forgotten to.
 func (n *noises) Of(q *event.Question) (number uint32, err error) {
 	switch {
-	case q.Encoding == vocabulary.Finite:
+	case q.Encoding == api.Finite:
 		return 0, nil
 	case n.keys == nil && len(n.known) > 0:
 		return 0, fmt.Errorf("%w: chains of this ledger began with keys, and it was opened without", errs.ErrNoiseKey)
@@ -144,7 +144,7 @@ func (l *Rules) keyed(
 		above = x.Chain.Levels[place].Response
 	}
 	switch {
-	case q.Encoding != vocabulary.Unary:
+	case q.Encoding != api.Unary:
 		v.Index, err = key.Response(of, epsilon, above.Index)
 	case derived:
 		v.Bits, err = key.UnaryBelow(of, epsilon, above.Bits)

@@ -1,10 +1,10 @@
 package rules
 
 import (
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -22,7 +22,7 @@ func Offers(q *event.Question, sale *policy.Terms, low, high privacy.Epsilon, mo
 // lists reports whether a level that terms sell is one of those that they list, which are finitely
 // many.
 func lists(q *event.Question, sale *policy.Terms, level privacy.Epsilon) bool {
-	return q.Encoding == vocabulary.Finite || sale.Lists(level) // the former has responses at few ε
+	return q.Encoding == api.Finite || sale.Lists(level) // the former has responses at few ε
 }
 
 // highestOffer returns the highest level of a question that terms sell, up to an ε; 0 if there is
@@ -39,7 +39,7 @@ func highestOffer(q *event.Question, sale *policy.Terms, most privacy.Epsilon) p
 
 // nextOffer returns the level to list after another, or 0.
 func nextOffer(q *event.Question, sale *policy.Terms, level privacy.Epsilon) privacy.Epsilon {
-	if q.Encoding == vocabulary.Finite { // it has responses at some ε only
+	if q.Encoding == api.Finite { // it has responses at some ε only
 		return highestOffer(q, sale, state.Below(level))
 	}
 	return sale.NextOffer(level)
@@ -60,17 +60,17 @@ func Offered(q *event.Question) Offering {
 // CheckLargest returns [errs.ErrCorrupt] for a refusal that says what cannot be: an ε that would do
 // where none can, or that is not less than what was asked for, or that costs more than remains. An
 // answer that is not raised costs its whole ε, and still a lower one may be there.
-func CheckLargest(r *vocabulary.Refusal) error {
+func CheckLargest(r *api.Refusal) error {
 	switch {
-	case r.Largest.IsZero() && r.Remedy != vocabulary.RemedyLess:
+	case r.Largest.IsZero() && r.Remedy != api.RemedyLess:
 		return nil
-	case r.Largest.IsZero(), r.Remedy == vocabulary.RemedyNothing, !DependsOnEpsilon(r.Reason):
+	case r.Largest.IsZero(), r.Remedy == api.RemedyNothing, !DependsOnEpsilon(r.Reason):
 		return errs.Corrupt(nil, "object %q is refused for %s, %s helps, and ε=%s would do", r.Object, r.Reason,
 			r.Remedy, r.Largest)
 	case !r.Largest.Less(r.Asked):
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, and ε=%s would do", r.Object, r.Asked, r.Largest)
 	}
-	short := r.Reason == vocabulary.ChainCeiling || r.Reason == vocabulary.ObjectCap
+	short := r.Reason == api.ChainCeiling || r.Reason == api.ObjectCap
 	reach := state.Plus(state.Minus(r.Asked, r.Cost), r.Remaining)
 	if short && r.Cost.Less(r.Asked) && reach.Less(r.Largest) {
 		return errs.Corrupt(nil, "object %q is refused at ε=%s, which costs %s where %s remains, and ε=%s would do",
@@ -80,10 +80,10 @@ func CheckLargest(r *vocabulary.Refusal) error {
 }
 
 // DependsOnEpsilon tells whether an object that is refused for a reason might not be at a lower ε.
-func DependsOnEpsilon(r vocabulary.Reason) bool {
+func DependsOnEpsilon(r api.Reason) bool {
 	switch r {
-	case vocabulary.ChainCeiling, vocabulary.ObjectCap, vocabulary.NotOnOffer, vocabulary.HoldersFull,
-		vocabulary.NoTruth, vocabulary.NoTruthKey, vocabulary.NoNoiseKey, vocabulary.Full:
+	case api.ChainCeiling, api.ObjectCap, api.NotOnOffer, api.HoldersFull,
+		api.NoTruth, api.NoTruthKey, api.NoNoiseKey, api.Full:
 		return true
 	}
 	return false

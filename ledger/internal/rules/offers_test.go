@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -18,18 +18,18 @@ func TestARefusalThatCannotBe(t *testing.T) {
 		}
 		return epsilon
 	}
-	for name, r := range map[string]vocabulary.Refusal{
-		"less helps, and nothing would do": {Reason: vocabulary.ObjectCap, Asked: e("1"), Remedy: vocabulary.RemedyLess},
-		"nothing helps, and less would do": {Reason: vocabulary.ObjectCap, Asked: e("1"), Remedy: vocabulary.RemedyNothing, Largest: e("0.5")},
-		"more would do":                    {Reason: vocabulary.NotOnOffer, Asked: e("1"), Remedy: vocabulary.RemedyLess, Largest: e("1")},
-		"not about ε":                      {Reason: vocabulary.NotEnrolled, Asked: e("1"), Remedy: vocabulary.RemedyEnrolling, Largest: e("0.5")},
-		"more than remains":                {Reason: vocabulary.ChainCeiling, Asked: e("1"), Cost: e("0.5"), Remaining: e("0.25"), Remedy: vocabulary.RemedyWaiting, Largest: e("0.76")},
+	for name, r := range map[string]api.Refusal{
+		"less helps, and nothing would do": {Reason: api.ObjectCap, Asked: e("1"), Remedy: api.RemedyLess},
+		"nothing helps, and less would do": {Reason: api.ObjectCap, Asked: e("1"), Remedy: api.RemedyNothing, Largest: e("0.5")},
+		"more would do":                    {Reason: api.NotOnOffer, Asked: e("1"), Remedy: api.RemedyLess, Largest: e("1")},
+		"not about ε":                      {Reason: api.NotEnrolled, Asked: e("1"), Remedy: api.RemedyEnrolling, Largest: e("0.5")},
+		"more than remains":                {Reason: api.ChainCeiling, Asked: e("1"), Cost: e("0.5"), Remaining: e("0.25"), Remedy: api.RemedyWaiting, Largest: e("0.76")},
 	} {
 		if err := CheckLargest(&r); !errors.Is(err, errs.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	right := vocabulary.Refusal{Reason: vocabulary.ChainCeiling, Asked: e("1"), Cost: e("0.5"), Remaining: e("0.25"), Remedy: vocabulary.RemedyWaiting, Largest: e("0.75")}
+	right := api.Refusal{Reason: api.ChainCeiling, Asked: e("1"), Cost: e("0.5"), Remaining: e("0.25"), Remedy: api.RemedyWaiting, Largest: e("0.75")}
 	if err := CheckLargest(&right); err != nil {
 		t.Error(err)
 	}

@@ -3,10 +3,10 @@ package rules
 import (
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -35,20 +35,20 @@ type Subject struct {
 // object takes no part, it returns why.
 func ReadSubject(
 	s *state.State, q *event.Question, name string, asked privacy.Epsilon, x *Subject,
-) (*vocabulary.Refusal, error) {
+) (*api.Refusal, error) {
 	x.Name = name
 	found, err := s.ReadChain(q.Number, name, &x.Chain)
 	if err != nil {
 		return nil, err
 	}
 	if !found {
-		return refuse(name, asked, vocabulary.NotEnrolled, vocabulary.RemedyEnrolling), nil
+		return refuse(name, asked, api.NotEnrolled, api.RemedyEnrolling), nil
 	}
 	if found, err = s.ReadObject(name, &x.Object); err != nil || !found {
 		return nil, errs.Corrupt(err, "object %q has a chain but no budget", name)
 	}
 	if x.Object.Withdrew(x.Chain) {
-		return refuse(name, asked, vocabulary.Withdrawn, vocabulary.RemedyEnrolling), nil
+		return refuse(name, asked, api.Withdrawn, api.RemedyEnrolling), nil
 	}
 	x.Policy, err = s.Policy(x.Chain.Policy)
 	return nil, err
@@ -56,11 +56,11 @@ func ReadSubject(
 
 // LacksTruth refuses an object that the host has no true value of, or another than its chain began
 // with: the refusal does not say which.
-func LacksTruth(object string, asked privacy.Epsilon) *vocabulary.Refusal {
-	return refuse(object, asked, vocabulary.NoTruth, vocabulary.RemedyTruth)
+func LacksTruth(object string, asked privacy.Epsilon) *api.Refusal {
+	return refuse(object, asked, api.NoTruth, api.RemedyTruth)
 }
 
 // refuse returns the refusal of an object that asks for an ε.
-func refuse(object string, asked privacy.Epsilon, why vocabulary.Reason, remedy vocabulary.Remedy) *vocabulary.Refusal {
-	return &vocabulary.Refusal{Object: object, Reason: why, Asked: asked, Remedy: remedy}
+func refuse(object string, asked privacy.Epsilon, why api.Reason, remedy api.Remedy) *api.Refusal {
+	return &api.Refusal{Object: object, Reason: why, Asked: asked, Remedy: remedy}
 }

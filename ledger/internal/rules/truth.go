@@ -11,25 +11,21 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync/atomic"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// truthSource is how the host tells true values. Package ledger describes it.
-type truthSource = func(ctx context.Context, question string, objects []string) (values []string, err error)
-
 // LacksTruthKey refuses draws from truths if the ledger binds chains to them and was opened without
 // its key. Who only reads has no need of keys, and quotes as who has them.
-func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *vocabulary.Refusal {
+func (l *Rules) LacksTruthKey(object string, asked privacy.Epsilon) *api.Refusal {
 	if !l.Bound || l.Binder != nil || l.ReadOnly {
 		return nil
 	}
-	return refuse(object, asked, vocabulary.NoTruthKey, vocabulary.RemedyKey)
+	return refuse(object, asked, api.NoTruthKey, api.RemedyKey)
 }
 
 // NoTruth stands for "the host has no value" where the number of a value is expected.
@@ -40,7 +36,7 @@ const NoTruth = -1
 // another than the one that the chain is bound to; faults notes which of these. All draws get their
 // true values here.
 func (l *Rules) Ask(
-	ctx context.Context, q *event.Question, truth truthSource, who Needy, faults *TruthFaults,
+	ctx context.Context, q *event.Question, truth api.TruthFunc, who Needy, faults *TruthFaults,
 ) ([]int32, error) {
 	values, err := l.askHost(ctx, q, truth, who.Names)
 	if err != nil {
@@ -130,7 +126,9 @@ func (l *Rules) StillFits(q *event.Question, c *state.Chain, name string, truth 
 // askHost asks the host. A value that is not one of the question's is no error: what others see of
 // the request must not depend on it, and one wrong value must not stop a request that may leave
 // objects out.
-func (l *Rules) askHost(ctx context.Context, q *event.Question, truth truthSource, objects []string) ([]string, error) {
+func (l *Rules) askHost(
+	ctx context.Context, q *event.Question, truth api.TruthFunc, objects []string,
+) ([]string, error) {
 	if truth == nil {
 		return nil, errs.Invalid("question %q: draws need true values, and the request has no source of them", q.Name)
 	}
@@ -149,7 +147,7 @@ func (l *Rules) askHost(ctx context.Context, q *event.Question, truth truthSourc
 // ended: only one of the caller's context wraps [context.Canceled] or [context.DeadlineExceeded]. A
 // late answer is not used.
 func (l *Rules) callSource(
-	caller context.Context, question string, truth truthSource, objects []string,
+	caller context.Context, question string, truth api.TruthFunc, objects []string,
 ) ([]string, error) {
 	ctx := caller
 	if l.Patience > 0 {
@@ -173,26 +171,6 @@ func (l *Rules) callSource(
 
 func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// TruthOf returns a source with the value of one object in one question: of the first that it is
-// called for. For any other, and for several at a time, it returns [errs.ErrTruthSource].
-func TruthOf(value string) truthSource {
-	type named struct{ question, object string }
-	var of atomic.Pointer[named]
-	return func(_ context.Context, question string, objects []string) ([]string, error) {
-		if len(objects) != 1 {
-			return nil, fmt.Errorf("%w: TruthOf has the value of one object, and was called for %d: "+
-				"a request about several needs a TruthFunc that looks up the value of each", errs.ErrTruthSource,
-				len(objects))
-		}
-		asked := named{question, objects[0]}
-		if !of.CompareAndSwap(nil, &asked) && *of.Load() != asked {
-			return nil, fmt.Errorf("%w: TruthOf was called before for another object or question: "+
-				"call TruthOf for each, or use a TruthFunc that looks up the value", errs.ErrTruthSource)
-		}
-		return []string{value}, nil
-	}
 }
 
 // TruthFaults are the objects of a request whose true values cannot be drawn from, the first
@@ -219,20 +197,20 @@ func (f *TruthFaults) note(name string, why truthFault) {
 	switch {
 	case known:
 		f.why[at] = why
-	case at < vocabulary.MaxPanel:
+	case at < api.MaxPanel:
 		f.names, f.why = slices.Insert(f.names, at, name), slices.Insert(f.why, at, why)
 	}
 }
 
 // Among returns which of the refused objects have a true value that has changed, and which have one
 // that is not the question's. It takes the same steps whatever the reasons are.
-func (f *TruthFaults) Among(refused []vocabulary.Refusal) (changed, invalid []string) {
+func (f *TruthFaults) Among(refused []api.Refusal) (changed, invalid []string) {
 	var lists [truthFaults][]string
 	for why := range lists {
 		lists[why] = make([]string, 0, min(len(refused), len(f.names)))
 	}
 	for _, r := range refused {
-		if at, noted := slices.BinarySearch(f.names, r.Object); noted && r.Reason == vocabulary.NoTruth {
+		if at, noted := slices.BinarySearch(f.names, r.Object); noted && r.Reason == api.NoTruth {
 			lists[f.why[at]] = append(lists[f.why[at]], r.Object)
 		}
 	}

@@ -6,20 +6,20 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Others can measure how long a refusal takes: the steps must not depend on why a true value cannot be used. Steps are counted as allocations,
 // which a keyed hash, a note of a fault and a list all make.
 func TestAsk_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
-	q := event.NewQuestion(&event.QuestionDefined{Number: 1, Question: vocabulary.Question{Name: "q", Values: []string{"a", "b", "c"}}})
+	q := event.NewQuestion(&event.QuestionDefined{Number: 1, Question: api.Question{Name: "q", Values: []string{"a", "b", "c"}}})
 	names := []string{"ann", "bob", "eve", "kim"}
 	binder := &Binder{Key: bytes.Repeat([]byte{7}, 32)}
-	var refused []vocabulary.Refusal
+	var refused []api.Refusal
 	for _, name := range names {
-		refused = append(refused, vocabulary.Refusal{Object: name, Reason: vocabulary.NoTruth})
+		refused = append(refused, api.Refusal{Object: name, Reason: api.NoTruth})
 	}
 	steps := func(with *Binder, isBound bool, values ...string) (allocs float64, changed, invalid []string) {
 		who := Needy{Names: names, Bonds: make([]state.Bond, len(names))}

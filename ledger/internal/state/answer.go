@@ -5,10 +5,10 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -97,7 +97,7 @@ func (s *State) Answers(key []byte) (Answers, bool, error) {
 }
 
 // LeftOutOf returns whom a recorded answer left out, without those forgotten since.
-func (s *State) LeftOutOf(a AnswerLevel) (left []vocabulary.Refusal, err error) {
+func (s *State) LeftOutOf(a AnswerLevel) (left []api.Refusal, err error) {
 	all, err := s.LeftOutAt(a.Event)
 	for _, c := range all {
 		if c.Object != "" {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -79,16 +79,16 @@ func (s *State) NamesOf(r Sale) (buyer, question string, err error) {
 func (r Sale) Holds(at time.Time) bool { return r.Status == SaleReserved && at.Before(r.Expires) }
 
 // ReservationState returns the state, at an instant, of what was reserved once.
-func (r Sale) ReservationState(at time.Time) vocabulary.ReservationState {
+func (r Sale) ReservationState(at time.Time) api.ReservationState {
 	switch {
 	case r.Status == SaleSold:
-		return vocabulary.ReservationCaptured
+		return api.ReservationCaptured
 	case r.Status == SaleCancelled:
-		return vocabulary.ReservationCancelled
+		return api.ReservationCancelled
 	case r.Holds(at):
-		return vocabulary.ReservationOpen
+		return api.ReservationOpen
 	}
-	return vocabulary.ReservationExpired
+	return api.ReservationExpired
 }
 
 // HoldsOn tells whether it is a reservation that holds something of an object. Whoever has
@@ -140,7 +140,7 @@ func (r *Sale) Fields(x wire.Codec) {
 	}
 	x.Uvarint(&r.Promised)
 	isStatus := r.Status >= SaleReserved && r.Status <= SaleCancelled
-	if d := x.Reads(); d != nil && (!isStatus || r.Objects == 0 || r.Objects > vocabulary.MaxPanel) {
+	if d := x.Reads(); d != nil && (!isStatus || r.Objects == 0 || r.Objects > api.MaxPanel) {
 		d.Fail("sale of %d objects with status %d", r.Objects, r.Status)
 	}
 }
@@ -158,7 +158,7 @@ type NumberedSale struct {
 }
 
 // mostSalesKept is how many sales that were read are remembered.
-const mostSalesKept = 4 * vocabulary.MaxReservations
+const mostSalesKept = 4 * api.MaxReservations
 
 // Sale returns a sale or reservation by its number, which must be there. It remembers the last: the
 // objects of one ask for it in turn. It remembers others too, as they are stored: each of several

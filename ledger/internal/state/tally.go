@@ -6,10 +6,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -124,7 +124,7 @@ type recounted struct {
 // Fit makes room for the bits of a question's responses. It refuses a tally of another question.
 func (t *Tally) Fit(q *event.Question) error {
 	m := 0
-	if q.Encoding == vocabulary.Unary {
+	if q.Encoding == api.Unary {
 		m = len(q.Values)
 	}
 	if len(t.Bits) == 0 && t.Recorded == 0 {
@@ -203,9 +203,9 @@ func (s *State) tally(key TallyKey) (*Tally, error) {
 func (s *State) Responses(q *event.Question, epsilon privacy.Epsilon) (n uint64, err error) {
 	values := len(q.Values)
 	switch q.Encoding {
-	case vocabulary.Unary:
+	case api.Unary:
 		values = 1
-	case vocabulary.Finite:
+	case api.Finite:
 		values = len(event.OutputsAt(q.Mechanism, epsilon))
 	}
 	for value := range values {

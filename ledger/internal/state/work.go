@@ -1,8 +1,8 @@
 package state
 
 import (
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Work counts what a transaction records, for whoever observes the ledger.
@@ -11,8 +11,8 @@ type Work struct {
 	// Requests counts those whose events these are; of a large one each part. The host's keys are
 	// set by none
 	Requests int
-	Spent    uint64                       // ε of all people, in nano-nats
-	LeftOut  map[vocabulary.Reason]uint64 // people, by reason
+	Spent    uint64                // ε of all people, in nano-nats
+	LeftOut  map[api.Reason]uint64 // people, by reason
 }
 
 // Count counts a change that was recorded. It may be called on nil.
@@ -32,7 +32,7 @@ func (w *Work) Count(c event.Change) {
 		w.Spent += c.Spent
 	case *event.ObjectRefused:
 		if w.LeftOut == nil {
-			w.LeftOut = map[vocabulary.Reason]uint64{}
+			w.LeftOut = map[api.Reason]uint64{}
 		}
 		w.LeftOut[c.Reason]++
 	}

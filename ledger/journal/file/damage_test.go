@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
@@ -44,7 +45,7 @@ func (h *host) sound(t *testing.T, what string) {
 	t.Helper()
 	j, err := open(h.s, small, place, shop)
 	if err != nil {
-		if !errors.Is(err, journal.ErrCorrupt) && !errors.Is(err, journal.ErrVersion) {
+		if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrVersion) {
 			t.Errorf("%s: Open: %v", what, err)
 		}
 		return
@@ -53,7 +54,7 @@ func (h *host) sound(t *testing.T, what string) {
 	n := 0
 	for g, err := range j.Read(noLimit, h.begin) {
 		if err != nil {
-			if !errors.Is(err, journal.ErrCorrupt) {
+			if !errors.Is(err, errs.ErrCorrupt) {
 				t.Errorf("%s: Read: %v", what, err)
 			}
 			return
@@ -142,10 +143,10 @@ func TestDamageIsNotTorn(t *testing.T) {
 		for _, err = range j.Read(noLimit, h.begin) {
 			n++
 		}
-		if !errors.Is(err, journal.ErrCorrupt) || n != 5 {
+		if !errors.Is(err, errs.ErrCorrupt) || n != 5 {
 			t.Errorf("%s: after %d groups: %v", what, n, err)
 		}
-		if _, _, err := j.Claim(noLimit); !errors.Is(err, journal.ErrCorrupt) {
+		if _, _, err := j.Claim(noLimit); !errors.Is(err, errs.ErrCorrupt) {
 			t.Errorf("Claim: %v", err)
 		}
 	}
@@ -162,20 +163,20 @@ func TestWrongSegments(t *testing.T) {
 		"first missing":  {func(s map[string]*inode) { delete(s, one) }, journal.ErrLost},
 		"second missing": {func(s map[string]*inode) { delete(s, two) }, journal.ErrLost},
 		"all missing":    {func(s map[string]*inode) { clear(s) }, journal.ErrLost},
-		"exchanged":      {func(s map[string]*inode) { s[one], s[two] = s[two], s[one] }, journal.ErrForeign},
-		"renamed":        {func(s map[string]*inode) { s["00000004.segment"] = s[three]; delete(s, three) }, journal.ErrForeign},
-		"twice":          {func(s map[string]*inode) { s["00000004.segment"] = s[two] }, journal.ErrForeign},
-		"of another":     {func(s map[string]*inode) { s[two] = other.segments()[two] }, journal.ErrForeign},
-		"empty":          {func(s map[string]*inode) { s[two].data = nil }, journal.ErrCorrupt},
-		"other version":  {func(s map[string]*inode) { s[two].data[magicKind] = '9' }, journal.ErrVersion},
+		"exchanged":      {func(s map[string]*inode) { s[one], s[two] = s[two], s[one] }, journal.ErrForked},
+		"renamed":        {func(s map[string]*inode) { s["00000004.segment"] = s[three]; delete(s, three) }, journal.ErrForked},
+		"twice":          {func(s map[string]*inode) { s["00000004.segment"] = s[two] }, journal.ErrForked},
+		"of another":     {func(s map[string]*inode) { s[two] = other.segments()[two] }, journal.ErrForked},
+		"empty":          {func(s map[string]*inode) { s[two].data = nil }, errs.ErrCorrupt},
+		"other version":  {func(s map[string]*inode) { s[two].data[magicKind] = '9' }, errs.ErrVersion},
 		"frames of another": {func(s map[string]*inode) {
 			s[two].data = append(s[two].data[:headerSize], other.segments()[two].data[headerSize:]...)
-		}, journal.ErrCorrupt},
+		}, errs.ErrCorrupt},
 		"frames of another segment": {func(s map[string]*inode) {
 			s[two].data = append(s[two].data[:headerSize], s[one].data[headerSize:]...)
-		}, journal.ErrCorrupt},
+		}, errs.ErrCorrupt},
 		"a group that cannot be": {func(s map[string]*inode) { forge(s[two], h.groups[4]) }, journal.ErrForked},
-		"another branch":         {func(s map[string]*inode) { forge(s[two], branch(h.groups[2])) }, journal.ErrCorrupt},
+		"another branch":         {func(s map[string]*inode) { forge(s[two], branch(h.groups[2])) }, errs.ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := h.whole()
@@ -190,7 +191,7 @@ func TestWrongSegments(t *testing.T) {
 			}
 		})
 	}
-	if _, err := open(h.s, small, place, [16]byte{1}); !errors.Is(err, journal.ErrForeign) {
+	if _, err := open(h.s, small, place, [16]byte{1}); !errors.Is(err, journal.ErrForked) {
 		t.Errorf("the journal of another ledger: %v", err)
 	}
 }
@@ -291,7 +292,7 @@ func FuzzSegment(f *testing.F) {
 		s["00000001.segment"] = n
 		j, err := open(o.s, small, place, shop)
 		if err != nil {
-			if !errors.Is(err, journal.ErrCorrupt) && !errors.Is(err, journal.ErrVersion) {
+			if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrVersion) {
 				t.Fatal(err)
 			}
 			return
@@ -299,7 +300,7 @@ func FuzzSegment(f *testing.F) {
 		defer j.Close()
 		at := j.segments[0].begin
 		for g, err := range j.Read(noLimit, at) {
-			if err != nil && !errors.Is(err, journal.ErrCorrupt) {
+			if err != nil && !errors.Is(err, errs.ErrCorrupt) {
 				t.Fatal(err)
 			}
 			if err == nil && (g.Before != at || !g.Fits()) {
@@ -319,7 +320,7 @@ func FuzzGroup(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g, err := parseGroup(slices.Clone(b))
 		if err != nil {
-			if !errors.Is(err, journal.ErrCorrupt) {
+			if !errors.Is(err, errs.ErrCorrupt) {
 				t.Fatal(err)
 			}
 			return
@@ -377,7 +378,7 @@ func TestRemoveAndSweep(t *testing.T) {
 	if _, _, err := j.Claim(noLimit); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Remove(); !errors.Is(err, journal.ErrForeign) {
+	if err := j.Remove(); !errors.Is(err, journal.ErrForked) {
 		t.Errorf("Remove with something else there: %v", err)
 	}
 	if err := j.Close(); err != nil {
@@ -386,7 +387,7 @@ func TestRemoveAndSweep(t *testing.T) {
 	if err := os.Rename(dir, dir+asGone); err != nil {
 		t.Fatal(err)
 	}
-	if err := Sweep(dir); !errors.Is(err, journal.ErrForeign) {
+	if err := Sweep(dir); !errors.Is(err, journal.ErrForked) {
 		t.Errorf("Sweep with something else there: %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir+asGone, "mine.txt")); err != nil {

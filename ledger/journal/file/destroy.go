@@ -14,8 +14,8 @@ import (
 
 // Remove destroys the bytes of a claimed journal and its directory, and closes the handle. When it
 // returns nil, nothing is left. If the machine dies before, either the journal is whole, or [Sweep]
-// destroys the rest. [journal.ErrFenced]: it was not claimed. [journal.ErrForeign]: something else
-// lies in the directory; then nothing has changed. [journal.ErrReplaced]: the journal is not what
+// destroys the rest. [journal.ErrFenced]: it was not claimed. [journal.ErrForked]: something else
+// lies in the directory; then nothing has changed. errs.ErrReplaced: the journal is not what
 // this handle left; then nothing has changed, and the handle is stopped.
 func (j *Journal) Remove() error {
 	j.trimming.Lock()
@@ -47,7 +47,7 @@ func (j *Journal) Remove() error {
 
 // Sweep destroys what a crash has left of making or removing the journal of a directory. The
 // journal itself, and one that is being made or removed by somebody, are left alone. Errors:
-// [journal.ErrInUse], [journal.ErrForeign] if something else lies there, those of the disk.
+// [journal.ErrInUse], [journal.ErrForked] if something else lies there, those of the disk.
 func Sweep(dir string) error { return sweepAt(operatingSystem{}, dir) }
 
 func sweepAt(disk system, path string) error {
@@ -95,7 +95,7 @@ func ours(dir folder) ([]string, error) {
 	names, err := dir.list()
 	for _, text := range names {
 		if _, _, ok := parseName(text); !ok {
-			return nil, fmt.Errorf("%w: %s is no file of a journal", journal.ErrForeign, text)
+			return nil, fmt.Errorf("%w: %s is no file of a journal", journal.ErrForked, text)
 		}
 	}
 	return names, err

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -47,10 +48,10 @@ func (s *segment) header() []byte {
 // parseHeader reads a header.
 func parseHeader(b []byte) (s segment, err error) {
 	if len(b) < headerSize || string(b[:magicKind]) != magic[:magicKind] {
-		return s, fmt.Errorf("%w: no header of a segment", journal.ErrCorrupt)
+		return s, fmt.Errorf("%w: no header of a segment", errs.ErrCorrupt)
 	}
 	if string(b[:len(magic)]) != magic {
-		return s, fmt.Errorf("%w: a segment of version %q", journal.ErrVersion, b[magicKind])
+		return s, fmt.Errorf("%w: a segment of version %q", errs.ErrVersion, b[magicKind])
 	}
 	d := &wire.Decoder{Rest: b[len(magic):headerSize]}
 	d.Array(s.ledger[:])
@@ -59,7 +60,7 @@ func parseHeader(b []byte) (s segment, err error) {
 	s.term = d.U64()
 	s.begin = takePosition(d)
 	if !bytes.Equal(s.header(), b[:headerSize]) {
-		return s, fmt.Errorf("%w: the header of a segment does not have its checksum", journal.ErrCorrupt)
+		return s, fmt.Errorf("%w: the header of a segment does not have its checksum", errs.ErrCorrupt)
 	}
 	return s, nil
 }
@@ -131,7 +132,7 @@ func parseGroup(b []byte) (g journal.Group, err error) {
 		return g, err
 	}
 	if !g.Fits() {
-		return g, fmt.Errorf("%w: a group of %d records from %v to %v", journal.ErrCorrupt, len(g.Records), g.Before,
+		return g, fmt.Errorf("%w: a group of %d records from %v to %v", errs.ErrCorrupt, len(g.Records), g.Before,
 			g.After)
 	}
 	return g, nil

@@ -68,9 +68,9 @@ func Create(dir string, ledger [16]byte, at journal.Position) (*Journal, error) 
 }
 
 // Open opens the journal of a ledger. It changes nothing on the disk; until [Journal.Claim] neither
-// does anything else. Errors: [fs.ErrNotExist], [journal.ErrInUse], [journal.ErrForeign] if it
-// belongs to another ledger, other sorts of [journal.ErrCorrupt], [journal.ErrVersion], those of
-// the disk.
+// does anything else. Errors: [fs.ErrNotExist], [journal.ErrInUse], [journal.ErrForked] if it
+// belongs to another ledger, others that wrap [errs.ErrCorrupt], [errs.ErrVersion], those of the
+// disk.
 func Open(dir string, ledger [16]byte) (*Journal, error) {
 	return open(operatingSystem{}, usual, dir, ledger)
 }
@@ -217,11 +217,11 @@ func (j *Journal) header(f handle, number uint64) (s segment, err error) {
 	}
 	switch {
 	case s.ledger != j.ledger:
-		err = fmt.Errorf("%w: it is of ledger %x, not %x", journal.ErrForeign, s.ledger, j.ledger)
+		err = fmt.Errorf("%w: it is of ledger %x, not %x", journal.ErrForked, s.ledger, j.ledger)
 	case s.journal != j.id:
-		err = fmt.Errorf("%w: it is of journal %x, not %x", journal.ErrForeign, s.journal, j.id)
+		err = fmt.Errorf("%w: it is of journal %x, not %x", journal.ErrForked, s.journal, j.id)
 	case s.number != number:
-		err = fmt.Errorf("%w: it is segment %d", journal.ErrForeign, s.number)
+		err = fmt.Errorf("%w: it is segment %d", journal.ErrForked, s.number)
 	}
 	return s, err
 }
@@ -258,7 +258,7 @@ func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position,
 	return j.term, j.end, nil
 }
 
-// Settle is [journal.Settler.Settle].
+// Settle is [journal.Journal.Settle]: a group that can be read may not be flushed yet.
 func (j *Journal) Settle(ctx context.Context) error {
 	j.trimming.Lock()
 	defer j.trimming.Unlock()
@@ -373,6 +373,14 @@ func only(g journal.Group) iter.Seq2[journal.Group, error] {
 	return func(yield func(journal.Group, error) bool) { yield(g, nil) }
 }
 
+// errClosed is what the calls of a closed handle return.
+var errClosed = fmt.Errorf("%w: close was called", journal.ErrStopped)
+
+// uncertain returns the error of an append that may have taken effect.
+func uncertain(cause error) error {
+	return fmt.Errorf("whether the journal has the group shows only when it is opened again: %w", cause)
+}
+
 // Append is [journal.Journal.Append]. The context counts until something is written.
 func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 	j.mu.Lock()
@@ -391,12 +399,12 @@ func (j *Journal) Append(ctx context.Context, g journal.Group) error {
 		return fmt.Errorf("%w: %w", journal.ErrRejected, err)
 	}
 	if err := j.add(g); err != nil {
-		return fmt.Errorf("%w: %w", journal.ErrUncertain, j.stop(err))
+		return uncertain(j.stop(err))
 	}
 	// The last thing that happens: what is replaced after this was not acknowledged to be there.
 	j.end = g.After
 	if err := j.check(); err != nil {
-		return fmt.Errorf("%w: %w", journal.ErrUncertain, err)
+		return uncertain(err)
 	}
 	return nil
 }
@@ -429,7 +437,7 @@ func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[jo
 
 // Trim is [journal.Journal.Trim]. If through lies within a segment, what lies behind it is copied
 // into a new one. Where no file can be opened for now, the error is a [journal.ErrRejected] that
-// wraps vocabulary.ErrTooManyFiles: the handle goes on, and the next Trim destroys what this one
+// wraps api.ErrTooManyFiles: the handle goes on, and the next Trim destroys what this one
 // did not.
 func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
 	j.trimming.Lock()
@@ -552,10 +560,10 @@ func (j *Journal) Close() error {
 
 // release closes what is open.
 func (j *Journal) release() (err error) {
-	if errors.Is(j.refusal, journal.ErrClosed) {
+	if errors.Is(j.refusal, errClosed) {
 		return nil
 	}
-	j.refusal = journal.ErrClosed
+	j.refusal = errClosed
 	err = j.letGo()
 	for _, f := range []folder{j.dir, j.parent} {
 		if f != nil {

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -118,11 +119,11 @@ func (c *cursor) ending(why error) error {
 		return err
 	case place > 0:
 		return fmt.Errorf("%w: in segment %d, the group at byte %d is damaged: another begins at byte %d",
-			journal.ErrCorrupt, c.number, c.at, place)
+			errs.ErrCorrupt, c.number, c.at, place)
 	case errors.Is(why, errDamaged):
 		return fmt.Errorf("%w: in segment %d, the last group, at byte %d, is damaged, and not as a loss of power "+
 			"leaves it: it may have been acknowledged",
-			journal.ErrCorrupt, c.number, c.at)
+			errs.ErrCorrupt, c.number, c.at)
 	}
 	return io.EOF
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
@@ -80,7 +81,7 @@ func TestRead_FlippedInTheLastSegment_IsCorrupt(t *testing.T) {
 	j, l, term := begun(t, dir, false, false)
 	ways(t, dir, name(1, asSegment))[flippedBit]()
 	must(t, j.Append(noLimit, l.Group(term, []byte("more"))))
-	if _, err := readAll(j, journal.Position{}); !errors.Is(err, journal.ErrCorrupt) {
+	if _, err := readAll(j, journal.Position{}); !errors.Is(err, errs.ErrCorrupt) {
 		t.Errorf("Read: %v, not ErrCorrupt", err)
 	}
 }
@@ -163,13 +164,13 @@ func TestAppend_EarlierSegmentReplaced_IsRefused(t *testing.T) {
 			dir := scratch(t)
 			j, l, term := begun(t, dir, false, false, true)
 			ways(t, dir, name(1, asSegment))[how]()
-			if err := j.Append(noLimit, l.Group(term, []byte("lost"))); !errors.Is(err, journal.ErrReplaced) {
+			if err := j.Append(noLimit, l.Group(term, []byte("lost"))); !errors.Is(err, errs.ErrReplaced) {
 				t.Errorf("Append: %v, not ErrReplaced", err)
 			}
 			if err := j.Append(noLimit, l.Group(term, []byte("lost"))); !errors.Is(err, journal.ErrStopped) {
 				t.Errorf("the next Append: %v, not ErrStopped", err)
 			}
-			if err := j.Close(); !errors.Is(err, journal.ErrReplaced) {
+			if err := j.Close(); !errors.Is(err, errs.ErrReplaced) {
 				t.Errorf("Close: %v, not ErrReplaced", err)
 			}
 		})
@@ -190,7 +191,7 @@ func TestAppend_OlderCopyWrittenOver_IsRefused(t *testing.T) {
 	must(t, err)
 	_, err = f.WriteAt(old, 0)
 	must(t, errors.Join(err, f.Close(), os.Chtimes(path, info.ModTime(), info.ModTime())))
-	if err := j.Append(noLimit, l.Group(term, []byte("lost"))); !errors.Is(err, journal.ErrReplaced) {
+	if err := j.Append(noLimit, l.Group(term, []byte("lost"))); !errors.Is(err, errs.ErrReplaced) {
 		t.Errorf("Append: %v, not ErrReplaced", err)
 	}
 }
@@ -251,7 +252,7 @@ func TestAppend_ReplacedDuringTheFlush_IsNotAcknowledged(t *testing.T) {
 			must(t, err)
 			must(t, j.Append(noLimit, l.Group(term, []byte("one"))))
 			during = ways(t, dir, name(1, asSegment))[how]
-			if err := j.Append(noLimit, l.Group(term, []byte("two"))); !errors.Is(err, journal.ErrReplaced) || errors.Is(err, journal.ErrRejected) {
+			if err := j.Append(noLimit, l.Group(term, []byte("two"))); !errors.Is(err, errs.ErrReplaced) || errors.Is(err, journal.ErrRejected) {
 				t.Errorf("Append: %v, not an uncertain ErrReplaced", err)
 			}
 		})
@@ -279,7 +280,7 @@ func TestRemove_DirectoryReplaced_DestroysNothing(t *testing.T) {
 	must(t, os.Rename(dir, dir+".old"))
 	must(t, copyAll(dir, dir+".old"))
 	for what, err := range map[string]error{"Remove": j.Remove(), "Close": j.Close()} {
-		if !errors.Is(err, journal.ErrReplaced) && !errors.Is(err, journal.ErrStopped) {
+		if !errors.Is(err, errs.ErrReplaced) && !errors.Is(err, journal.ErrStopped) {
 			t.Errorf("%s: %v, not ErrReplaced", what, err)
 		}
 	}
@@ -303,7 +304,7 @@ func TestClose_ReplacedWhileItWasRead_IsReported(t *testing.T) {
 			_, err = readAll(r, r.segments[0].begin)
 			must(t, err)
 			ways(t, dir, name(1, asSegment))[how]()
-			if err := r.Close(); !errors.Is(err, journal.ErrReplaced) {
+			if err := r.Close(); !errors.Is(err, errs.ErrReplaced) {
 				t.Errorf("Close: %v, not ErrReplaced", err)
 			}
 		})
@@ -319,7 +320,7 @@ func TestClaim_DirectoryRenamed_IsRefused(t *testing.T) {
 	must(t, err)
 	defer r.Close()
 	must(t, os.Rename(dir, dir+".old"))
-	if _, _, err := r.Claim(noLimit); !errors.Is(err, journal.ErrReplaced) {
+	if _, _, err := r.Claim(noLimit); !errors.Is(err, errs.ErrReplaced) {
 		t.Errorf("Claim: %v, not ErrReplaced", err)
 	}
 }
@@ -361,7 +362,7 @@ func TestCreate_SymbolicLink_IsFollowed(t *testing.T) {
 			must(t, os.Remove(dir))
 			must(t, copyAll(filepath.Join(top, "copy"), target))
 			must(t, os.Symlink(filepath.Join(top, "copy"), dir))
-			if err := j.Append(noLimit, l.Group(term, []byte("lost"))); !errors.Is(err, journal.ErrReplaced) {
+			if err := j.Append(noLimit, l.Group(term, []byte("lost"))); !errors.Is(err, errs.ErrReplaced) {
 				t.Errorf("the link leads elsewhere, and Append: %v", err)
 			}
 		})
@@ -429,7 +430,7 @@ func TestRead_BitFlippedInTheLastGroup_IsCorrupt(t *testing.T) {
 					filled := n.data[at] == filler
 					n.data[at] ^= 1 << bit
 					groups, err := o.reads()
-					if whole := err == nil && len(groups) == len(h.groups); !errors.Is(err, journal.ErrCorrupt) && !(filled && whole) {
+					if whole := err == nil && len(groups) == len(h.groups); !errors.Is(err, errs.ErrCorrupt) && !(filled && whole) {
 						t.Fatalf("bit %d of byte %d of bytes %d to %d: %d groups of %d, %v", bit, at, from, to, len(groups), len(h.groups), err)
 					}
 				}

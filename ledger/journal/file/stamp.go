@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -27,7 +28,7 @@ type withTime bool
 // not compared any more.
 const mostRereads = 100
 
-// check returns an error wrapping [journal.ErrReplaced], and stops the handle, unless the path
+// check returns an error wrapping [errs.ErrReplaced], and stops the handle, unless the path
 // leads to the directory of this journal and each segment is there as this process found or left
 // it. It is called with mu held, of a handle that has not stopped.
 func (j *Journal) check() error { return j.unless(j.compare()) }
@@ -50,7 +51,7 @@ func (j *Journal) unless(err error) error {
 	if err == nil {
 		return nil
 	}
-	j.replaced = fmt.Errorf("%w: the journal %s: %w", journal.ErrReplaced, j.path, err)
+	j.replaced = fmt.Errorf("%w: the journal %s: %w", errs.ErrReplaced, j.path, err)
 	j.refusal = fmt.Errorf("%w: %w", journal.ErrStopped, j.replaced)
 	return j.replaced
 }

@@ -53,7 +53,7 @@ type Fault struct {
 	Delay time.Duration // goes by first, or until the context is done: then the call fails with its error, as by Err
 	Fence bool          // somebody else claims the journal then
 	// Err fails the call, and stops the handle, unless the call is a Head, or Err a
-	// [journal.ErrRejected] or a [journal.ErrHeld]. Append wraps it in [journal.ErrUncertain].
+	// [journal.ErrRejected] or a [journal.ErrHeld].
 	Err error
 	// Done lets a call that fails be carried out all the same. Where the handle is not stopped that
 	// would be a lie, and is ignored.
@@ -173,9 +173,6 @@ func (h *handle) fail(c Call, f Fault, do func() error) error {
 		}
 	}
 	h.refusal = fmt.Errorf("%w: %v", journal.ErrStopped, f.Err)
-	if c.Op == Append {
-		return fmt.Errorf("%w: %w", journal.ErrUncertain, f.Err)
-	}
 	return f.Err
 }
 
@@ -203,7 +200,14 @@ func (h *handle) Claim(ctx context.Context) (term uint64, end journal.Position, 
 	return term, end, nil
 }
 
-// Head implements [journal.Hosted].
+// Settle does nothing: no power cut undoes what is read.
+func (h *handle) Settle(ctx context.Context) error {
+	h.in.mu.Lock()
+	defer h.in.mu.Unlock()
+	return h.ready(ctx)
+}
+
+// Head implements [journal.Follower].
 func (h *handle) Head(ctx context.Context) (head journal.Head, err error) {
 	err = h.call(ctx, Call{Op: Head}, func() error {
 		head = journal.Head{Host: h.in.host, Term: h.in.term, End: h.in.end()}
@@ -338,7 +342,7 @@ func (h *handle) next(ctx context.Context, at journal.Position) (g journal.Group
 func (h *handle) Close() error {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
-	h.refusal = journal.ErrClosed
+	h.refusal = journal.ErrStopped
 	h.in.wake()
 	return nil
 }

@@ -48,7 +48,7 @@ func TestFaults(t *testing.T) {
 	}{
 		"rejected":       {Append, Fault{Err: journal.ErrRejected, Done: true}, journal.ErrRejected, true, false, false},
 		"fenced":         {Append, Fault{Fence: true}, journal.ErrFenced, true, false, false},
-		"uncertain":      {Append, Fault{Err: broken}, journal.ErrUncertain, false, true, false},
+		"uncertain":      {Append, Fault{Err: broken}, broken, false, true, false},
 		"done":           {Append, Fault{Err: broken, Done: true}, broken, false, true, true},
 		"late":           {Append, Fault{Delay: time.Millisecond}, nil, false, false, true},
 		"too late":       {Append, Fault{Delay: time.Hour}, context.DeadlineExceeded, false, true, false},

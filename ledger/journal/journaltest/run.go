@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -259,7 +260,7 @@ func (g *game) fold(through journal.Position) {
 func (g *game) fails(at journal.Position, want error) {
 	g.Helper()
 	found, err := g.read(at)
-	if len(found) > 0 || !errors.Is(err, want) || !errors.Is(err, journal.ErrCorrupt) {
+	if len(found) > 0 || !errors.Is(err, want) || !errors.Is(err, errs.ErrCorrupt) {
 		g.Errorf("Read(%v) returns %d groups and %v, not %v", at, len(found), err, want)
 	}
 }
@@ -539,11 +540,11 @@ func testClosed(t *testing.T, k Kind) {
 	g.fill(2)
 	for group, err := range g.advancing(t.Context(), g.j, g.begin) {
 		if group.Before != g.begin {
-			g.wants(journal.ErrClosed, "Read after Close", err)
+			g.wants(journal.ErrStopped, "Read after Close", err)
 		}
 		g.wants(nil, "Close", g.j.Close())
 	}
-	g.refused(journal.ErrClosed)
+	g.refused(journal.ErrStopped)
 	g.open()
 	g.check()
 }
@@ -667,11 +668,11 @@ func testTamper(t *testing.T, k Kind, how, call string) {
 	g.medium.Tamper[how]()
 	switch call {
 	case "Append":
-		g.wants(journal.ErrReplaced, call, g.j.Append(t.Context(), g.never(g.term)))
+		g.wants(errs.ErrReplaced, call, g.j.Append(t.Context(), g.never(g.term)))
 	case "Trim":
-		g.wants(journal.ErrReplaced, call, g.j.Trim(t.Context(), g.groups[0].After))
+		g.wants(errs.ErrReplaced, call, g.j.Trim(t.Context(), g.groups[0].After))
 	}
-	g.wants(journal.ErrReplaced, "Close after "+call, g.j.Close())
+	g.wants(errs.ErrReplaced, "Close after "+call, g.j.Close())
 	g.wants(nil, "a second Close", g.j.Close())
 }
 
@@ -760,8 +761,8 @@ func testFollow(t *testing.T, k Kind) {
 	cancel()
 	g.wants(context.Canceled, "Await with a context that is done", f.Await(ended, g.log.End()))
 	g.wants(nil, "Close", f.Close())
-	g.wants(journal.ErrClosed, "Await after Close", f.Await(ctx, g.begin))
-	g.wants(journal.ErrClosed, "Folded after Close", f.Folded(ctx, g.log.End()))
+	g.wants(journal.ErrStopped, "Await after Close", f.Await(ctx, g.begin))
+	g.wants(journal.ErrStopped, "Folded after Close", f.Folded(ctx, g.log.End()))
 }
 
 // awaited has a follower wait for groups, and read them.

@@ -1,4 +1,4 @@
-package keyholder_test
+package keyholder
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
 // Journals that tests name.
@@ -19,7 +18,7 @@ const (
 )
 
 // testHolder tests a kind of holder. fresh makes one, and returns how to open it: each call opens it anew, after it was closed if it can be.
-func testHolder(t *testing.T, fresh func(t *testing.T) (open func() keyholder.Holder)) {
+func testHolder(t *testing.T, fresh func(t *testing.T) (open func() Holder)) {
 	for _, c := range []struct {
 		name string
 		test func(*game)
@@ -37,24 +36,24 @@ func testHolder(t *testing.T, fresh func(t *testing.T) (open func() keyholder.Ho
 
 type game struct {
 	*testing.T
-	open func() keyholder.Holder
-	h    keyholder.Holder
+	open func() Holder
+	h    Holder
 }
 
 func (g *game) again() { g.h = g.open() }
 
 // keyOf is the key of a segment.
-func keyOf(s keyholder.Segment) (k keyholder.Key) {
+func keyOf(s Segment) (k Key) {
 	source := rand.NewChaCha8([32]byte{byte(s.Term), byte(s.Number)})
 	_, _ = source.Read(k[:])
 	return k
 }
 
-func at(term, number uint64) keyholder.Segment {
-	return keyholder.Segment{Term: term, Number: number}
+func at(term, number uint64) Segment {
+	return Segment{Term: term, Number: number}
 }
 
-func (g *game) put(all ...keyholder.Segment) {
+func (g *game) put(all ...Segment) {
 	g.Helper()
 	for _, s := range all {
 		if err := g.h.Put(g.Context(), one, s, keyOf(s)); err != nil {
@@ -64,20 +63,20 @@ func (g *game) put(all ...keyholder.Segment) {
 }
 
 // has checks which keys are there, and of the others why they are not.
-func (g *game) has(want error, all ...keyholder.Segment) {
+func (g *game) has(want error, all ...Segment) {
 	g.Helper()
 	for _, s := range all {
 		k, err := g.h.Get(g.Context(), one, s)
 		if !errors.Is(err, want) || err == nil && k != keyOf(s) {
 			g.Errorf("Get(%v): %v, not %v", s, err, want)
 		}
-		if want == keyholder.ErrNoKey && errors.Is(err, keyholder.ErrDestroyed) {
+		if want == ErrNoKey && errors.Is(err, ErrDestroyed) {
 			g.Errorf("Get(%v) of a key that never was: %v", s, err)
 		}
 	}
 }
 
-func (g *game) keep(below keyholder.Segment, live ...keyholder.Segment) {
+func (g *game) keep(below Segment, live ...Segment) {
 	g.Helper()
 	if err := g.h.Keep(g.Context(), one, below, live); err != nil {
 		g.Fatalf("Keep(%v, %v): %v", below, live, err)
@@ -85,12 +84,12 @@ func (g *game) keep(below keyholder.Segment, live ...keyholder.Segment) {
 }
 
 func testKeys(g *game) {
-	all := []keyholder.Segment{at(1, 1), at(1, 2), at(2, 1), at(1<<63, 1<<40)}
-	g.has(keyholder.ErrNoKey, all...)
+	all := []Segment{at(1, 1), at(1, 2), at(2, 1), at(1<<63, 1<<40)}
+	g.has(ErrNoKey, all...)
 	g.put(all...)
 	g.put(all...) // again
 	g.has(nil, all...)
-	g.has(keyholder.ErrNoKey, at(1, 3), at(3, 1))
+	g.has(ErrNoKey, at(1, 3), at(3, 1))
 	g.again()
 	g.has(nil, all...)
 	g.put(all...)
@@ -102,7 +101,7 @@ func testKeys(g *game) {
 func testConflict(g *game) {
 	g.put(at(1, 1))
 	for range 2 {
-		if err := g.h.Put(g.Context(), one, at(1, 1), keyOf(at(9, 9))); !errors.Is(err, keyholder.ErrConflict) {
+		if err := g.h.Put(g.Context(), one, at(1, 1), keyOf(at(9, 9))); !errors.Is(err, errConflict) {
 			g.Errorf("another key for a segment: %v", err)
 		}
 		g.has(nil, at(1, 1))
@@ -122,7 +121,7 @@ func testJournals(g *game) {
 		g.Errorf("the key of another journal: %v", err)
 	}
 	g.keep(at(2, 1))
-	g.has(keyholder.ErrDestroyed, at(1, 1))
+	g.has(ErrDestroyed, at(1, 1))
 	if _, err := g.h.Get(g.Context(), other, at(1, 1)); err != nil {
 		g.Errorf("the key of another journal: %v", err)
 	}
@@ -134,7 +133,7 @@ func testKeep(g *game) {
 	g.has(nil, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
 	g.keep(at(2, 1), at(1, 2))
 	check := func() {
-		g.has(keyholder.ErrDestroyed, at(1, 1), at(1, 3))
+		g.has(ErrDestroyed, at(1, 1), at(1, 3))
 		g.has(nil, at(1, 2), at(2, 1), at(2, 2))
 	}
 	check()
@@ -144,12 +143,12 @@ func testKeep(g *game) {
 	g.again()
 	check()
 	g.keep(at(2, 1)) // the same again, and one live less: no other was begun meanwhile
-	g.has(keyholder.ErrDestroyed, at(1, 1), at(1, 2), at(1, 3))
+	g.has(ErrDestroyed, at(1, 1), at(1, 2), at(1, 3))
 	g.has(nil, at(2, 1), at(2, 2))
 	g.keep(at(2, 3))
-	g.has(keyholder.ErrDestroyed, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
+	g.has(ErrDestroyed, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
 	g.again()
-	g.has(keyholder.ErrDestroyed, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
+	g.has(ErrDestroyed, at(1, 1), at(1, 2), at(1, 3), at(2, 1), at(2, 2))
 	g.put(at(2, 3))
 	g.has(nil, at(2, 3))
 }
@@ -159,11 +158,11 @@ func testLate(g *game) {
 	g.put(at(1, 1))
 	g.keep(at(2, 2), at(1, 7))
 	for range 2 {
-		for _, s := range []keyholder.Segment{at(1, 1), at(1, 2), at(2, 1)} {
-			if err := g.h.Put(g.Context(), one, s, keyOf(s)); !errors.Is(err, keyholder.ErrDestroyed) {
+		for _, s := range []Segment{at(1, 1), at(1, 2), at(2, 1)} {
+			if err := g.h.Put(g.Context(), one, s, keyOf(s)); !errors.Is(err, ErrDestroyed) {
 				g.Errorf("a key that was destroyed, or would have been, is taken: %v", err)
 			}
-			g.has(keyholder.ErrDestroyed, s)
+			g.has(ErrDestroyed, s)
 		}
 		g.again()
 	}
@@ -171,23 +170,23 @@ func testLate(g *game) {
 	g.has(nil, at(1, 7), at(2, 2))
 }
 
-func markAt(term, events uint64) keyholder.Mark {
+func markAt(term, events uint64) Mark {
 	p := journal.Position{Events: events}
 	p.Root[3] = byte(events)
-	return keyholder.Mark{Term: term, Position: p}
+	return Mark{Term: term, Position: p}
 }
 
-func (g *game) marked(want keyholder.Mark) {
+func (g *game) marked(want Mark) {
 	g.Helper()
-	if seen, err := g.h.Seen(g.Context(), one); err != nil || seen.Mark != want {
-		g.Errorf("the mark is %v, not %v: %v", seen.Mark, want, err)
+	if mark, _, err := g.h.Seen(g.Context(), one); err != nil || mark != want {
+		g.Errorf("the mark is %v, not %v: %v", mark, want, err)
 	}
 }
 
 func testMarks(g *game) {
-	g.marked(keyholder.Mark{})
-	highest := keyholder.Mark{}
-	for _, m := range []keyholder.Mark{
+	g.marked(Mark{})
+	highest := Mark{}
+	for _, m := range []Mark{
 		markAt(1, 5), markAt(1, 7), markAt(1, 7), markAt(1, 6), markAt(2, 3), markAt(1, 100), markAt(2, 4), markAt(2, 0), markAt(5, 4), markAt(5, 5),
 	} {
 		if err := g.h.Mark(g.Context(), one, m); err != nil {
@@ -208,8 +207,8 @@ func testSeen(g *game) {
 	term := func(want uint64) {
 		g.Helper()
 		for range 2 {
-			if seen, err := g.h.Seen(g.Context(), one); err != nil || seen.Term != want {
-				g.Errorf("it has heard of term %d, not %d: %v", seen.Term, want, err)
+			if _, term, err := g.h.Seen(g.Context(), one); err != nil || term != want {
+				g.Errorf("it has heard of term %d, not %d: %v", term, want, err)
 			}
 			g.again()
 		}
@@ -236,17 +235,17 @@ func testInvalid(g *game) {
 		"test:0011223344556677889/aabbccddeeff", one + "\n", "te st" + one[4:], "..:" + one[5:], "test-" + one[5:],
 	} {
 		_, got := g.h.Get(g.Context(), name, at(1, 1))
-		_, seen := g.h.Seen(g.Context(), name)
+		_, _, seen := g.h.Seen(g.Context(), name)
 		for call, err := range map[string]error{
 			"Put": g.h.Put(g.Context(), name, at(1, 1), keyOf(at(1, 1))), "Get": got, "Seen": seen,
 			"Keep": g.h.Keep(g.Context(), name, at(1, 1), nil), "Mark": g.h.Mark(g.Context(), name, markAt(1, 1)),
 		} {
-			if !errors.Is(err, keyholder.ErrInvalid) {
+			if !errors.Is(err, errInvalid) {
 				g.Errorf("%s of the journal %q: %v", call, name, err)
 			}
 		}
 	}
-	if err := g.h.Put(g.Context(), one, at(1, 0), keyOf(at(1, 1))); !errors.Is(err, keyholder.ErrInvalid) {
+	if err := g.h.Put(g.Context(), one, at(1, 0), keyOf(at(1, 1))); !errors.Is(err, errInvalid) {
 		g.Errorf("a segment without a number: %v", err)
 	}
 }
@@ -255,7 +254,7 @@ func testContext(g *game) {
 	ctx, cancel := context.WithCancel(g.Context())
 	cancel()
 	_, got := g.h.Get(ctx, one, at(1, 1))
-	_, seen := g.h.Seen(ctx, one)
+	_, _, seen := g.h.Seen(ctx, one)
 	for call, err := range map[string]error{
 		"Put": g.h.Put(ctx, one, at(1, 1), keyOf(at(1, 1))), "Get": got, "Seen": seen,
 		"Keep": g.h.Keep(ctx, one, at(1, 1), nil), "Mark": g.h.Mark(ctx, one, markAt(1, 1)),

@@ -12,30 +12,12 @@ import (
 	"sync"
 
 	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Directory is a [Holder] in a directory of this host.
-//
-//	lock              is locked while a process has the directory open; it holds "sluice keys lock"
-//	JOURNAL/7.2.key   the key of the second segment of term 7
-//	JOURNAL/kept      below which segment all keys are destroyed, and but which
-//	JOURNAL/mark      how far somebody was told
-//	*.new             a file that is being made
-//
-// JOURNAL is the name of a journal, with "-" in place of ":". Numbers are big-endian, and crc is
-// the CRC-32C of all before it, with the journal's name in front. All is written for the owner
-// only.
-//
-//	key    "sluice key 1" term(8) number(8) key(32) crc(4)
-//	kept   "sluice kept 1" term(8) number(8), and for each that stays: term(8) number(8); crc(4)
-//	mark   two times, at 0 and at 512: "sluice mark 1" term(8) events(8) root(32) crc(4); the
-//	       higher one counts
-//
-// A key gets its name when it is durable. It is overwritten with zeros, flushed and unlinked when
-// it is destroyed. That binds no solid-state disk, no file system that copies on write, and no
-// backup: whoever needs more encrypts the disk, and keeps the directory out of backups.
-type Directory struct {
+// directory is a [Holder] in a directory of this host.
+type directory struct {
 	path string
 	lock *os.File
 
@@ -44,12 +26,30 @@ type Directory struct {
 	journals map[string]*shelf
 }
 
-var _ Holder = (*Directory)(nil)
-
-// OpenDirectory opens a directory, which it makes if there is none. Nobody else opens it before
-// Close; on systems without flock, such as Windows, the caller must see to that. Errors:
-// [journal.ErrInUse], those of the disk.
-func OpenDirectory(path string) (*Directory, error) {
+// OpenDirectory opens a holder that keeps everything in a directory, and makes that if there is
+// none. Only one process may open it until Close. On systems without flock, such as Windows, the
+// caller must see to that. Errors: [journal.ErrInUse], ErrCorrupt or ErrVersion of package ledger
+// from the first call about a journal, those of the disk.
+//
+//	lock              is locked while a process has the directory open; it holds "sluice keys lock"
+//	JOURNAL/7.2.key   the key of the second segment of term 7
+//	JOURNAL/kept      the segment below which all keys are destroyed, and the exceptions
+//	JOURNAL/mark      how far events were acknowledged
+//	*.new             a file that is being made
+//
+// JOURNAL is the name of a journal, with "-" in place of ":". Numbers are big-endian, and crc is
+// the CRC-32C of all before it, with the journal's name in front. Only the owner can read the
+// files.
+//
+//	key    "sluice key 1" term(8) number(8) key(32) crc(4)
+//	kept   "sluice kept 1" term(8) number(8), and for each that stays: term(8) number(8); crc(4)
+//	mark   two times, at 0 and at 512: "sluice mark 1" term(8) events(8) root(32) crc(4); the
+//	       higher one counts
+//
+// A key gets its name when it is durable. When it is destroyed, it is overwritten with zeros,
+// flushed and unlinked. That binds no solid-state disk, no file system that copies on write, and no
+// backup. A host that needs more encrypts the disk, and keeps the directory out of backups.
+func OpenDirectory(path string) (Holder, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func OpenDirectory(path string) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the keys in %s: %w", path, errors.Join(err, held.Close()))
 	}
-	return &Directory{path: path, lock: held, journals: map[string]*shelf{}}, nil
+	return &directory{path: path, lock: held, journals: map[string]*shelf{}}, nil
 }
 
 // lockText is in the lock, so that no program takes the file for one of its own.
@@ -83,10 +83,10 @@ func makeFolder(path string) error {
 }
 
 // Name is the path of the directory.
-func (d *Directory) Name() string { return d.path }
+func (d *directory) Name() string { return d.path }
 
 // Close lets go of the directory, which stays as it is. A second Close does nothing.
-func (d *Directory) Close() error {
+func (d *directory) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -101,37 +101,41 @@ func (d *Directory) Close() error {
 }
 
 // Put is [Holder.Put].
-func (d *Directory) Put(ctx context.Context, journal string, s Segment, k Key) error {
+func (d *directory) Put(ctx context.Context, journal string, s Segment, k Key) error {
 	return d.with(ctx, journal, func(in *shelf) error { return in.put(s, k) })
 }
 
 // Get is [Holder.Get].
-func (d *Directory) Get(ctx context.Context, journal string, s Segment) (k Key, err error) {
+func (d *directory) Get(ctx context.Context, journal string, s Segment) (k Key, err error) {
 	err = d.with(ctx, journal, func(in *shelf) (err error) { k, err = in.get(s); return err })
 	return k, err
 }
 
 // Keep is [Holder.Keep].
-func (d *Directory) Keep(ctx context.Context, journal string, below Segment, live []Segment) error {
+func (d *directory) Keep(ctx context.Context, journal string, below Segment, live []Segment) error {
 	return d.with(ctx, journal, func(in *shelf) error { return in.keep(below, live) })
 }
 
 // Mark is [Holder.Mark].
-func (d *Directory) Mark(ctx context.Context, journal string, m Mark) error {
+func (d *directory) Mark(ctx context.Context, journal string, m Mark) error {
 	return d.with(ctx, journal, func(in *shelf) error { return in.mark.note(m) })
 }
 
 // Seen is [Holder.Seen].
-func (d *Directory) Seen(ctx context.Context, journal string) (seen Seen, err error) {
-	err = d.with(ctx, journal, func(in *shelf) (err error) { seen, err = in.seen(); return err })
-	return seen, err
+func (d *directory) Seen(ctx context.Context, journal string) (highest Mark, term uint64, err error) {
+	err = d.with(ctx, journal, func(in *shelf) (err error) {
+		highest = in.mark.last
+		term, err = in.highestTerm()
+		return err
+	})
+	return highest, term, err
 }
 
 // with does something with what there is of a journal.
-func (d *Directory) with(ctx context.Context, name string, do func(*shelf) error) error {
+func (d *directory) with(ctx context.Context, name string, do func(*shelf) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := errors.Join(ctx.Err(), CheckName(name)); err != nil {
+	if err := errors.Join(ctx.Err(), checkName(name)); err != nil {
 		return err
 	}
 	if d.closed {
@@ -198,13 +202,13 @@ func (s *shelf) file(of Segment) string { return filepath.Join(s.path, of.String
 
 func (s *shelf) put(of Segment, k Key) error {
 	if of.Number == 0 {
-		return fmt.Errorf("%w: segment %v", ErrInvalid, of)
+		return fmt.Errorf("%w: segment %v", errInvalid, of)
 	}
 	switch had, err := s.get(of); {
 	case err == nil && had == k:
 		return ledgerfile.TrySyncDir(s.path) // an earlier call may have come only so far
 	case err == nil:
-		return fmt.Errorf("%w: %v", ErrConflict, of)
+		return fmt.Errorf("%w: %v", errConflict, of)
 	case errors.Is(err, ErrDestroyed) || !errors.Is(err, ErrNoKey):
 		return err
 	}
@@ -267,9 +271,9 @@ func (s *shelf) list() (segments []Segment, unfinished []string, err error) {
 	entries, err := os.ReadDir(s.path)
 	for _, e := range entries {
 		if text, is := strings.CutSuffix(e.Name(), asKey); is {
-			of, err := ParseSegment(text)
+			of, err := parseSegment(text)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%w: %w", journal.ErrCorrupt, err)
+				return nil, nil, fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
 			}
 			segments = append(segments, of)
 		} else if strings.HasSuffix(e.Name(), asNew) {
@@ -279,12 +283,12 @@ func (s *shelf) list() (segments []Segment, unfinished []string, err error) {
 	return segments, unfinished, err
 }
 
-func (s *shelf) seen() (Seen, error) {
+// highestTerm returns the highest term of any call.
+func (s *shelf) highestTerm() (term uint64, err error) {
 	segments, _, err := s.list()
-	m := s.mark.last
-	term := max(m.Term, s.kept.below.Term)
+	term = max(s.mark.last.Term, s.kept.below.Term)
 	for _, of := range segments {
 		term = max(term, of.Term)
 	}
-	return Seen{Mark: m, Term: term}, err
+	return term, err
 }

@@ -1,4 +1,4 @@
-package keyholder_test
+package keyholder
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
 const name = "test:00112233445566778899aabbccddeeff"
@@ -24,25 +24,25 @@ func must(t *testing.T, err error) {
 }
 
 // reopening opens a directory each time anew.
-func reopening(t *testing.T) func() *keyholder.Directory {
+func reopening(t *testing.T) func() Holder {
 	path := filepath.Join(pace.Scratch(t), "keys")
-	var d *keyholder.Directory
+	var d Holder
 	t.Cleanup(func() { d.Close() })
-	return func() *keyholder.Directory {
+	return func() Holder {
 		if d != nil {
 			must(t, d.Close())
 		}
 		var err error
-		d, err = keyholder.OpenDirectory(path)
+		d, err = OpenDirectory(path)
 		must(t, err)
 		return d
 	}
 }
 
 func TestDirectory(t *testing.T) {
-	testHolder(t, func(t *testing.T) func() keyholder.Holder {
+	testHolder(t, func(t *testing.T) func() Holder {
 		open := reopening(t)
-		return func() keyholder.Holder { return open() }
+		return func() Holder { return open() }
 	})
 }
 
@@ -62,9 +62,9 @@ func holding(t *testing.T, dir string, b []byte) (files []string) {
 	return files
 }
 
-func openDirectory(t *testing.T, path string) *keyholder.Directory {
+func openDirectory(t *testing.T, path string) Holder {
 	t.Helper()
-	d, err := keyholder.OpenDirectory(path)
+	d, err := OpenDirectory(path)
 	must(t, err)
 	t.Cleanup(func() { d.Close() })
 	return d
@@ -75,8 +75,8 @@ func openDirectory(t *testing.T, path string) *keyholder.Directory {
 func TestKeysAreDestroyed(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "keys")
 	d := openDirectory(t, dir)
-	key := keyholder.Key([]byte("thirty-two bytes of a secret key"))
-	s := keyholder.Segment{Term: 1, Number: 1}
+	key := Key([]byte("thirty-two bytes of a secret key"))
+	s := Segment{Term: 1, Number: 1}
 	must(t, d.Put(t.Context(), name, s, key))
 	files := holding(t, dir, key[:])
 	if len(files) != 1 {
@@ -86,7 +86,7 @@ func TestKeysAreDestroyed(t *testing.T) {
 	must(t, err)
 	link := filepath.Join(dir, "link") // to see what becomes of the bytes
 	must(t, os.Link(files[0], link))
-	must(t, d.Keep(t.Context(), name, keyholder.Segment{Term: 1, Number: 2}, nil))
+	must(t, d.Keep(t.Context(), name, Segment{Term: 1, Number: 2}, nil))
 	if files := holding(t, dir, key[:]); len(files) > 0 {
 		t.Errorf("the key is still in %v", files)
 	}
@@ -97,7 +97,7 @@ func TestKeysAreDestroyed(t *testing.T) {
 	must(t, os.WriteFile(files[0], left, 0o600))
 	must(t, os.WriteFile(files[0]+".new", left, 0o600))
 	d = openDirectory(t, dir)
-	if _, err := d.Get(t.Context(), name, s); !errors.Is(err, keyholder.ErrDestroyed) {
+	if _, err := d.Get(t.Context(), name, s); !errors.Is(err, ErrDestroyed) {
 		t.Errorf("a key that should be gone: %v", err)
 	}
 	if files := holding(t, dir, key[:]); len(files) > 0 {
@@ -109,10 +109,10 @@ func TestKeysAreDestroyed(t *testing.T) {
 func TestADirectoryIsOpenOnce(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "a", "keys")
 	d := openDirectory(t, dir)
-	if _, err := keyholder.OpenDirectory(dir); !errors.Is(err, journal.ErrInUse) {
+	if _, err := OpenDirectory(dir); !errors.Is(err, journal.ErrInUse) {
 		t.Errorf("a second time: %v", err)
 	}
-	must(t, d.Put(t.Context(), name, keyholder.Segment{Term: 1, Number: 1}, keyholder.Key{1}))
+	must(t, d.Put(t.Context(), name, Segment{Term: 1, Number: 1}, Key{1}))
 	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		must(t, err)
 		info, err := e.Info()
@@ -124,7 +124,7 @@ func TestADirectoryIsOpenOnce(t *testing.T) {
 	}))
 	must(t, d.Close())
 	must(t, d.Close())
-	if _, err := d.Seen(t.Context(), name); !errors.Is(err, fs.ErrClosed) {
+	if _, _, err := d.Seen(t.Context(), name); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 	openDirectory(t, dir)
@@ -137,12 +137,12 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 		d := openDirectory(t, dir)
 		for _, n := range []string{name, other} {
 			for number := range uint64(3) {
-				s := keyholder.Segment{Term: 2, Number: number + 1}
-				must(t, d.Put(t.Context(), n, s, keyholder.Key{byte(number), n[5]}))
+				s := Segment{Term: 2, Number: number + 1}
+				must(t, d.Put(t.Context(), n, s, Key{byte(number), n[5]}))
 			}
-			must(t, d.Keep(t.Context(), n, keyholder.Segment{Term: 2, Number: 2}, []keyholder.Segment{{Term: 2, Number: 1}}))
+			must(t, d.Keep(t.Context(), n, Segment{Term: 2, Number: 2}, []Segment{{Term: 2, Number: 1}}))
 			for events := range uint64(2) {
-				must(t, d.Mark(t.Context(), n, keyholder.Mark{Term: 2, Position: journal.Position{Events: events + 1}}))
+				must(t, d.Mark(t.Context(), n, Mark{Term: 2, Position: journal.Position{Events: events + 1}}))
 			}
 		}
 		must(t, d.Close())
@@ -152,14 +152,14 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 		defer d.Close()
 		var all error
 		for number := range uint64(3) {
-			k, err := d.Get(t.Context(), name, keyholder.Segment{Term: 2, Number: number + 1})
-			if all = errors.Join(all, err); err == nil && k != (keyholder.Key{byte(number), name[5]}) {
+			k, err := d.Get(t.Context(), name, Segment{Term: 2, Number: number + 1})
+			if all = errors.Join(all, err); err == nil && k != (Key{byte(number), name[5]}) {
 				t.Error("another key")
 			}
 		}
-		seen, err := d.Seen(t.Context(), name)
-		if all = errors.Join(all, err); err == nil && seen.Mark.Position.Events != 2 {
-			all = errors.Join(all, fmt.Errorf("the mark says %v", seen.Mark))
+		mark, _, err := d.Seen(t.Context(), name)
+		if all = errors.Join(all, err); err == nil && mark.Position.Events != 2 {
+			all = errors.Join(all, fmt.Errorf("the mark says %v", mark))
 		}
 		return all
 	}
@@ -184,7 +184,7 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 				must(t, os.WriteFile(path, text, 0o600))
 			}
 		}
-		damaged := journal.ErrCorrupt
+		damaged := errs.ErrCorrupt
 		if file == "mark" {
 			damaged = nil // the older of the two is left
 		}
@@ -197,17 +197,17 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 		change("a bit at its end", damaged, flip(-1))
 		change("a bit in its midst", damaged, flip(-30))
 		version := map[string]int{"kept": 12, "mark": 512 + 12}[file]
-		change("a newer version", journal.ErrVersion, flip(max(version, 11)))
+		change("a newer version", errs.ErrVersion, flip(max(version, 11)))
 	}
 	dir := filepath.Join(pace.Scratch(t), "keys")
 	fill(dir)
 	must(t, os.Rename(filepath.Join(dir, folder, "2.3.key"), filepath.Join(dir, folder, "2.2.key")))
-	if err := look(dir); !errors.Is(err, journal.ErrCorrupt) {
+	if err := look(dir); !errors.Is(err, errs.ErrCorrupt) {
 		t.Errorf("the key of another segment: %v", err)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, folder, "x.key"), nil, 0o600))
 	d := openDirectory(t, dir)
-	if _, err := d.Seen(t.Context(), name); !errors.Is(err, journal.ErrCorrupt) {
+	if _, _, err := d.Seen(t.Context(), name); !errors.Is(err, errs.ErrCorrupt) {
 		t.Errorf("a key of no segment: %v", err)
 	}
 	must(t, d.Close())
@@ -218,7 +218,7 @@ func TestATornMark(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "keys")
 	d := openDirectory(t, dir)
 	for events := range uint64(3) {
-		must(t, d.Mark(t.Context(), name, keyholder.Mark{Term: 1, Position: journal.Position{Events: 10 + events}}))
+		must(t, d.Mark(t.Context(), name, Mark{Term: 1, Position: journal.Position{Events: 10 + events}}))
 	}
 	must(t, d.Close())
 	path := filepath.Join(dir, "test-"+name[5:], "mark")
@@ -234,12 +234,12 @@ func TestATornMark(t *testing.T) {
 		}
 		must(t, os.WriteFile(path, b, 0o600))
 		d := openDirectory(t, dir)
-		seen, err := d.Seen(t.Context(), name)
-		if seen.Mark.Position.Events != c.want || (c.want == 0) != errors.Is(err, journal.ErrCorrupt) {
-			t.Errorf("torn at %v: %v %v", c.torn, seen.Mark, err)
+		mark, _, err := d.Seen(t.Context(), name)
+		if mark.Position.Events != c.want || (c.want == 0) != errors.Is(err, errs.ErrCorrupt) {
+			t.Errorf("torn at %v: %v %v", c.torn, mark, err)
 		}
 		if err == nil { // the next one does not overwrite the one that is good
-			must(t, d.Mark(t.Context(), name, keyholder.Mark{Term: 1, Position: journal.Position{Events: 20}}))
+			must(t, d.Mark(t.Context(), name, Mark{Term: 1, Position: journal.Position{Events: 20}}))
 			must(t, d.Close())
 			after, err := os.ReadFile(path)
 			must(t, err)
@@ -261,16 +261,16 @@ func TestATornMark(t *testing.T) {
 func TestADiskThatFails(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "keys")
 	d := openDirectory(t, dir)
-	s := keyholder.Segment{Term: 1, Number: 1}
-	must(t, d.Put(t.Context(), name, s, keyholder.Key{1}))
+	s := Segment{Term: 1, Number: 1}
+	must(t, d.Put(t.Context(), name, s, Key{1}))
 	folder := filepath.Join(dir, "test-"+name[5:])
 	for _, file := range []string{"1.2.key", "kept"} {
 		must(t, os.Symlink(filepath.Join(dir, "nowhere", file), filepath.Join(folder, file)))
 	}
-	if err := d.Put(t.Context(), name, keyholder.Segment{Term: 1, Number: 2}, keyholder.Key{2}); err == nil {
+	if err := d.Put(t.Context(), name, Segment{Term: 1, Number: 2}, Key{2}); err == nil {
 		t.Error("Put has kept a key where it cannot")
 	}
-	if err := d.Keep(t.Context(), name, keyholder.Segment{Term: 1, Number: 2}, nil); err == nil {
+	if err := d.Keep(t.Context(), name, Segment{Term: 1, Number: 2}, nil); err == nil {
 		t.Error("Keep has destroyed a key, and nobody would know")
 	}
 	if _, err := d.Get(t.Context(), name, s); err != nil {
@@ -288,15 +288,15 @@ func TestMark_DirectoryReplaced_IsRefused(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			path := filepath.Join(pace.Scratch(t), "keys")
-			d, err := keyholder.OpenDirectory(path)
+			d, err := OpenDirectory(path)
 			must(t, err)
 			defer d.Close()
-			m := keyholder.Mark{Term: 1, Position: journal.Position{Events: 1}}
+			m := Mark{Term: 1, Position: journal.Position{Events: 1}}
 			must(t, d.Mark(t.Context(), name, m))
 			must(t, change(path))
 			for range 2 {
 				m.Position.Events = 2
-				if err := d.Mark(t.Context(), name, m); !errors.Is(err, journal.ErrReplaced) {
+				if err := d.Mark(t.Context(), name, m); !errors.Is(err, errs.ErrReplaced) {
 					t.Errorf("Mark: %v, not ErrReplaced", err)
 				}
 			}

@@ -10,8 +10,8 @@
 // over to a standby that lagged. Holders keep a mark of how far somebody was told, so that this is
 // noticed before anything is drawn a second time.
 //
-// A [Directory] keeps all this on a host. [Handler] serves it to the other hosts, over HTTP and
-// TLS, and [Dial] returns how these read it.
+// A [Holder] does both. [OpenDirectory] opens the one of this host. [Handler] serves it to the other
+// hosts, over HTTP and TLS, which reach it by [Dial].
 //
 // # Who is trusted
 //

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/ledger/journal"
 )
 
 // The beginnings of files.
@@ -37,14 +37,14 @@ func sealed(journal, magic string, fields []byte) []byte {
 func unsealed(name, magic string, b []byte) (*wire.Decoder, error) {
 	n := len(b) - 4
 	if n < len(magic) || string(b[:len(magic)-1]) != magic[:len(magic)-1] {
-		return nil, fmt.Errorf("%w: no file that begins with %q", journal.ErrCorrupt, magic)
+		return nil, fmt.Errorf("%w: no file that begins with %q", errs.ErrCorrupt, magic)
 	}
 	if string(b[:len(magic)]) != magic {
-		return nil, fmt.Errorf("%w: a file that begins with %q", journal.ErrVersion, b[:len(magic)])
+		return nil, fmt.Errorf("%w: a file that begins with %q", errs.ErrVersion, b[:len(magic)])
 	}
 	fields := b[len(magic):n]
 	if !bytes.Equal(sealed(name, magic, fields), b) {
-		return nil, fmt.Errorf("%w: a file that begins with %q does not have its checksum", journal.ErrCorrupt, magic)
+		return nil, fmt.Errorf("%w: a file that begins with %q does not have its checksum", errs.ErrCorrupt, magic)
 	}
 	return &wire.Decoder{Rest: fields}, nil
 }
@@ -204,7 +204,7 @@ func (m *markFile) read() error {
 		}
 		found, err := parseMark(b, m.name)
 		switch {
-		case errors.Is(err, journal.ErrVersion):
+		case errors.Is(err, errs.ErrVersion):
 			return err
 		case err != nil && torn != nil:
 			return err
@@ -247,15 +247,15 @@ func (m *markFile) note(mark Mark) error {
 	return nil
 }
 
-// check returns an error wrapping [journal.ErrReplaced] unless the path leads to the file: a mark
+// check returns an error wrapping [errs.ErrReplaced] unless the path leads to the file: a mark
 // in another would not be found.
 func (m *markFile) check() error {
 	now, err := os.Stat(m.path)
 	if err != nil {
-		return fmt.Errorf("%w: %w", journal.ErrReplaced, err)
+		return fmt.Errorf("%w: %w", errs.ErrReplaced, err)
 	}
 	if !os.SameFile(now, m.opened) {
-		return fmt.Errorf("%w: %s", journal.ErrReplaced, m.path)
+		return fmt.Errorf("%w: %s", errs.ErrReplaced, m.path)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package keyholder_test
+package keyholder
 
 import (
 	"encoding/json"
@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
 // A key gets into no text, whichever way it is printed.
 func TestAKeyIsNotPrinted(t *testing.T) {
-	k := keyholder.Key{'s', 'e', 'c', 'r', 'e', 't'}
-	all := struct{ K keyholder.Key }{k}
+	k := Key{'s', 'e', 'c', 'r', 'e', 't'}
+	all := struct{ K Key }{k}
 	inJSON, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
@@ -29,16 +27,16 @@ func TestAKeyIsNotPrinted(t *testing.T) {
 
 // The segments of a mark and of what is kept print as JSON that says what they are.
 func TestSegmentsInText(t *testing.T) {
-	s := keyholder.Segment{Term: 7, Number: 2}
+	s := Segment{Term: 7, Number: 2}
 	text, err := json.Marshal(s)
 	if string(text) != `{"term":7,"number":2}` || err != nil || s.String() != "7.2" {
 		t.Errorf("%s %v", text, err)
 	}
-	if got, err := keyholder.ParseSegment("7.2"); got != s || err != nil {
+	if got, err := parseSegment("7.2"); got != s || err != nil {
 		t.Errorf("%v %v", got, err)
 	}
 	for _, bad := range []string{"", "7", "7.", ".2", "7.2.1", "07.2", "7. 2", "-1.1", "7.2\n", "18446744073709551616.1"} {
-		if _, err := keyholder.ParseSegment(bad); !errors.Is(err, keyholder.ErrInvalid) {
+		if _, err := parseSegment(bad); !errors.Is(err, errInvalid) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -44,7 +44,7 @@ func Mutual(own tls.Certificate, authority *x509.CertPool) *tls.Config {
 //	PUT       /JOURNAL/mark
 //	GET       /JOURNAL/seen
 //
-// A key is its bytes; other bodies have the fields of the files of a [Directory]. Requests and
+// A key is its bytes; other bodies have the fields of the files of [OpenDirectory]. Requests and
 // answers have the version of this protocol in their header Sluice-Keyholder.
 func Handler(h Holder) http.Handler {
 	mux := http.NewServeMux()
@@ -54,7 +54,7 @@ func Handler(h Holder) http.Handler {
 			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
 			var answer []byte
 			if err != nil {
-				err = fmt.Errorf("%w: the body of a request: %v", ErrInvalid, err)
+				err = fmt.Errorf("%w: the body of a request: %v", errInvalid, err)
 			} else {
 				answer, err = do(r, r.PathValue("journal"), body)
 			}
@@ -66,7 +66,7 @@ func Handler(h Holder) http.Handler {
 		})
 	}
 	handle("PUT /{journal}/keys/{segment}", func(r *http.Request, journal string, body []byte) ([]byte, error) {
-		s, err := ParseSegment(r.PathValue("segment"))
+		s, err := parseSegment(r.PathValue("segment"))
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func Handler(h Holder) http.Handler {
 		return nil, h.Put(r.Context(), journal, s, k)
 	})
 	handle("GET /{journal}/keys/{segment}", func(r *http.Request, journal string, _ []byte) ([]byte, error) {
-		s, err := ParseSegment(r.PathValue("segment"))
+		s, err := parseSegment(r.PathValue("segment"))
 		if err != nil {
 			return nil, err
 		}
@@ -99,20 +99,26 @@ func Handler(h Holder) http.Handler {
 		return nil, h.Mark(r.Context(), journal, m)
 	})
 	handle("GET /{journal}/seen", func(r *http.Request, journal string, _ []byte) ([]byte, error) {
-		seen, err := h.Seen(r.Context(), journal)
-		return encoded(putSeen, seen), err
+		highest, term, err := h.Seen(r.Context(), journal)
+		return encoded(putSeen, seen{highest, term}), err
 	})
 	return verified(mux)
 }
 
-func putSeen(e *wire.Encoder, s Seen) {
-	putMark(e, s.Mark)
-	e.U64(s.Term)
+// seen is what [Holder.Seen] returns.
+type seen struct {
+	highest Mark
+	term    uint64
 }
 
-func takeSeen(d *wire.Decoder) (s Seen) {
-	s.Mark = takeMark(d)
-	s.Term = d.U64()
+func putSeen(e *wire.Encoder, s seen) {
+	putMark(e, s.highest)
+	e.U64(s.term)
+}
+
+func takeSeen(d *wire.Decoder) (s seen) {
+	s.highest = takeMark(d)
+	s.term = d.U64()
 	return s
 }
 
@@ -126,7 +132,7 @@ func decoded[T any](body []byte, take func(*wire.Decoder) T) (fields T, err erro
 	d := &wire.Decoder{Rest: body}
 	fields = take(d)
 	if err := d.Done(); err != nil {
-		return fields, fmt.Errorf("%w: a body of %d bytes: %v", ErrInvalid, len(body), err)
+		return fields, fmt.Errorf("%w: a body of %d bytes: %v", errInvalid, len(body), err)
 	}
 	return fields, nil
 }
@@ -149,8 +155,8 @@ func verified(next http.Handler) http.Handler {
 // statuses are the errors that a caller tells apart.
 func statuses() map[int]error {
 	return map[int]error{
-		http.StatusNotFound: ErrNoKey, http.StatusGone: ErrDestroyed, http.StatusConflict: ErrConflict,
-		http.StatusBadRequest: ErrInvalid,
+		http.StatusNotFound: ErrNoKey, http.StatusGone: ErrDestroyed, http.StatusConflict: errConflict,
+		http.StatusBadRequest: errInvalid,
 	}
 }
 
@@ -166,27 +172,26 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// Remote is the [Holder] of another host, which shows it by [Handler].
-type Remote struct {
+// remote is the [Holder] of another host, which serves it by [Handler].
+type remote struct {
 	name, base string
 	client     http.Client
 }
 
-var _ Holder = (*Remote)(nil)
-
-// Dial returns the holder at a URL that begins with https, such as "https://b.example:7443". It
-// connects when it is asked for something. name is for people.
-func Dial(name, base string, c *tls.Config) (*Remote, error) {
+// Dial returns the holder of another host, at a URL that begins with https, such as
+// "https://b.example:7443". Each call connects when it has to. Close closes idle connections, which
+// also end after a minute. name is for people.
+func Dial(name, base string, c *tls.Config) (Holder, error) {
 	at, err := url.Parse(base)
 	if err != nil || at.Scheme != "https" || at.Host == "" {
-		return nil, fmt.Errorf("%w: the URL of %s, %q, is none of https", ErrInvalid, name, base)
+		return nil, fmt.Errorf("%w: the URL of %s, %q, is none of https", errInvalid, name, base)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig, transport.Proxy = c.Clone(), nil
 	transport.ForceAttemptHTTP2 = false // one connection that hangs would hold up all calls
 	transport.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	transport.IdleConnTimeout = time.Minute
-	return &Remote{name: name, base: strings.TrimSuffix(base, "/"), client: http.Client{
+	return &remote{name: name, base: strings.TrimSuffix(base, "/"), client: http.Client{
 		Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return errors.New("a holder does not send elsewhere")
@@ -195,22 +200,22 @@ func Dial(name, base string, c *tls.Config) (*Remote, error) {
 }
 
 // Name is what was given to Dial.
-func (r *Remote) Name() string { return r.name }
+func (r *remote) Name() string { return r.name }
 
-// Close closes connections that nobody uses.
-func (r *Remote) Close() error {
+// Close is [Holder.Close].
+func (r *remote) Close() error {
 	r.client.CloseIdleConnections()
 	return nil
 }
 
 // Put is [Holder.Put].
-func (r *Remote) Put(ctx context.Context, journal string, s Segment, k Key) error {
+func (r *remote) Put(ctx context.Context, journal string, s Segment, k Key) error {
 	_, err := r.call(ctx, http.MethodPut, journal, "keys/"+s.String(), k[:])
 	return err
 }
 
 // Get is [Holder.Get].
-func (r *Remote) Get(ctx context.Context, journal string, s Segment) (k Key, err error) {
+func (r *remote) Get(ctx context.Context, journal string, s Segment) (k Key, err error) {
 	answer, err := r.call(ctx, http.MethodGet, journal, "keys/"+s.String(), nil)
 	if err != nil {
 		return k, err
@@ -219,29 +224,30 @@ func (r *Remote) Get(ctx context.Context, journal string, s Segment) (k Key, err
 }
 
 // Keep is [Holder.Keep].
-func (r *Remote) Keep(ctx context.Context, journal string, below Segment, live []Segment) error {
+func (r *remote) Keep(ctx context.Context, journal string, below Segment, live []Segment) error {
 	_, err := r.call(ctx, http.MethodPut, journal, "kept", encoded(putKept, kept{below, live}))
 	return err
 }
 
 // Mark is [Holder.Mark].
-func (r *Remote) Mark(ctx context.Context, journal string, m Mark) error {
+func (r *remote) Mark(ctx context.Context, journal string, m Mark) error {
 	_, err := r.call(ctx, http.MethodPut, journal, "mark", encoded(putMark, m))
 	return err
 }
 
 // Seen is [Holder.Seen].
-func (r *Remote) Seen(ctx context.Context, journal string) (seen Seen, err error) {
+func (r *remote) Seen(ctx context.Context, journal string) (highest Mark, term uint64, err error) {
 	answer, err := r.call(ctx, http.MethodGet, journal, "seen", nil)
 	if err != nil {
-		return seen, err
+		return highest, 0, err
 	}
-	return decoded(answer, takeSeen)
+	s, err := decoded(answer, takeSeen)
+	return s.highest, s.term, err
 }
 
 // call makes a request, and returns the body of the answer.
-func (r *Remote) call(ctx context.Context, method, journal, what string, body []byte) (answer []byte, err error) {
-	if err := CheckName(journal); err != nil {
+func (r *remote) call(ctx context.Context, method, journal, what string, body []byte) (answer []byte, err error) {
+	if err := checkName(journal); err != nil {
 		return nil, err
 	}
 	request, err := http.NewRequestWithContext(ctx, method, r.base+"/"+journal+"/"+what, bytes.NewReader(body))

@@ -1,4 +1,4 @@
-package keyholder_test
+package keyholder
 
 import (
 	"bytes"
@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pgtest"
-
-	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
 // serve shows a holder, and returns where.
@@ -29,9 +27,9 @@ func serve(t *testing.T, h http.Handler, c *tls.Config) string {
 	return s.URL
 }
 
-func dial(t *testing.T, url string, c *tls.Config) *keyholder.Remote {
+func dial(t *testing.T, url string, c *tls.Config) Holder {
 	t.Helper()
-	r, err := keyholder.Dial("host b", url, c)
+	r, err := Dial("host b", url, c)
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r
@@ -39,21 +37,21 @@ func dial(t *testing.T, url string, c *tls.Config) *keyholder.Remote {
 
 func TestRemote(t *testing.T) {
 	a := pgtest.NewAuthority(t)
-	config := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
-	testHolder(t, func(t *testing.T) func() keyholder.Holder {
+	config := Mutual(a.Sign("host a", nil), a.Pool())
+	testHolder(t, func(t *testing.T) func() Holder {
 		open := reopening(t)
-		return func() keyholder.Holder { return dial(t, serve(t, keyholder.Handler(open()), config), config) }
+		return func() Holder { return dial(t, serve(t, Handler(open()), config), config) }
 	})
 }
 
 // Nobody reads a key, or puts one, who does not show a certificate of the authority; nor does anybody send one to who does not.
 func TestStrangersAreRefused(t *testing.T) {
 	a, b := pgtest.NewAuthority(t), pgtest.NewAuthority(t)
-	good := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
+	good := Mutual(a.Sign("host a", nil), a.Pool())
 	late := a.Sign("late", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
 	calls := 0
 	h := watched{reopening(t)(), func() { calls++ }}
-	segment, key := keyholder.Segment{Term: 1, Number: 1}, keyholder.Key{7}
+	segment, key := Segment{Term: 1, Number: 1}, Key{7}
 	must(t, h.Holder.Put(t.Context(), name, segment, key))
 
 	none := &tls.Config{RootCAs: a.Pool()}
@@ -62,28 +60,28 @@ func TestStrangersAreRefused(t *testing.T) {
 	asking.ClientAuth = tls.RequestClientCert // and does not verify it
 	for what, c := range map[string]struct{ server, client *tls.Config }{
 		"no certificate":                        {good, none},
-		"of another authority":                  {good, keyholder.Mutual(b.Sign("host a", nil), a.Pool())},
+		"of another authority":                  {good, Mutual(b.Sign("host a", nil), a.Pool())},
 		"signed by itself":                      {good, &tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{b.Sign("x", nil)}}},
-		"expired":                               {good, keyholder.Mutual(late, a.Pool())},
-		"a server of another authority":         {keyholder.Mutual(b.Sign("host b", nil), a.Pool()), good},
-		"an expired server":                     {keyholder.Mutual(late, a.Pool()), good},
+		"expired":                               {good, Mutual(late, a.Pool())},
+		"a server of another authority":         {Mutual(b.Sign("host b", nil), a.Pool()), good},
+		"an expired server":                     {Mutual(late, a.Pool()), good},
 		"a server that asks for none":           {lax, good},
 		"a server that asks, and verifies none": {asking, good},
 	} {
-		r := dial(t, serve(t, keyholder.Handler(h), c.server), c.client)
+		r := dial(t, serve(t, Handler(h), c.server), c.client)
 		k, err := r.Get(t.Context(), name, segment)
-		if err == nil || k == key || errors.Is(err, keyholder.ErrNoKey) {
+		if err == nil || k == key || errors.Is(err, ErrNoKey) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if r.Put(t.Context(), name, segment, key) == nil || calls > 0 {
 			t.Errorf("%s: the holder was called", what)
 		}
 	}
-	if _, err := dial(t, serve(t, keyholder.Handler(h), good), good).Get(t.Context(), name, segment); err != nil || calls != 1 {
+	if _, err := dial(t, serve(t, Handler(h), good), good).Get(t.Context(), name, segment); err != nil || calls != 1 {
 		t.Errorf("who has a certificate: %v", err)
 	}
 	for _, url := range []string{"http://127.0.0.1:1", "127.0.0.1:1", "", "https://", "file:///x"} {
-		if _, err := keyholder.Dial("b", url, good); !errors.Is(err, keyholder.ErrInvalid) {
+		if _, err := Dial("b", url, good); !errors.Is(err, errInvalid) {
 			t.Errorf("Dial(%q): %v", url, err)
 		}
 	}
@@ -93,7 +91,7 @@ func TestStrangersAreRefused(t *testing.T) {
 func TestPlainHTTPIsRefused(t *testing.T) {
 	h := watched{reopening(t)(), func() { t.Error("the holder was called") }}
 	w := httptest.NewRecorder()
-	keyholder.Handler(h).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+name+"/seen", nil))
+	Handler(h).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+name+"/seen", nil))
 	if w.Code != http.StatusForbidden {
 		t.Errorf("status %d", w.Code)
 	}
@@ -102,7 +100,7 @@ func TestPlainHTTPIsRefused(t *testing.T) {
 // An answer that is none, a redirection, or too large, is an error: nobody takes it that a key is kept.
 func TestWhatIsNoHolderIsAnError(t *testing.T) {
 	a := pgtest.NewAuthority(t)
-	c := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
+	c := Mutual(a.Sign("host a", nil), a.Pool())
 	own := func(w http.ResponseWriter) { w.Header().Set("Sluice-Keyholder", "2") }
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection is followed") }))
 	defer elsewhere.Close()
@@ -117,24 +115,24 @@ func TestWhatIsNoHolderIsAnError(t *testing.T) {
 		"an ended request": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		r := dial(t, serve(t, answer, c), c)
-		s := keyholder.Segment{Term: 1, Number: 1}
+		s := Segment{Term: 1, Number: 1}
 		_, got := r.Get(t.Context(), name, s)
-		_, seen := r.Seen(t.Context(), name)
+		_, _, seen := r.Seen(t.Context(), name)
 		for call, err := range map[string]error{
-			"Put": r.Put(t.Context(), name, s, keyholder.Key{}), "Get": got, "Seen": seen,
-			"Keep": r.Keep(t.Context(), name, s, nil), "Mark": r.Mark(t.Context(), name, keyholder.Mark{Term: 1}),
+			"Put": r.Put(t.Context(), name, s, Key{}), "Get": got, "Seen": seen,
+			"Keep": r.Keep(t.Context(), name, s, nil), "Mark": r.Mark(t.Context(), name, Mark{Term: 1}),
 		} {
-			if err == nil || errors.Is(err, keyholder.ErrNoKey) || !strings.Contains(err.Error(), "host b") {
+			if err == nil || errors.Is(err, ErrNoKey) || !strings.Contains(err.Error(), "host b") {
 				t.Errorf("%s: %s: %v", what, call, err)
 			}
 		}
 	}
 	for what, text := range map[string]string{"short": "short", "long": strings.Repeat("x", 33), "empty": ""} {
 		r := dial(t, serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { own(w); fmt.Fprint(w, text) }), c), c)
-		if _, err := r.Get(t.Context(), name, keyholder.Segment{Term: 1, Number: 1}); !errors.Is(err, keyholder.ErrInvalid) {
+		if _, err := r.Get(t.Context(), name, Segment{Term: 1, Number: 1}); !errors.Is(err, errInvalid) {
 			t.Errorf("a %s key: %v", what, err)
 		}
-		if _, err := r.Seen(t.Context(), name); !errors.Is(err, keyholder.ErrInvalid) {
+		if _, _, err := r.Seen(t.Context(), name); !errors.Is(err, errInvalid) {
 			t.Errorf("a %s answer: %v", what, err)
 		}
 	}
@@ -143,9 +141,9 @@ func TestWhatIsNoHolderIsAnError(t *testing.T) {
 // What a host sends that cannot be is refused, and reaches no holder.
 func TestBadRequestsAreRefused(t *testing.T) {
 	a := pgtest.NewAuthority(t)
-	c := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
+	c := Mutual(a.Sign("host a", nil), a.Pool())
 	h := watched{reopening(t)(), func() { t.Error("the holder was called") }}
-	url := serve(t, keyholder.Handler(h), c)
+	url := serve(t, Handler(h), c)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: c}}
 	for what, body := range map[string]string{
 		"PUT keys/1.1":    "short",
@@ -181,9 +179,9 @@ func TestBadRequestsAreRefused(t *testing.T) {
 // Version 1 said in JSON which keys are kept. Read as fields of version 2, such a body would keep no key.
 func TestHandler_RequestOfAnotherVersion_IsRefused(t *testing.T) {
 	a := pgtest.NewAuthority(t)
-	c := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
+	c := Mutual(a.Sign("host a", nil), a.Pool())
 	h := watched{reopening(t)(), func() { t.Error("the holder was called") }}
-	url := serve(t, keyholder.Handler(h), c)
+	url := serve(t, Handler(h), c)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: c}}
 	const kept = `{"below":{"Term":1,"Number":987654},"live":[{"Term":1,"Number":1}]}             `
 	if len(kept)%16 != 0 {
@@ -205,12 +203,12 @@ func TestHandler_RequestOfAnotherVersion_IsRefused(t *testing.T) {
 // A host that hangs holds nobody up longer than they want to wait.
 func TestAHolderThatHangs(t *testing.T) {
 	a := pgtest.NewAuthority(t)
-	c := keyholder.Mutual(a.Sign("host a", nil), a.Pool())
+	c := Mutual(a.Sign("host a", nil), a.Pool())
 	over := make(chan struct{})
 	r := dial(t, serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }), c), c)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := r.Put(ctx, name, keyholder.Segment{Term: 1, Number: 1}, keyholder.Key{}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := r.Put(ctx, name, Segment{Term: 1, Number: 1}, Key{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	close(over)
@@ -218,31 +216,31 @@ func TestAHolderThatHangs(t *testing.T) {
 
 // watched is a holder that reports each call.
 type watched struct {
-	keyholder.Holder
+	Holder
 	called func()
 }
 
-func (w watched) Put(ctx context.Context, journal string, s keyholder.Segment, k keyholder.Key) error {
+func (w watched) Put(ctx context.Context, journal string, s Segment, k Key) error {
 	w.called()
 	return w.Holder.Put(ctx, journal, s, k)
 }
 
-func (w watched) Get(ctx context.Context, journal string, s keyholder.Segment) (keyholder.Key, error) {
+func (w watched) Get(ctx context.Context, journal string, s Segment) (Key, error) {
 	w.called()
 	return w.Holder.Get(ctx, journal, s)
 }
 
-func (w watched) Keep(ctx context.Context, journal string, below keyholder.Segment, live []keyholder.Segment) error {
+func (w watched) Keep(ctx context.Context, journal string, below Segment, live []Segment) error {
 	w.called()
 	return w.Holder.Keep(ctx, journal, below, live)
 }
 
-func (w watched) Mark(ctx context.Context, journal string, m keyholder.Mark) error {
+func (w watched) Mark(ctx context.Context, journal string, m Mark) error {
 	w.called()
 	return w.Holder.Mark(ctx, journal, m)
 }
 
-func (w watched) Seen(ctx context.Context, journal string) (keyholder.Seen, error) {
+func (w watched) Seen(ctx context.Context, journal string) (Mark, uint64, error) {
 	w.called()
 	return w.Holder.Seen(ctx, journal)
 }

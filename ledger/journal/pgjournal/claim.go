@@ -120,7 +120,7 @@ func (j *Journal) orMoved(ctx context.Context, id keyholder.Segment, err error) 
 
 // take takes the journal, if this host can go on with what is there, and returns how many segments
 // were begun before. One that is begun meanwhile is errMoved: its key may not lie here.
-func (j *Journal) take(ctx context.Context, seen []answer[keyholder.Seen]) (begun uint64, err error) {
+func (j *Journal) take(ctx context.Context, seen []answer[acknowledged]) (begun uint64, err error) {
 	v, err := j.look(ctx, journal.Position{})
 	if err != nil {
 		return 0, err
@@ -136,7 +136,7 @@ func (j *Journal) take(ctx context.Context, seen []answer[keyholder.Seen]) (begu
 	}
 	highest := uint64(0)
 	for _, host := range seen {
-		highest = max(highest, host.found.Term)
+		highest = max(highest, host.found.term)
 	}
 	if j.writer, err = j.borrow(ctx); err != nil {
 		return 0, err
@@ -149,10 +149,19 @@ func (j *Journal) take(ctx context.Context, seen []answer[keyholder.Seen]) (begu
 	return v.begun, nil
 }
 
-// seen asks all hosts what they know of the journal: this one must know, the others may be gone.
-func (j *Journal) seen(ctx context.Context) (all []answer[keyholder.Seen], err error) {
+// acknowledged is what a host knows of the journal.
+type acknowledged struct {
+	mark keyholder.Mark // the highest
+	term uint64         // the highest of any call
+}
+
+// seen asks all hosts what they know of the journal. This host must answer, the others need not.
+func (j *Journal) seen(ctx context.Context) (all []answer[acknowledged], err error) {
 	for i, a := range ask(ctx, patience, j.holders(),
-		func(ctx context.Context, h keyholder.Holder) (keyholder.Seen, error) { return h.Seen(ctx, j.Name()) }) {
+		func(ctx context.Context, h keyholder.Holder) (a acknowledged, err error) {
+			a.mark, a.term, err = h.Seen(ctx, j.Name())
+			return a, err
+		}) {
 		if i == 0 && a.err != nil {
 			return nil, a.err
 		}
@@ -165,9 +174,9 @@ func (j *Journal) seen(ctx context.Context) (all []answer[keyholder.Seen], err e
 
 // missed says whether the journal holds less than somebody was told. It tells whether that is to be
 // accepted.
-func (j *Journal) missed(ctx context.Context, v view, seen []answer[keyholder.Seen]) (accept bool, err error) {
+func (j *Journal) missed(ctx context.Context, v view, seen []answer[acknowledged]) (accept bool, err error) {
 	for _, host := range seen {
-		m := host.found.Mark
+		m := host.found.mark
 		if m.Term == 0 || m.Term < v.conceded || m.Position.Events < v.begin.Events {
 			continue // nobody was told; or it was accepted; or who has the rest has folded it
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgjournal_test
+package pgjournal
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
-	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
 // started is an author whose journal is empty, and claimed.
@@ -67,7 +67,7 @@ func (a *author) holds(after journal.Position, want ...journal.Group) {
 // has been answered.
 func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
 	s := shared(t)
-	h := newHosts(s.Database(t, "journals"), "a", "b")
+	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	begin := a.log.End()
 	there := []journal.Group{a.add("the first")}
@@ -101,7 +101,7 @@ func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
 func TestSettingsOfTheSessionAreChecked(t *testing.T) {
 	s := shared(t)
 	for _, setting := range []string{"'synchronous_commit', 'off'", "'synchronous_commit', 'local'", "'client_min_messages', 'error'"} {
-		h := newHosts(s.Database(t, "journals"), "a", "b")
+		h := newHosts(t, s.Database(t, "journals"), "a", "b")
 		a := started(t, h, "a")
 		begin := a.log.End()
 		s.Exec(t, "journals", `
@@ -128,7 +128,7 @@ func waiting(s *pgtest.Server) (pids []string, err error) {
 func TestACancelledWaitIsUncertain(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
-	h := newHosts(s.Database(t, "journals"), "a", "b")
+	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	begin := a.log.End()
 	there := []journal.Group{a.add("nobody waits")}
@@ -202,8 +202,8 @@ func TestACancelledWaitIsUncertain(t *testing.T) {
 func TestSynchronous(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Standby(t, "one")
-	h := newHosts(s.Database(t, "journals"), "a", "b")
-	h.change = func(o *pgjournal.Options) { o.Synchronous = true }
+	h := newHosts(t, s.Database(t, "journals"), "a", "b")
+	h.change = func(o *Options) { o.Synchronous = true }
 	a := started(t, h, "a")
 	g := a.group("no standby")
 	if err := a.j.Append(t.Context(), g); !isRejected(err) || !strings.Contains(err.Error(), "synchronous_standby_names") {
@@ -218,18 +218,18 @@ func TestSynchronous(t *testing.T) {
 func TestServersThatAreRefused(t *testing.T) {
 	s := pgtest.Start(t)
 	standby := s.Standby(t, "one")
-	h := newHosts(s.Database(t, "journals"), "a", "b")
+	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	s.Streaming(t, "one")
 	refused := func(what, address string, words ...string) {
 		t.Helper()
 		o := h.options("b")
 		o.Database = address
-		_, opened := pgjournal.Open(t.Context(), o, h.ledger)
+		_, opened := Open(t.Context(), o, h.ledger)
 		o.Schema = "other"
-		_, created := pgjournal.Create(t.Context(), o, h.ledger, a.log.End())
+		_, created := createJournal(t.Context(), o, h.ledger, a.log.End())
 		for _, err := range []error{opened, created} {
-			if !errors.Is(err, pgjournal.ErrServer) || !strings.Contains(err.Error(), words[0]) {
+			if !errors.Is(err, errServer) || !strings.Contains(err.Error(), words[0]) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -250,36 +250,36 @@ func TestServersThatAreRefused(t *testing.T) {
 
 // What cannot be is refused before anybody connects.
 func TestOptions(t *testing.T) {
-	one, two := newMemoryKeys("one"), newMemoryKeys("two")
-	h := &hosts{database: "host=/nonexistent", keys: map[string]*memoryKeys{"a": one, "b": two}}
-	for what, change := range map[string]func(*pgjournal.Options){
-		"no host":          func(o *pgjournal.Options) { o.Host = "" },
-		"a long host":      func(o *pgjournal.Options) { o.Host = strings.Repeat("x", 101) },
-		"a host of bytes":  func(o *pgjournal.Options) { o.Host = "\xff" },
-		"a host of zeros":  func(o *pgjournal.Options) { o.Host = "a\x00" },
-		"a long schema":    func(o *pgjournal.Options) { o.Schema = strings.Repeat("x", 64) },
-		"no keys":          func(o *pgjournal.Options) { o.Keys = nil },
-		"no others":        func(o *pgjournal.Options) { o.Others = nil },
-		"too many copies":  func(o *pgjournal.Options) { o.Copies = 2 },
-		"no copies":        func(o *pgjournal.Options) { o.Copies = -1 },
-		"no bases":         func(o *pgjournal.Options) { o.Bases = -1 },
-		"a negative time":  func(o *pgjournal.Options) { o.Timeout = -1 },
-		"no address":       func(o *pgjournal.Options) { o.Database = "postgres://%zz" },
-		"a wrong password": func(o *pgjournal.Options) { o.Database = "host=/x password=hunter2 port=x" },
+	one, two := newKeys(t, "one"), newKeys(t, "two")
+	h := &hosts{database: "host=/nonexistent", keys: map[string]*faultyKeys{"a": one, "b": two}}
+	for what, change := range map[string]func(*Options){
+		"no host":          func(o *Options) { o.Host = "" },
+		"a long host":      func(o *Options) { o.Host = strings.Repeat("x", 101) },
+		"a host of bytes":  func(o *Options) { o.Host = "\xff" },
+		"a host of zeros":  func(o *Options) { o.Host = "a\x00" },
+		"a long schema":    func(o *Options) { o.Schema = strings.Repeat("x", 64) },
+		"no keys":          func(o *Options) { o.Keys = nil },
+		"no others":        func(o *Options) { o.Others = nil },
+		"too many copies":  func(o *Options) { o.Copies = 2 },
+		"no copies":        func(o *Options) { o.Copies = -1 },
+		"no bases":         func(o *Options) { o.Bases = -1 },
+		"a negative time":  func(o *Options) { o.Timeout = -1 },
+		"no address":       func(o *Options) { o.Database = "postgres://%zz" },
+		"a wrong password": func(o *Options) { o.Database = "host=/x password=hunter2 port=x" },
 	} {
 		o := h.options("a")
 		change(&o)
-		_, err := pgjournal.Open(t.Context(), o, h.ledger)
-		if !errors.Is(err, pgjournal.ErrOptions) || strings.Contains(err.Error(), "hunter2") {
+		_, err := Open(t.Context(), o, h.ledger)
+		if !errors.Is(err, ErrOptions) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := pgjournal.Open(t.Context(), h.options("a"), h.ledger); err == nil || errors.Is(err, pgjournal.ErrOptions) {
+	if _, err := Open(t.Context(), h.options("a"), h.ledger); err == nil || errors.Is(err, ErrOptions) {
 		t.Errorf("where no server is: %v", err)
 	}
 	s := shared(t)
 	h.database = s.Address("postgres")
-	if _, err := pgjournal.Create(t.Context(), h.options("a"), h.ledger, journal.Position{Events: 1 << 63}); !errors.Is(err, pgjournal.ErrOptions) {
+	if _, err := createJournal(t.Context(), h.options("a"), h.ledger, journal.Position{Events: 1 << 63}); !errors.Is(err, ErrOptions) {
 		t.Errorf("behind the last number: %v", err)
 	}
 }
@@ -287,17 +287,17 @@ func TestOptions(t *testing.T) {
 // The tables are made by whoever comes first, of several hosts at once, in a schema of whatever name; a newer version is refused.
 func TestTables(t *testing.T) {
 	s := pgtest.Start(t)
-	h := newHosts(s.Address("postgres"), "a", "b")
-	if _, err := pgjournal.Open(t.Context(), h.options("a"), h.ledger); !errors.Is(err, fs.ErrNotExist) {
+	h := newHosts(t, s.Address("postgres"), "a", "b")
+	if _, err := Open(t.Context(), h.options("a"), h.ledger); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without tables: %v", err)
 	}
 	schema := `odd "name" of é; --`
-	h.change = func(o *pgjournal.Options) { o.Schema = schema }
+	h.change = func(o *Options) { o.Schema = schema }
 	var made, there atomic.Int32
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() {
-			j, err := pgjournal.Create(t.Context(), h.options("a"), h.ledger, journal.Position{})
+			j, err := createJournal(t.Context(), h.options("a"), h.ledger, journal.Position{})
 			switch {
 			case err == nil:
 				made.Add(1)
@@ -322,10 +322,10 @@ func TestTables(t *testing.T) {
 	a = started(t, h, "a")
 	a.add("in a schema that was there")
 	s.Exec(t, "postgres", `UPDATE "made before".version SET version = 2`)
-	if _, err := pgjournal.Open(t.Context(), h.options("a"), h.ledger); !errors.Is(err, journal.ErrVersion) {
+	if _, err := Open(t.Context(), h.options("a"), h.ledger); !errors.Is(err, errs.ErrVersion) {
 		t.Errorf("a newer version: %v", err)
 	}
-	if _, err := pgjournal.Create(t.Context(), h.options("a"), [16]byte{1}, journal.Position{}); !errors.Is(err, journal.ErrVersion) {
+	if _, err := createJournal(t.Context(), h.options("a"), [16]byte{1}, journal.Position{}); !errors.Is(err, errs.ErrVersion) {
 		t.Errorf("a newer version: %v", err)
 	}
 }
@@ -333,8 +333,8 @@ func TestTables(t *testing.T) {
 // For makes a journal only where none is, and none is named.
 func TestFor(t *testing.T) {
 	s := shared(t)
-	h := newHosts(s.Database(t, "journals"), "a", "b")
-	open := pgjournal.For(h.options("a"))
+	h := newHosts(t, s.Database(t, "journals"), "a", "b")
+	open := For(h.options("a"))
 	w := journal.Wanted{Ledger: h.ledger, Name: "postgres:00112233445566778899aabbccddeeff"}
 	if _, err := open(w); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("one that is named, and that there is not: %v", err)
@@ -362,7 +362,7 @@ func TestFor(t *testing.T) {
 	_, _, err = j.Claim(t.Context())
 	_, got := read(t, j, journal.Position{})
 	for _, err := range []error{err, got, j.Folded(t.Context(), journal.Position{}), j.Await(t.Context(), journal.Position{})} {
-		if !errors.Is(err, journal.ErrForeign) {
+		if !errors.Is(err, journal.ErrForked) {
 			t.Errorf("another journal in its place: %v", err)
 		}
 	}
@@ -371,7 +371,7 @@ func TestFor(t *testing.T) {
 // A server that goes away while nobody appends is not missed; when it goes away while somebody does, it is found out what became of the append.
 func TestTheServerIsRestarted(t *testing.T) {
 	s := pgtest.Start(t)
-	h := newHosts(s.Database(t, "journals"), "a", "b")
+	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	begin := a.log.End()
 	there := []journal.Group{a.add("before")}
@@ -420,7 +420,7 @@ func TestTheServerIsRestarted(t *testing.T) {
 // What a frame says of itself is bound to it: a row that is changed, moved or taken from elsewhere is found, and so is one that is missing.
 func TestRowsThatAreChangedAreFound(t *testing.T) {
 	s := shared(t)
-	h := newHosts(s.Database(t, "journals"), "a", "b")
+	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	begin := a.log.End()
 	a.add("one")
@@ -467,7 +467,7 @@ func TestRowsThatAreChangedAreFound(t *testing.T) {
 		}
 		s.Exec(t, "journals", change)
 		found, err := read(t, a.j, begin)
-		if !errors.Is(err, journal.ErrCorrupt) && !(strings.Contains(change, "segment_number") && err != nil) {
+		if !errors.Is(err, errs.ErrCorrupt) && !(strings.Contains(change, "segment_number") && err != nil) {
 			t.Errorf("%s: %d groups, %v", change, len(found), err)
 		}
 		for i, g := range found {
@@ -483,7 +483,7 @@ func TestRowsThatAreChangedAreFound(t *testing.T) {
 // In the database lies nothing of a record, and the lengths of rows tell little.
 func TestLengthsTellLittle(t *testing.T) {
 	s := shared(t)
-	h := newHosts(s.Database(t, "journals"), "a", "b")
+	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	for n := range 40 {
 		a.add(strings.Repeat("x", 5*n))

@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgjournal_test
+package pgjournal
 
 import (
 	"testing"
@@ -18,7 +18,7 @@ func TestJournal(t *testing.T) {
 	kind := journaltest.Kind{Shared: true, ReadsAhead: true, Brief: !pace.Long(), Large: pace.Tries(10<<20, 18<<20, 64<<20)}
 	kind.New = func(t *testing.T, at journal.Position) journaltest.Medium {
 		p := pgtest.NewProxy(t, s)
-		h := newHosts(p.Address("journals"), "a", "b", "c")
+		h := newHosts(t, p.Address("journals"), "a", "b", "c")
 		h.create(t, "a", at)
 		follower := h.open(t, "b")
 		return journaltest.Medium{

@@ -16,7 +16,7 @@
 // where the operator has set synchronous_standby_names, to the disks of as many standbys. Each
 // session sets synchronous_commit to "on", or leaves it at "remote_apply", and each statement that
 // matters does nothing where that is not so any more. A server that runs with fsync=off, a standby,
-// and one that is read-only are refused ([ErrServer]); so is what merely speaks PostgreSQL's
+// and one that is read-only are refused ([ErrOptions]); so is what merely speaks PostgreSQL's
 // protocol.
 //
 // When the wait for standbys is cancelled, PostgreSQL answers that all is well, and warns. A
@@ -46,7 +46,7 @@
 // raises its own term on another connection. That waits for a transaction that still appends the
 // group, and fences a statement that arrives later; the answer has the end of the journal, which
 // shows whether the group is in it. So Append returns nil or ErrRejected, and the handle goes on.
-// If the term cannot be raised within another Timeout, the append is [journal.ErrUncertain] and the
+// If the term cannot be raised within another Timeout, the append is uncertain and the
 // handle stops: only a new claim shows what became of it.
 //
 // # Keys

@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgjournal_test
+package pgjournal
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
 // strike is what happens to which message of those that go by from now on.
@@ -46,8 +46,8 @@ type faulty struct {
 
 func newFaulty(t *testing.T, s *pgtest.Server, patience time.Duration) *faulty {
 	p := pgtest.NewProxy(t, s)
-	f := &faulty{newHosts(p.Address("journals"), "a", "b"), p}
-	f.change = func(o *pgjournal.Options) { o.Timeout = patience }
+	f := &faulty{newHosts(t, p.Address("journals"), "a", "b"), p}
+	f.change = func(o *Options) { o.Timeout = patience }
 	return f
 }
 
@@ -143,12 +143,12 @@ func TestAClaimThroughAFaultyNetwork(t *testing.T) {
 		func(ctx context.Context, a *author) error {
 			_, end, err := a.j.Claim(ctx)
 			if err == nil && end != a.log.End() {
-				return fmt.Errorf("it ends with %v: %w", end, journal.ErrCorrupt)
+				return fmt.Errorf("it ends with %v: %w", end, errs.ErrCorrupt)
 			}
 			return err
 		},
 		func(a *author, f *faulty, err error) {
-			if errors.Is(err, journal.ErrCorrupt) {
+			if errors.Is(err, errs.ErrCorrupt) {
 				a.Error(err)
 			}
 			a.j = f.open(a, "b")
@@ -191,7 +191,7 @@ func TestATrimThroughAFaultyNetwork(t *testing.T) {
 					must(a, a.j.Trim(a.Context(), through))
 					a.holds(through, left...)
 					a.add("after")
-					if n := len(f.keys["b"].Keys(a.j.Name())); n != 2 && n != 3 { // of what is left, and of the new term
+					if n := f.keys["b"].Count(a.j.Name()); n != 2 && n != 3 { // of what is left, and of the new term
 						a.Errorf("%d keys are left", n)
 					}
 					if _, err := read(a, a.j, a.log0()); !errors.Is(err, journal.ErrLost) {
@@ -209,7 +209,7 @@ func TestReadingThroughAFaultyNetwork(t *testing.T) {
 	var all []journal.Group
 	struck(t, s, func(a *author, _ *faulty) { all = []journal.Group{a.add("one"), a.add("two")} },
 		func(ctx context.Context, a *author) error {
-			f := a.j.(*pgjournal.Journal)
+			f := a.j.(*Journal)
 			n := 0
 			var err error
 			for _, err = range f.Read(ctx, a.log0()) {

@@ -53,7 +53,7 @@ func (j *Journal) Leader(ctx context.Context) (host string, err error) {
 	return v.host, err
 }
 
-// Head is [journal.Hosted.Head].
+// Head is [journal.Follower.Head].
 func (j *Journal) Head(ctx context.Context) (journal.Head, error) {
 	v, err := j.now(ctx, journal.Position{})
 	if err == nil {
@@ -95,7 +95,7 @@ func (j *Journal) folded(ctx context.Context, through journal.Position) error {
 	if err := v.where(through); err != nil {
 		return errors.Join(err, j.dismiss(ctx, j.Host)) // its base is none to go on with
 	}
-	return fmt.Errorf("%w: it has not taken what this host has folded", ErrServer)
+	return fmt.Errorf("%w: it has not taken what this host has folded", errServer)
 }
 
 // Dismiss forgets the base of a host, which that has said by [Journal.Folded] or left when it had

@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgjournal_test
+package pgjournal
 
 import (
 	"context"
@@ -14,15 +14,11 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
 // beside are the same hosts by another address of the database, with another timeout.
 func (h *hosts) beside(database string, timeout time.Duration) *hosts {
-	other := newHosts(database)
-	other.ledger, other.keys = h.ledger, h.keys
-	other.change = func(o *pgjournal.Options) { o.Timeout = timeout }
-	return other
+	return &hosts{database: database, ledger: h.ledger, keys: h.keys, change: func(o *Options) { o.Timeout = timeout }}
 }
 
 // A host that stops between BEGIN and COMMIT holds the head of the journal until the server ends its transaction, after
@@ -75,7 +71,7 @@ func TestClaim_BlockedByAnotherSession_WaitsForIt(t *testing.T) {
 		"a session without any name": {"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHosts(s.Address("journals"), "a", "b")
+			h := newHosts(t, s.Address("journals"), "a", "b")
 			started(t, h, "a")
 			blocker, err := pgx.Connect(t.Context(), s.Address("journals"))
 			must(t, err)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgjournal_test
+package pgjournal
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 // The head says who has the journal. The handle that it was taken from gets ErrFenced with the name of the host, without an append.
 func TestHead_AnotherHostClaims_EarlierHandleIsFenced(t *testing.T) {
 	s := shared(t)
-	h := newHosts(s.Database(t, "journals"), "a", "b")
+	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	a.add("one")
-	one, other := a.j.(journal.Hosted), h.open(t, "b")
-	for name, j := range map[string]journal.Hosted{"a": one, "b": other} {
+	one, other := a.j.(journal.Follower), h.open(t, "b")
+	for name, j := range map[string]journal.Follower{"a": one, "b": other} {
 		head, err := j.Head(t.Context())
 		if err != nil || head.Host != "a" || head.Term != a.term || head.End != a.log.End() {
 			t.Errorf("%s: %+v, %v", name, head, err)
@@ -46,8 +46,8 @@ func TestHead_OwnTermIsRaised_IsNotFenced(t *testing.T) {
 	s := pgtest.Start(t)
 	p := pgtest.NewProxy(t, s)
 	s.Database(t, "journals")
-	a := started(t, newHosts(p.Address("journals"), "a", "b"), "a")
-	j := a.j.(journal.Hosted)
+	a := started(t, newHosts(t, p.Address("journals"), "a", "b"), "a")
+	j := a.j.(journal.Follower)
 	a.add("one")
 	ended := make(chan struct{})
 	asking := make(chan error, 1)

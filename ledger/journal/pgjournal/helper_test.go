@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgjournal_test
+package pgjournal
 
 import (
 	"crypto/rand"
@@ -14,8 +14,6 @@ import (
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
-	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
 func must(t testing.TB, err error) {
@@ -45,22 +43,22 @@ func shared(t *testing.T) *pgtest.Server {
 type hosts struct {
 	database string
 	ledger   [16]byte
-	keys     map[string]*memoryKeys
-	change   func(*pgjournal.Options)
+	keys     map[string]*faultyKeys
+	change   func(*Options)
 }
 
-func newHosts(database string, names ...string) *hosts {
-	h := &hosts{database: database, keys: map[string]*memoryKeys{}}
+func newHosts(t testing.TB, database string, names ...string) *hosts {
+	h := &hosts{database: database, keys: map[string]*faultyKeys{}}
 	_, _ = rand.Read(h.ledger[:])
 	for _, name := range names {
-		h.keys[name] = newMemoryKeys(name)
+		h.keys[name] = newKeys(t, name)
 	}
 	return h
 }
 
 // options are those of a host.
-func (h *hosts) options(name string) pgjournal.Options {
-	o := pgjournal.Options{Database: h.database, Host: name, Keys: h.keys[name], Timeout: 20 * time.Second}
+func (h *hosts) options(name string) Options {
+	o := Options{Database: h.database, Host: name, Keys: h.keys[name], Timeout: 20 * time.Second}
 	for other, keys := range h.keys {
 		if other != name {
 			o.Others = append(o.Others, keys)
@@ -72,17 +70,17 @@ func (h *hosts) options(name string) pgjournal.Options {
 	return o
 }
 
-func (h *hosts) create(t testing.TB, name string, at journal.Position) *pgjournal.Journal {
+func (h *hosts) create(t testing.TB, name string, at journal.Position) *Journal {
 	t.Helper()
-	j, err := pgjournal.Create(t.Context(), h.options(name), h.ledger, at)
+	j, err := createJournal(t.Context(), h.options(name), h.ledger, at)
 	must(t, err)
 	t.Cleanup(func() { j.Close() })
 	return j
 }
 
-func (h *hosts) open(t testing.TB, name string) *pgjournal.Journal {
+func (h *hosts) open(t testing.TB, name string) *Journal {
 	t.Helper()
-	j, err := pgjournal.Open(t.Context(), h.options(name), h.ledger)
+	j, err := Open(t.Context(), h.options(name), h.ledger)
 	must(t, err)
 	t.Cleanup(func() { j.Close() })
 	return j
@@ -165,7 +163,8 @@ func (a *author) group(records ...string) journal.Group {
 
 func isRejected(err error) bool { return errors.Is(err, journal.ErrRejected) }
 
-var _ keyholder.Holder = (*memoryKeys)(nil)
+// isUncertain reports whether an append that returned err may have taken effect.
+func isUncertain(err error) bool { return err != nil && !isRejected(err) }
 
 // emptyRoot is the root of a log without events.
 func emptyRoot() (root [32]byte) {

@@ -44,11 +44,7 @@ type Journal struct {
 	teller  *teller  // of the others' marks; nil before Claim
 }
 
-var (
-	_ journal.Follower = (*Journal)(nil)
-	_ journal.Settler  = (*Journal)(nil)
-	_ journal.Hosted   = (*Journal)(nil)
-)
+var _ journal.Follower = (*Journal)(nil)
 
 // segment is a part of the journal that is encrypted under one key.
 type segment struct {
@@ -124,17 +120,20 @@ func (j *Journal) stop(why error) error {
 func (j *Journal) done(err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err != nil && j.refusal != nil && errors.Is(j.refusal, journal.ErrClosed) {
+	if err != nil && errors.Is(j.refusal, errClosed) {
 		return j.refusal
 	}
 	return err
 }
 
+// errClosed is what the calls of a closed handle return.
+var errClosed = fmt.Errorf("%w: close was called", journal.ErrStopped)
+
 // Close is [journal.Journal.Close].
 func (j *Journal) Close() error {
 	j.mu.Lock()
-	closed := errors.Is(j.refusal, journal.ErrClosed)
-	j.refusal = journal.ErrClosed
+	closed := errors.Is(j.refusal, errClosed)
+	j.refusal = errClosed
 	idle := j.idle
 	j.idle = nil
 	j.mu.Unlock()
@@ -249,7 +248,7 @@ func (j *Journal) look(ctx context.Context, at journal.Position) (v view, err er
 
 // replacedBy returns the error of another journal in the place of this one.
 func (j *Journal) replacedBy(v view) error {
-	return fmt.Errorf("%w: the ledger has another journal there, postgres:%x", journal.ErrForeign, v.id)
+	return fmt.Errorf("%w: the ledger has another journal there, postgres:%x", journal.ErrForked, v.id)
 }
 
 func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (v view, err error) {
@@ -265,7 +264,7 @@ func (j *Journal) lookBy(ctx context.Context, s *session, at journal.Position) (
 	case err != nil:
 		return v, err
 	case standby:
-		return v, fmt.Errorf("%w: it has become a standby", ErrServer)
+		return v, fmt.Errorf("%w: it has become a standby", errServer)
 	case v.id == [16]byte{}:
 		return v, fmt.Errorf("%w: there is no journal of ledger %v in schema %s", fs.ErrNotExist, uuid.UUID(j.ledger),
 			j.Schema)
@@ -457,7 +456,7 @@ func (j *Journal) unfit() error {
 	return errors.New("the settings of the session are not those that it was given; " + poolMode)
 }
 
-// Settle is [journal.Settler.Settle].
+// Settle is [journal.Journal.Settle].
 func (j *Journal) Settle(ctx context.Context) error {
 	return j.call(ctx, func(ctx context.Context) error {
 		return j.using(ctx, func(s *session) error { return j.settleBy(ctx, s) })

@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgjournal_test
+package pgjournal
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ func newLimbo(t *testing.T) *limbo {
 	l := &limbo{server: pgtest.Start(t)}
 	l.proxy = pgtest.NewProxy(t, l.server)
 	l.server.Database(t, "journals")
-	l.hosts = newHosts(l.proxy.Address("journals"), "a", "b")
+	l.hosts = newHosts(t, l.proxy.Address("journals"), "a", "b")
 	l.author = started(t, l.hosts, "a")
 	for n := range 6 {
 		l.groups = append(l.groups, l.add(fmt.Sprint("group ", n)))
@@ -83,8 +83,8 @@ func TestTrimBehindALostCutDestroysItsKey(t *testing.T) {
 	l.lose(l.groups[1].After)
 	must(t, l.trimBeside(l.groups[3].After))
 	for _, host := range []string{"a", "b"} {
-		if keys := l.hosts.keys[host].Keys(l.j.Name()); len(keys) != 1 {
-			t.Errorf("Trim is done, and host %s has %d keys", host, len(keys))
+		if n := l.hosts.keys[host].Count(l.j.Name()); n != 1 {
+			t.Errorf("Trim is done, and host %s has %d keys", host, n)
 		}
 	}
 	l.holds(l.groups[3].After, l.groups[4:]...)

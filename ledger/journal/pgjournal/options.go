@@ -15,7 +15,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
-// ErrOptions says that options cannot be.
+// ErrOptions is returned if the options are invalid, or name a server in which no journal can be: a
+// standby, one that is read-only or does not flush, or one that is not PostgreSQL.
 var ErrOptions = errors.New("options of a journal in PostgreSQL")
 
 // Options say where a journal is, and who this host is among those that may go on with it.
@@ -53,6 +54,12 @@ type Options struct {
 	// ([LostError]), if that is where it ends: what was behind is lost for good, and whoever was
 	// told it is not asked again. It is for a person to decide, once.
 	AcceptLoss *journal.Position
+	// Restore lets [For] make the journal again in a database that has lost it, or its end. If the
+	// ledger's file is ahead of what is there, that is destroyed, and the journal is made under the
+	// name that the file has for it, where the file ends. It is for a person to decide, once, when
+	// no database has the rest. What was acknowledged and is not in the file is a [*LostError] all
+	// the same, unless AcceptLoss is where the file ends.
+	Restore bool
 }
 
 // settings are options that were checked.
@@ -104,15 +111,15 @@ func isText(text string) bool {
 	return utf8.ValidString(text)
 }
 
-// Create makes the journal of a ledger, which begins at a position, and the tables if there are
-// none. Errors: [fs.ErrExist] if the ledger has a journal there, [ErrOptions], [ErrServer], those
-// of the database.
-func Create(ctx context.Context, o Options, ledger [16]byte, at journal.Position) (*Journal, error) {
+// createJournal makes the journal of a ledger, which begins at a position, and the tables if there
+// are none. Errors: [fs.ErrExist] if the ledger has a journal there, [ErrOptions], those of the
+// database.
+func createJournal(ctx context.Context, o Options, ledger [16]byte, at journal.Position) (*Journal, error) {
 	return start(ctx, o, ledger, func(j *Journal, ctx context.Context) error { return j.create(ctx, at) })
 }
 
-// Open opens the journal of a ledger. It changes nothing. Errors: [fs.ErrNotExist],
-// [journal.ErrVersion], [ErrOptions], [ErrServer], those of the database.
+// Open opens the journal of a ledger. It changes nothing. Errors: [fs.ErrNotExist], ErrVersion of
+// package ledger, [ErrOptions], those of the database.
 func Open(ctx context.Context, o Options, ledger [16]byte) (*Journal, error) {
 	return start(ctx, o, ledger, (*Journal).find)
 }
@@ -133,21 +140,31 @@ func Ledgers(ctx context.Context, o Options) (all [][16]byte, err error) {
 	return all, j.Close()
 }
 
-// For returns what opens the journal of a ledger, and makes it if there is none, none is named, and
-// the ledger is no standby: the Journal of the ledger's options.
+// For returns the Journal option of a ledger whose journal is in PostgreSQL: a function that opens
+// it. The function makes the journal if there is none, the ledger's file names none, and the ledger
+// is no standby.
 func For(o Options) func(journal.Wanted) (journal.Journal, error) {
 	return func(w journal.Wanted) (journal.Journal, error) {
-		j, err := Open(context.Background(), o, w.Ledger)
-		if errors.Is(err, fs.ErrNotExist) && w.Name == "" && !w.Standby {
-			if j, err = Create(context.Background(), o, w.Ledger, w.At); errors.Is(err, fs.ErrExist) { // made meanwhile
-				j, err = Open(context.Background(), o, w.Ledger)
-			}
-		}
+		j, err := openOrMake(context.Background(), o, w)
 		if err != nil {
 			return nil, err
 		}
 		return j, nil
 	}
+}
+
+func openOrMake(ctx context.Context, o Options, w journal.Wanted) (*Journal, error) {
+	if o.Restore && w.Name != "" {
+		return start(ctx, o, w.Ledger, func(j *Journal, ctx context.Context) error { return j.restore(ctx, w) })
+	}
+	j, err := Open(ctx, o, w.Ledger)
+	if !errors.Is(err, fs.ErrNotExist) || w.Name != "" || w.Standby {
+		return j, err
+	}
+	if j, err = createJournal(ctx, o, w.Ledger, w.At); errors.Is(err, fs.ErrExist) { // made concurrently
+		return Open(ctx, o, w.Ledger)
+	}
+	return j, err
 }
 
 // start makes a handle, and has the journal found, or made.

@@ -34,7 +34,8 @@ func (j *Journal) resolve(ctx context.Context, g journal.Group, frames []frame, 
 	case errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrRestored):
 		return fmt.Errorf("%w; before: %v", err, cause)
 	case err != nil:
-		return fmt.Errorf("%w: %w", journal.ErrUncertain, j.stop(errors.Join(cause, err)))
+		return fmt.Errorf("whether the journal has the group shows only when it is opened again: %w",
+			j.stop(errors.Join(cause, err)))
 	}
 	j.unsaid = true // the hosts know of the new term before anything else is appended
 	switch end {

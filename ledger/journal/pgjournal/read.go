@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
@@ -150,7 +151,7 @@ func (r *reader) fetch(ctx context.Context, s *session) (found []frame, v view, 
 	case tag.RowsAffected() != count || count == 0:
 		return nil, v, s.mixed() // some were dropped on the way
 	case standby:
-		return nil, v, fmt.Errorf("%w: it has become a standby", ErrServer)
+		return nil, v, fmt.Errorf("%w: it has become a standby", errServer)
 	case v.id == [16]byte{}:
 		return nil, v, fmt.Errorf("%w: the journal is gone: %w", journal.ErrLost, fs.ErrNotExist)
 	case v.id != r.id:
@@ -179,7 +180,7 @@ func (r *reader) take(ctx context.Context, f *frame) error {
 	}
 	g := f.group
 	if g.After.Events <= g.Before.Events || g.After.Events > math.MaxInt64 {
-		return fmt.Errorf("%w: a group from %v to %v", journal.ErrCorrupt, g.Before, g.After)
+		return fmt.Errorf("%w: a group from %v to %v", errs.ErrCorrupt, g.Before, g.After)
 	}
 	if g.Records, err = recordsIn(r.text, g.After.Events-g.Before.Events); err != nil {
 		return err

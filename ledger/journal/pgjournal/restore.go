@@ -13,32 +13,12 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Restore is [For] for a database that has lost the journal which the file names, or its end: if
-// the file is ahead of what is there, it makes the journal anew, under its name, where the file
-// ends, and destroys what is there. It is for a person to decide, once, when nobody has the
-// database that has the rest. What somebody was told, and the file does not have, is a [*LostError]
-// all the same, unless [Options.AcceptLoss] is where the file ends.
-func Restore(o Options) func(journal.Wanted) (journal.Journal, error) {
-	usual := For(o)
-	return func(w journal.Wanted) (journal.Journal, error) {
-		if w.Name == "" {
-			return usual(w)
-		}
-		j, err := start(context.Background(), o, w.Ledger,
-			func(j *Journal, ctx context.Context) error { return j.restore(ctx, w) })
-		if err != nil {
-			return nil, err
-		}
-		return j, nil
-	}
-}
-
-// restore makes the journal anew, if it is behind a file.
+// restore makes the journal again if it ends before the file ([Options.Restore]).
 func (j *Journal) restore(ctx context.Context, w journal.Wanted) error {
 	digits, is := strings.CutPrefix(w.Name, "postgres:")
 	if id, err := hex.DecodeString(digits); !is || err != nil || copy(j.id[:], id) != len(j.id) ||
 		len(id) != len(j.id) || !fits(w.At) {
-		return fmt.Errorf("%w: no journal of this kind: %.60q", journal.ErrForeign, w.Name)
+		return fmt.Errorf("%w: no journal of this kind: %.60q", journal.ErrForked, w.Name)
 	}
 	behind := false
 	if err := j.using(ctx, func(s *session) error {
@@ -73,8 +53,8 @@ func (j *Journal) told(ctx context.Context, at journal.Position) (term uint64, a
 	}
 	accept = j.AcceptLoss != nil && *j.AcceptLoss == at
 	for _, host := range seen {
-		term = max(term, host.found.Term)
-		m := host.found.Mark
+		term = max(term, host.found.term)
+		m := host.found.mark
 		if has := m.Position.Events < at.Events || m.Position == at; m.Term > 0 && !has && !accept {
 			return 0, false, &LostError{End: at, Told: m.Position, Host: host.of.Name()}
 		}
@@ -98,7 +78,7 @@ func (j *Journal) replace(ctx context.Context, s *session, at journal.Position, 
 		}
 		n, err = s.change(ctx, createSQL, j.ledger, j.id, at.Events, at.Root[:], j.Host, term+1, 0, []byte{}, conceded)
 		if err == nil && n != 1 {
-			err = fmt.Errorf("%w: the journal was not made", ErrServer)
+			err = fmt.Errorf("%w: the journal was not made", errServer)
 		}
 		return err
 	})

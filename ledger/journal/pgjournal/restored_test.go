@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgjournal_test
+package pgjournal
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func TestAppend_DatabaseWasPutBack_IsRestored(t *testing.T) {
 		"another host has claimed it":     "term = term + 1, host = 'b'",
 		"the same term, and less is told": "term = term",
 	} {
-		h := newHosts(s.Database(t, "journals"), "a", "b")
+		h := newHosts(t, s.Database(t, "journals"), "a", "b")
 		a := started(t, h, "a")
 		a.add("is kept")
 		s.Exec(t, "journals", "CREATE TABLE kept AS SELECT * FROM sluice.heads")
@@ -42,7 +42,7 @@ func TestAppend_StatementsOfTheSessionAreGone_NamesThePoolMode(t *testing.T) {
 		"another connection": `EXECUTE 'DEALLOCATE ALL'`,
 		"other settings":     `PERFORM set_config('client_min_messages', 'error', false)`,
 	} {
-		h := newHosts(s.Database(t, "journals"), "a", "b")
+		h := newHosts(t, s.Database(t, "journals"), "a", "b")
 		a := started(t, h, "a")
 		s.Exec(t, "journals", `
 			CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN `+does+`; RETURN NULL; END $$;

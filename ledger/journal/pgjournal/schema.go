@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -291,7 +292,7 @@ func (j *Journal) checkVersion(ctx context.Context, s *session) error {
 		return fmt.Errorf("%w: there are no tables in schema %s", fs.ErrNotExist, j.Schema)
 	}
 	if err == nil && found != version {
-		err = fmt.Errorf("%w: the tables in schema %s are of version %d, not %d", journal.ErrVersion, j.Schema, found,
+		err = fmt.Errorf("%w: the tables in schema %s are of version %d, not %d", errs.ErrVersion, j.Schema, found,
 			version)
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
@@ -55,7 +56,7 @@ func (f *frame) seal(a cipher.AEAD, id [16]byte, text []byte) {
 func (f *frame) open(a cipher.AEAD, id [16]byte) ([]byte, error) {
 	text, err := a.Open(nil, nil, f.body, f.place(id))
 	if err != nil {
-		return nil, fmt.Errorf("%w: the group behind event %d does not open with its key", journal.ErrCorrupt,
+		return nil, fmt.Errorf("%w: the group behind event %d does not open with its key", errs.ErrCorrupt,
 			f.group.Before.Events)
 	}
 	return text, nil

@@ -16,9 +16,9 @@ import (
 )
 
 var (
-	// ErrServer says that a server is none that a journal can be in: a standby, one that is
-	// read-only, does not flush, or is no PostgreSQL.
-	ErrServer = errors.New("not a server for a journal")
+	// errServer is an [ErrOptions]: no journal can be in a server that is a standby or read-only,
+	// that does not flush, or that is not PostgreSQL.
+	errServer = fmt.Errorf("%w: not a server for a journal", ErrOptions)
 
 	// errPooled says that a session is not one.
 	errPooled = errors.New("this is not one session: " + poolMode)
@@ -144,15 +144,15 @@ func (s *session) suit(ctx context.Context, host string, timeout time.Duration) 
 	case err != nil:
 		return err
 	case !strings.HasPrefix(text, "PostgreSQL ") || strings.Contains(text, "-YB-"):
-		return fmt.Errorf("%w: it is %.60q, which speaks like PostgreSQL", ErrServer, text)
+		return fmt.Errorf("%w: it is %.60q, which speaks like PostgreSQL", errServer, text)
 	case number < oldestVersion:
-		return fmt.Errorf("%w: its version is %d", ErrServer, number)
+		return fmt.Errorf("%w: its version is %d", errServer, number)
 	case standby:
-		return fmt.Errorf("%w: it is a standby; a journal is read and written on the primary only", ErrServer)
+		return fmt.Errorf("%w: it is a standby; a journal is read and written on the primary only", errServer)
 	case readOnly != "off":
-		return fmt.Errorf("%w: it is read-only", ErrServer)
+		return fmt.Errorf("%w: it is read-only", errServer)
 	case flushes != "on":
-		return fmt.Errorf("%w: it runs with fsync=%s, and so keeps nothing for sure", ErrServer, flushes)
+		return fmt.Errorf("%w: it runs with fsync=%s, and so keeps nothing for sure", errServer, flushes)
 	}
 	return nil
 }

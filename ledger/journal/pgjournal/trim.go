@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
@@ -35,7 +36,7 @@ func (j *Journal) trim(ctx context.Context, through journal.Position) error {
 		err = errors.New("the outcome of an append was resolved during the trim, which raised the term; the next " +
 			"trim goes on")
 	}
-	if err == nil || errors.Is(err, journal.ErrRejected) || errors.Is(err, journal.ErrCorrupt) {
+	if err == nil || errors.Is(err, journal.ErrRejected) || errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
 	return &journal.HeldError{Through: t.erased, Wanted: through, Reason: err}
@@ -326,7 +327,7 @@ func (t *trim) sweep(ctx context.Context) error {
 		}
 		n, err := s.change(ctx, straySQL, t.ledger)
 		if err == nil && n != 0 {
-			err = fmt.Errorf("%w: %d frames are of no segment", journal.ErrCorrupt, n)
+			err = fmt.Errorf("%w: %d frames are of no segment", errs.ErrCorrupt, n)
 		}
 		return err
 	})

@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgjournal_test
+package pgjournal
 
 import (
 	"bytes"
@@ -18,9 +18,9 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
-	"github.com/sluicedp/sluice/ledger/journal/pgjournal"
 )
 
 // cut appends a group that begins a segment.
@@ -54,8 +54,8 @@ func (a *author) held(wanted journal.Position, words ...string) journal.Position
 // Trim goes as far as every host that follows has folded, and says for whom it waits. One that is gone for good is dismissed.
 func TestTrimWaitsForWhoFollows(t *testing.T) {
 	s := shared(t)
-	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
-	h.change = func(o *pgjournal.Options) { o.Bases = 2 }
+	h := newHosts(t, s.Database(t, "journals"), "a", "b", "c")
+	h.change = func(o *Options) { o.Bases = 2 }
 	a := started(t, h, "a")
 	begin := a.log.End()
 	var groups []journal.Group
@@ -66,7 +66,7 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 	keys := func(want int) {
 		t.Helper()
 		for _, name := range []string{"a", "b", "c"} {
-			if n := len(h.keys[name].Keys(a.j.Name())); n != want {
+			if n := h.keys[name].Count(a.j.Name()); n != want {
 				t.Errorf("host %s has %d keys, not %d", name, n, want)
 			}
 		}
@@ -80,7 +80,7 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 		a.holds(begin, groups...)
 	}
 	nothing(a.held(at(8), "0 other hosts", "of 2"))
-	own, b, c := a.j.(*pgjournal.Journal), h.open(t, "b"), h.open(t, "c")
+	own, b, c := a.j.(*Journal), h.open(t, "b"), h.open(t, "c")
 	must(t, own.Folded(t.Context(), at(8))) // its own base is no other's
 	nothing(a.held(at(8), "0 other hosts"))
 	must(t, b.Folded(t.Context(), at(8)))
@@ -96,7 +96,7 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 	must(t, b.Folded(t.Context(), at(6))) // b has gone back to an older disk
 	a.held(at(8), "host b has folded up to event 6 only", "host c")
 	for _, bad := range []journal.Position{at(3), {Events: at(6).Events}} { // with which it has nothing to go on with
-		if err := b.Folded(t.Context(), bad); !errors.Is(err, journal.ErrCorrupt) {
+		if err := b.Folded(t.Context(), bad); !errors.Is(err, errs.ErrCorrupt) {
 			t.Errorf("b has folded up to %v: %v", bad, err)
 		}
 		a.held(at(8), "1 other hosts", "host c")
@@ -133,7 +133,7 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 // more is destroyed as well.
 func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 	s := shared(t)
-	h := newHosts(s.Database(t, "journals"), "a", "b", "c")
+	h := newHosts(t, s.Database(t, "journals"), "a", "b", "c")
 	a := started(t, h, "a")
 	begin := a.log.End()
 	a.add("old")
@@ -150,7 +150,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 		if through := a.held(young.Before, "keys may be left with "+name, "it is off"); through != begin {
 			t.Errorf("while %s has keys, up to %v all is destroyed", name, through)
 		}
-		if n := len(h.keys[name].Keys(a.j.Name())); name == "a" && n != 2 { // the others have destroyed theirs then
+		if n := h.keys[name].Count(a.j.Name()); name == "a" && n != 2 { // the others have destroyed theirs then
 			t.Errorf("host %s has %d keys", name, n)
 		}
 		a.holds(young.Before, young)
@@ -163,7 +163,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 	must(t, h.open(t, "a").Folded(t.Context(), a.log.End())) // which had the journal
 	must(t, a.j.Trim(t.Context(), young.Before))
 	for name, keys := range h.keys {
-		if n := len(keys.Keys(a.j.Name())); n != 1 {
+		if n := keys.Count(a.j.Name()); n != 1 {
 			t.Errorf("host %s has %d keys", name, n)
 		}
 	}
@@ -187,7 +187,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 	must(t, h.open(t, "a").Folded(t.Context(), a.log.End()))
 	must(t, a.j.Trim(t.Context(), a.log.End()))
 	for name, keys := range h.keys {
-		if n := len(keys.Keys(a.j.Name())); n != 0 {
+		if n := keys.Count(a.j.Name()); n != 0 {
 			t.Errorf("host %s has %d keys", name, n)
 		}
 	}
@@ -203,7 +203,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 // Groups that are appended while others are trimmed stay, with their keys, wherever it is trimmed to.
 func TestTrimBesideAppends(t *testing.T) {
 	s := shared(t)
-	h := newHosts(s.Database(t, "journals"), "a", "b")
+	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	b := h.open(t, "b")
 	var all sync.WaitGroup
@@ -240,7 +240,7 @@ func TestTrimBesideAppends(t *testing.T) {
 	if err != nil || len(left) != int(a.log.End().Events-last.Events) {
 		t.Errorf("%d groups are left behind %v: %v", len(left), last, err)
 	}
-	if n := len(h.keys["b"].Keys(a.j.Name())); n > 3 {
+	if n := h.keys["b"].Count(a.j.Name()); n > 3 {
 		t.Errorf("%d keys are left", n)
 	}
 }
@@ -248,13 +248,13 @@ func TestTrimBesideAppends(t *testing.T) {
 // A group whose segment nobody knows of, in a database that somebody has mended by hand, keeps Trim from destroying keys.
 func TestNoKeyIsDestroyedThatAGroupNeeds(t *testing.T) {
 	s := shared(t)
-	h := newHosts(s.Database(t, "journals"), "a", "b")
+	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	a.add("old")
 	young := a.cut("young")
 	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
 	s.Exec(t, "journals", "UPDATE sluice.segments SET number = 9 WHERE events = 1")
-	if err := a.j.Trim(t.Context(), young.Before); !errors.Is(err, journal.ErrCorrupt) {
+	if err := a.j.Trim(t.Context(), young.Before); !errors.Is(err, errs.ErrCorrupt) {
 		t.Errorf("Trim: %v", err)
 	}
 	a.holds(young.Before, young)
@@ -287,15 +287,15 @@ func TestNothingIsLeftBehindTheHorizon(t *testing.T) {
 	standby := s.Standby(t, "one")
 	s.Waits(t, "one")
 	dir := pace.Scratch(t)
-	holders := map[string]*keyholder.Directory{}
-	h := newHosts(s.Database(t, "journals"), "a", "b")
+	holders := map[string]keyholder.Holder{}
+	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	for name := range h.keys {
 		d, err := keyholder.OpenDirectory(filepath.Join(dir, name))
 		must(t, err)
 		defer d.Close()
 		holders[name] = d
 	}
-	h.change = func(o *pgjournal.Options) {
+	h.change = func(o *Options) {
 		o.Keys, o.Others = holders[o.Host], nil
 		for name, d := range holders {
 			if name != o.Host {
@@ -374,19 +374,17 @@ func sealedOf(t *testing.T, s *pgtest.Server, events int) []byte {
 	return b
 }
 
-var _ keyholder.Holder = (*memoryKeys)(nil)
-
 // Behind a trim to the end, or into the segment that groups go to, the next group begins a segment of its own: the old key is gone, or will be.
 func TestAGroupBehindATrimHasAnotherKey(t *testing.T) {
 	s := shared(t)
-	h := newHosts(s.Database(t, "journals"), "a", "b")
+	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	a := started(t, h, "a")
 	b := h.open(t, "b")
 	trim := func(through journal.Position, keys int) {
 		t.Helper()
 		must(t, b.Folded(t.Context(), a.log.End()))
 		must(t, a.j.Trim(t.Context(), through))
-		if n := len(h.keys["b"].Keys(a.j.Name())); n != keys {
+		if n := h.keys["b"].Count(a.j.Name()); n != keys {
 			t.Errorf("behind a trim to %v, of %v, there are %d keys, not %d", through, a.log.End(), n, keys)
 		}
 	}
@@ -406,12 +404,12 @@ func TestAGroupBehindATrimHasAnotherKey(t *testing.T) {
 // Each host can tell which one has claimed the journal last.
 func TestLeader(t *testing.T) {
 	s := shared(t)
-	h := newHosts(s.Database(t, "leaders"), "a", "b")
+	h := newHosts(t, s.Database(t, "leaders"), "a", "b")
 	a := started(t, h, "a")
 	b := h.open(t, "b")
 	want := func(who string) {
 		t.Helper()
-		for _, j := range []*pgjournal.Journal{a.j.(*pgjournal.Journal), b} {
+		for _, j := range []*Journal{a.j.(*Journal), b} {
 			if host, err := j.Leader(t.Context()); err != nil || host != who {
 				t.Errorf("%q has the journal, %v; it is %q", host, err, who)
 			}
@@ -421,7 +419,7 @@ func TestLeader(t *testing.T) {
 	claimed(t, b, a.log.End())
 	want("b")
 	must(t, b.Close())
-	if _, err := b.Leader(t.Context()); !errors.Is(err, journal.ErrClosed) {
+	if _, err := b.Leader(t.Context()); !errors.Is(err, journal.ErrStopped) {
 		t.Errorf("a handle that is closed: %v", err)
 	}
 }
@@ -443,24 +441,24 @@ func (d *disturbed) Get(ctx context.Context, journal string, id keyholder.Segmen
 // A segment is trimmed, and what is left of it encrypted anew, between the moments at which another host sees it and looks for its key: that
 // is no loss. Whoever reads behind it reads on, and whoever claims the journal has it.
 func TestATrimWhileAnotherHostLooks(t *testing.T) {
-	for name, look := range map[string]func(b *pgjournal.Journal, groups []journal.Group){
-		"reads": func(b *pgjournal.Journal, groups []journal.Group) {
+	for name, look := range map[string]func(b *Journal, groups []journal.Group){
+		"reads": func(b *Journal, groups []journal.Group) {
 			found, err := read(t, b, groups[2].After)
 			if err != nil || len(found) != 3 || !reflect.DeepEqual(found[2].Records, groups[5].Records) {
 				t.Errorf("%d groups are read: %v", len(found), err)
 			}
 		},
-		"claims": func(b *pgjournal.Journal, groups []journal.Group) { claimed(t, b, groups[5].After) },
+		"claims": func(b *Journal, groups []journal.Group) { claimed(t, b, groups[5].After) },
 	} {
-		h := newHosts(shared(t).Database(t, "journals"), "a", "b")
-		h.change = func(o *pgjournal.Options) { o.Bases = 1 }
+		h := newHosts(t, shared(t).Database(t, "journals"), "a", "b")
+		h.change = func(o *Options) { o.Bases = 1 }
 		a := started(t, h, "a")
 		var groups []journal.Group
 		for n := range 3 { // a segment has two groups
 			groups = append(groups, a.cut(fmt.Sprint("first ", n)), a.add(fmt.Sprint("second ", n)))
 		}
 		keys := &disturbed{Holder: h.keys["b"]}
-		h.change = func(o *pgjournal.Options) { o.Bases, o.Keys = 1, keys }
+		h.change = func(o *Options) { o.Bases, o.Keys = 1, keys }
 		b := h.open(t, "b")
 		must(t, b.Folded(t.Context(), groups[5].After))
 		trimmed := false
@@ -475,7 +473,7 @@ func TestATrimWhileAnotherHostLooks(t *testing.T) {
 // With three hosts, a host that had the journal and was killed can come back with its file: what that
 // lacks is not trimmed before it follows, although another host has a base with everything.
 func TestTrim_HostThatHadTheJournalIsGone_LeavesWhatItsBaseLacks(t *testing.T) {
-	h := newHosts(shared(t).Database(t, "journals"), "a", "b", "c")
+	h := newHosts(t, shared(t).Database(t, "journals"), "a", "b", "c")
 	a := started(t, h, "a")
 	begin := a.log.End()
 	all := []journal.Group{a.add("in no base of a"), a.cut("nor this")}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp/metrics"
 )
@@ -47,7 +48,7 @@ func Example() {
 		panic(err)
 	}
 	defer func() { _ = l.Close() }()
-	if err := l.DefineQuestion(context.Background(), "define", ledger.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
+	if err := l.DefineQuestion(context.Background(), "define", api.Question{Name: "smoker", Values: []string{"yes", "no"}}); err != nil {
 		panic(err)
 	}
 	answer := httptest.NewRecorder()

@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/observe"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Metrics counts what a ledger and its server do. It is an [observe.Observer] and a
@@ -122,7 +122,7 @@ func (m *Metrics) Committed(c observe.Commit) {
 }
 
 // count adds people by reason.
-func count(to *prometheus.CounterVec, people map[vocabulary.Reason]uint64) {
+func count(to *prometheus.CounterVec, people map[api.Reason]uint64) {
 	for reason, n := range people {
 		to.WithLabelValues(string(reason)).Add(float64(n))
 	}

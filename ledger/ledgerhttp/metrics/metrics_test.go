@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -104,31 +105,31 @@ func (w *watched) work() {
 	yes := func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}
-	must(t, w.DefineQuestion(ctx, "define", ledger.Question{Name: secretQuestion, Values: []string{"yes", "no"}}))
-	terms, err := policy.Sell(policy.Market{Max: eps(t, "3"), Prices: []policy.Price{{Epsilon: eps(t, "3"), Amount: 300}}})
+	must(t, w.DefineQuestion(ctx, "define", api.Question{Name: secretQuestion, Values: []string{"yes", "no"}}))
+	terms, err := policy.Market{Max: eps(t, "3"), Prices: []policy.Price{{Epsilon: eps(t, "3"), Amount: 300}}}.Policy()
 	must(t, err)
 	names := []string{secretPerson, "second", "third"}
-	_, err = w.Enroll(ctx, ledger.EnrollRequest{Key: "enrol", Question: secretQuestion, Objects: names, Policy: terms, Cap: eps(t, "2")})
+	_, err = w.Enroll(ctx, api.EnrollRequest{Key: "enrol", Question: secretQuestion, Objects: names, Policy: terms, Cap: eps(t, "2")})
 	must(t, err)
-	order := ledger.Order{Buyer: secretBuyer, Question: secretQuestion, Epsilon: eps(t, "1"), Objects: names[:2]}
+	order := api.Order{Buyer: secretBuyer, Question: secretQuestion, Epsilon: eps(t, "1"), Objects: names[:2]}
 	for _, key := range []string{"sale 1", "sale 2"} {
-		_, err = w.Sell(ctx, ledger.SellRequest{Key: key, Order: order, Truth: yes})
+		_, err = w.Sell(ctx, api.SellRequest{Key: key, Order: order, Truth: yes})
 		must(t, err)
 		order.Buyer = "another"
 	}
 	order.Objects = names[2:]
-	_, err = w.Reserve(ctx, ledger.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
+	_, err = w.Reserve(ctx, api.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
 	must(t, err)
 	for _, level := range []string{"2", "0.5", "1.5"} {
-		_, err = w.Release(ctx, ledger.ReleaseRequest{Key: "at " + level, Question: secretQuestion, Object: secretPerson, Epsilon: eps(t, level), Truth: yes})
+		_, err = w.Release(ctx, api.ReleaseRequest{Key: "at " + level, Question: secretQuestion, Object: secretPerson, Epsilon: eps(t, level), Truth: yes})
 		must(t, err)
 	}
-	_, err = w.Raise(ctx, ledger.RaiseRequest{Key: "partial", Question: secretQuestion, Epsilon: eps(t, "0.25"), Objects: []string{"second", "stranger"}, Partial: true, Truth: yes})
+	_, err = w.Raise(ctx, api.RaiseRequest{Key: "partial", Question: secretQuestion, Epsilon: eps(t, "0.25"), Objects: []string{"second", "stranger"}, Partial: true, Truth: yes})
 	must(t, err)
-	if _, err = w.Raise(ctx, ledger.RaiseRequest{Key: "refused", Question: secretQuestion, Epsilon: eps(t, "2.5"), Objects: names[:2], Truth: yes}); err == nil {
+	if _, err = w.Raise(ctx, api.RaiseRequest{Key: "refused", Question: secretQuestion, Epsilon: eps(t, "2.5"), Objects: names[:2], Truth: yes}); err == nil {
 		t.Fatal("nobody is refused")
 	}
-	_, err = w.Answer(ctx, ledger.AnswerRequest{Key: "answer", Question: secretQuestion, Query: "majority:yes", Epsilon: eps(t, "0.125"), Objects: names[1:2], AcceptLoss: true, Truth: yes})
+	_, err = w.Answer(ctx, api.AnswerRequest{Key: "answer", Question: secretQuestion, Query: "majority:yes", Epsilon: eps(t, "0.125"), Objects: names[1:2], AcceptLoss: true, Truth: yes})
 	must(t, err)
 }
 
@@ -157,7 +158,7 @@ func TestWhatIsServed(t *testing.T) {
 		"sluice_sales_total": 2, `sluice_revenue_total{currency="USD"}`: float64(stats.Revenue), "sluice_reservations": 1, "sluice_queue_requests": 0,
 	})
 
-	_, err = w.Verify(t.Context(), ledger.VerifyRequest{})
+	_, err = w.Verify(t.Context(), api.VerifyRequest{})
 	must(t, err)
 	w.get("/v1/checkpoint")
 	now := float64(time.Now().Unix())
@@ -185,7 +186,7 @@ func TestKeysAreNoRequests(t *testing.T) {
 	w.handler, err = ledgerhttp.New(w.Ledger, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "test", Role: ledgerhttp.Metrics}, Meter: counts})
 	must(t, err)
 	w.want("of a new truth key", map[string]float64{"sluice_committed_events_total": 1, "sluice_committed_requests_total": 0})
-	must(t, l.DefineQuestion(t.Context(), "define", ledger.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	w.want("of a question", map[string]float64{"sluice_committed_events_total": 3, "sluice_committed_requests_total": 1})
 }
 
@@ -210,7 +211,7 @@ func TestAudits(t *testing.T) {
 	w.work()
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := w.Verify(ended, ledger.VerifyRequest{}); err == nil {
+	if _, err := w.Verify(ended, api.VerifyRequest{}); err == nil {
 		t.Fatal("it was carried out")
 	}
 	w.want("one that failed", map[string]float64{`sluice_audits_total{result="failed"}`: 1, `sluice_audits_total{result="sound"}`: 0})
@@ -262,7 +263,7 @@ func TestMetricsNameNobody(t *testing.T) {
 // Many may be counted at once, while others read.
 func TestMetricsUnderLoad(t *testing.T) {
 	w := watch(t)
-	must(t, w.DefineQuestion(t.Context(), "define", ledger.Question{Name: "q", Values: []string{"yes", "no"}}))
+	must(t, w.DefineQuestion(t.Context(), "define", api.Question{Name: "q", Values: []string{"yes", "no"}}))
 	const callers, each = 8, 20
 	done := make(chan error, callers)
 	for c := range callers {
@@ -270,10 +271,10 @@ func TestMetricsUnderLoad(t *testing.T) {
 			var err error
 			for i := range each {
 				name := fmt.Sprintf("%d-%d", c, i)
-				if _, e := w.Enroll(t.Context(), ledger.EnrollRequest{Key: name, Question: "q", Objects: []string{name}, Cap: eps(t, "2")}); e != nil {
+				if _, e := w.Enroll(t.Context(), api.EnrollRequest{Key: name, Question: "q", Objects: []string{name}, Cap: eps(t, "2")}); e != nil {
 					err = e
 				}
-				if _, e := w.Release(t.Context(), ledger.ReleaseRequest{Key: "r" + name, Question: "q", Object: name, Epsilon: eps(t, "1"), Truth: ledger.TruthOf("no")}); e != nil {
+				if _, e := w.Release(t.Context(), api.ReleaseRequest{Key: "r" + name, Question: "q", Object: name, Epsilon: eps(t, "1"), Truth: api.TruthOf("no")}); e != nil {
 					err = e
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
@@ -49,7 +50,7 @@ func gaugeOf(name, help string, value float64) prometheus.Metric {
 }
 
 // counted are the counts that the ledger keeps itself: they go on where they were after a restart.
-func counted(s ledger.Stats) []prometheus.Metric {
+func counted(s api.Stats) []prometheus.Metric {
 	count := func(name, help string, n uint64) prometheus.Metric {
 		return metric(name, help, prometheus.CounterValue, float64(n))
 	}
@@ -72,7 +73,7 @@ func hostOf(h observe.Host) []prometheus.Metric {
 	all := []prometheus.Metric{
 		gaugeOf("sluice_host_leader",
 			"Whether this host has the ledger, or had it until it was fenced: 0 of a standby.",
-			oneIf(h.Role == observe.Leader)),
+			oneIf(h.Role == "leader")),
 		gaugeOf("sluice_host_fenced", "Whether the ledger has stopped because another host has taken over.",
 			oneIf(h.Fenced)),
 		gaugeOf("sluice_host_journal_up", "Whether the journal says which host has it: 1 if only this one does.",

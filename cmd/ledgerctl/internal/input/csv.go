@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // IDColumn says how objects are identified in a CSV file. A flag that was forgotten must not draw
@@ -341,7 +342,7 @@ func (s *sheet) newID(id string, line int) (string, error) {
 	if !utf8.ValidString(id) {
 		return "", s.fail("line %d: the id is not UTF-8", line)
 	}
-	var name *ledger.NameError
+	var name *api.NameError
 	switch err := ledger.CheckName("id", id); {
 	case errors.As(err, &name):
 		return "", output.InputError("ids are compared byte by byte and taken as they are: correct the file; a "+

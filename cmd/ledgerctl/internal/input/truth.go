@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // ReadPanel returns the people in a file, or nil for everybody if no file is given.
@@ -28,7 +28,7 @@ func ReadPanel(ctx context.Context, s *Files, path string, c Columns) (people []
 // Budgets is a ledger that counts the people who take part in a question.
 type Budgets interface {
 	// Budget is as [ledger.Ledger] has it.
-	Budget(ctx context.Context, r ledger.BudgetRequest) (ledger.Budget, error)
+	Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error)
 }
 
 // CheckPeople returns an error if none of the people in a file is enrolled in the question: the
@@ -42,9 +42,9 @@ func (c IDColumn) CheckPeople(ctx context.Context, l Budgets, path, question str
 		return nil
 	}
 	for some := range slices.Chunk(people, most) {
-		b, err := l.Budget(ctx, ledger.BudgetRequest{Question: question, Objects: some})
-		allUnknown := func(r ledger.RefusalSum) bool {
-			return r.Reason == ledger.NotEnrolled &&
+		b, err := l.Budget(ctx, api.BudgetRequest{Question: question, Objects: some})
+		allUnknown := func(r api.RefusalSum) bool {
+			return r.Reason == api.NotEnrolled &&
 				r.Count == uint64(len(some))
 		}
 		if err != nil || !slices.ContainsFunc(b.Refused, allUnknown) {
@@ -83,11 +83,11 @@ func (f *TruthFlags) Source(s *Files, l Ledger, partial bool) *Truths {
 // Ledger is what has questions.
 type Ledger interface {
 	// Questions is as [ledger.Ledger] has it.
-	Questions(ctx context.Context) ([]ledger.Question, error)
+	Questions(ctx context.Context) ([]api.Question, error)
 }
 
 // Truths reads true values from a CSV file when the ledger first asks for one. It is a
-// [ledger.TruthFunc] by its method Ask.
+// [api.TruthFunc] by its method Ask.
 type Truths struct {
 	files   *Files
 	ledger  Ledger
@@ -103,7 +103,7 @@ type Truths struct {
 	allowed  []string          // the question's values
 }
 
-// Ask implements [ledger.TruthFunc]. A value that the question does not have is named by its line,
+// Ask implements [api.TruthFunc]. A value that the question does not have is named by its line,
 // never by what it is.
 func (t *Truths) Ask(ctx context.Context, question string, objects []string) ([]string, error) {
 	if t.path == "" {
@@ -167,7 +167,7 @@ func (v Values) Add(e Entry) {
 func (v Values) Check(ctx context.Context, l Ledger, path, question string) error {
 	t := Truths{ledger: l}
 	known, err := t.known(ctx, question)
-	if errors.Is(err, ledger.ErrUnknown) {
+	if errors.Is(err, api.ErrUnknown) {
 		return nil
 	}
 	if err != nil {
@@ -231,12 +231,12 @@ func (t *Truths) load(ctx context.Context, question string) error {
 // share: those of the question, and nothing.
 func (t *Truths) known(ctx context.Context, question string) (map[string]string, error) {
 	all, err := t.ledger.Questions(ctx)
-	at := slices.IndexFunc(all, func(q ledger.Question) bool { return q.Name == question })
+	at := slices.IndexFunc(all, func(q api.Question) bool { return q.Name == question })
 	if err != nil {
 		return nil, err
 	}
 	if at < 0 {
-		return nil, fmt.Errorf("question %q: %w", question, ledger.ErrUnknown)
+		return nil, fmt.Errorf("question %q: %w", question, api.ErrUnknown)
 	}
 	t.allowed = all[at].Values
 	known := map[string]string{"": ""}

@@ -14,8 +14,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -23,10 +22,10 @@ import (
 // maxValues is how many values a question can have.
 const maxValues = 1 << 20
 
-// mechanismFile is a file with a mechanism: a [ledger.Mechanism], and what "ledgerctl mechanism
+// mechanismFile is a file with a mechanism: a [api.Mechanism], and what "ledgerctl mechanism
 // family" adds, which may be left out.
 type mechanismFile struct {
-	ledger.Mechanism
+	api.Mechanism
 	Values []string      `json:"values,omitempty"` // the inputs, in their order
 	Levels []familyLevel `json:"levels,omitempty"`
 }
@@ -50,7 +49,7 @@ const (
 )
 
 // ReadMechanism reads the mechanism of a question with some values from a file.
-func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) (*ledger.Mechanism, error) {
+func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) (*api.Mechanism, error) {
 	text, err := h.readMechanismText(ctx, path)
 	if err != nil {
 		return nil, output.InputError("", "--mechanism: %w", err)
@@ -68,18 +67,18 @@ func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) 
 	if err != nil {
 		return nil, output.InputError(familyHint(err), "--mechanism: %s: %w", path, err)
 	}
-	return &ledger.Mechanism{Family: family, Outputs: file.Outputs}, nil
+	return &api.Mechanism{Family: family, Outputs: file.Outputs}, nil
 }
 
 // readMechanismText reads a file, or standard input, up to the size of the largest mechanism.
 func (h *Host) readMechanismText(ctx context.Context, path string) (text string, err error) {
 	if path != "-" {
-		return readText(path, vocabulary.MaxMechanism)
+		return readText(path, api.MaxMechanism)
 	}
 	err = h.Stream(ctx, path, func(in io.Reader) error {
-		read, err := io.ReadAll(io.LimitReader(in, vocabulary.MaxMechanism+1))
-		if err == nil && len(read) > vocabulary.MaxMechanism {
-			err = fmt.Errorf("standard input has more than %d bytes", vocabulary.MaxMechanism)
+		read, err := io.ReadAll(io.LimitReader(in, api.MaxMechanism+1))
+		if err == nil && len(read) > api.MaxMechanism {
+			err = fmt.Errorf("standard input has more than %d bytes", api.MaxMechanism)
 		}
 		text = string(read)
 		return err

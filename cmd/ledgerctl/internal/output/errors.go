@@ -10,10 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -137,28 +135,28 @@ type hint struct {
 // hints lists what may help. The first that fits counts.
 func hints() []hint {
 	return []hint{
-		{ledger.ErrJournal,
+		{api.ErrJournal,
 			"what was committed last is in the journal, a directory NAME.journal beside the file while it is open " +
 				"and after a crash; keep, move and copy both together; where it is missing, --without-journal reads " +
 				"the file alone"},
-		{ledger.ErrVersion, "use the ledgerctl of that version"},
-		{ledger.ErrCheckpoint, "it may be damaged, or signed by another key than the log key"},
-		{ledger.ErrInUse,
+		{api.ErrVersion, "use the ledgerctl of that version"},
+		{api.ErrCheckpoint, "it may be damaged, or signed by another key than the log key"},
+		{api.ErrInUse,
 			`another process has it open: if that serves it, as a host or "ledgerctl serve" does, ` +
 				"give --addr ADDRESS in place of --db; else try again when it is done"},
-		{ledger.ErrKeyConflict, "give another --key, or the arguments it was first used with"},
-		{ledger.ErrForgotten, "its responses were destroyed, for good"},
-		{ledger.ErrClock, "set the clock of this machine"},
-		{ledger.ErrTruthKey,
+		{api.ErrKeyConflict, "give another --key, or the arguments it was first used with"},
+		{api.ErrForgotten, "its responses were destroyed, for good"},
+		{api.ErrClock, "set the clock of this machine"},
+		{api.ErrTruthKey,
 			"this ledger binds people to their true values; --truth-key FILE gives it the key by which it does"},
-		{ledger.ErrNoiseKey,
+		{api.ErrNoiseKey,
 			"responses are drawn from a key here; --noise-key NAME=FILE gives it the key of each name, the former " +
 				"ones too"},
-		{ledger.ErrNoSigner, "--signer FILE gives the signing key, to whoever has the file open"},
-		{ledger.ErrNoResponses,
+		{api.ErrNoSigner, "--signer FILE gives the signing key, to whoever has the file open"},
+		{api.ErrNoResponses,
 			`"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`},
-		{ledger.ErrUnknown, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`},
-		{ledger.ErrNoCap, "--cap E is the largest ε of each person over all questions"},
+		{api.ErrUnknown, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`},
+		{api.ErrNoCap, "--cap E is the largest ε of each person over all questions"},
 	}
 }
 
@@ -210,12 +208,12 @@ func ofLedger(err error) Error {
 // classify returns the class of an error; it always finds one.
 func classify(err error) Error {
 	var classed *Error
-	var refused *ledger.RefusedError
-	var quote *ledger.QuoteError
-	var rollback *evidence.RollbackError
-	var clock *ledger.ClockError
-	var displaced *ledger.DisplacedError
-	var closed *ledger.ReservationError
+	var refused *api.RefusedError
+	var quote *api.QuoteError
+	var rollback *api.RollbackError
+	var clock *api.ClockError
+	var displaced *api.DisplacedError
+	var closed *api.ReservationError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return Error{"interrupted", ExitUnexpected, "", err}
@@ -258,8 +256,8 @@ func RollbackHint(foreign bool) string {
 		"the checkpoint"
 }
 
-func classifyQuote(quote *ledger.QuoteError, err error) Error {
-	if quote.Remedy == vocabulary.RemedyPaying {
+func classifyQuote(quote *api.QuoteError, err error) Error {
+	if quote.Remedy == api.RemedyPaying {
 		return Error{"price", ExitRefused, "raise --max-price, or lower --epsilon", err}
 	}
 	hint := `"ledgerctl quote" with the same order says what it is now, and the ID to sell that by`
@@ -271,7 +269,7 @@ func classifyQuote(quote *ledger.QuoteError, err error) Error {
 
 // Refusal adds what may help against the refusal of a request, if err is one.
 func Refusal(err error, partial bool) error {
-	var refused *ledger.RefusedError
+	var refused *api.RefusedError
 	if !errors.As(err, &refused) || partial {
 		return err
 	}
@@ -283,16 +281,16 @@ func Refusal(err error, partial bool) error {
 }
 
 // explained explains why a request was refused, also for reasons of which no refusal is listed.
-func explained(e *ledger.RefusedError) string {
+func explained(e *api.RefusedError) string {
 	all := slices.Clone(e.Refused)
 	for _, sum := range e.Sums {
-		all = append(all, ledger.Refusal{Reason: sum.Reason})
+		all = append(all, api.Refusal{Reason: sum.Reason})
 	}
 	return reasons(all)
 }
 
 // reasons explains why people were refused, where the reason's name does not.
-func reasons(refused []ledger.Refusal) string {
+func reasons(refused []api.Refusal) string {
 	var texts []string
 	for _, r := range refused {
 		text := explainReason(r)
@@ -303,26 +301,26 @@ func reasons(refused []ledger.Refusal) string {
 	return strings.Join(texts, "; ")
 }
 
-func explainReason(r ledger.Refusal) string {
-	text := map[ledger.Reason]string{
-		ledger.NotEnrolled: `"ledgerctl enroll" adds people to a question`,
-		ledger.NoNoiseKey:  "--noise-key NAME=FILE gives the key that they began with",
-		ledger.NoTruth: "a draw is needed, and the truth file has no value for them (do --id-column or " +
+func explainReason(r api.Refusal) string {
+	text := map[api.Reason]string{
+		api.NotEnrolled: `"ledgerctl enroll" adds people to a question`,
+		api.NoNoiseKey:  "--noise-key NAME=FILE gives the key that they began with",
+		api.NoTruth: "a draw is needed, and the truth file has no value for them (do --id-column or " +
 			"--id-rows mean their ids?)",
-		ledger.NoTruthKey: "this ledger binds people to their true values; --truth-key FILE gives it the key by " +
+		api.NoTruthKey: "this ledger binds people to their true values; --truth-key FILE gives it the key by " +
 			"which it does",
-		ledger.PolicyDiffers: `enrolling does not change a policy, "ledgerctl terms" does`,
-		ledger.CapDiffers:    `enrolling does not change a cap, "ledgerctl terms" does`,
-		ledger.Withdrawn:     "they take part in nothing, unless they are enrolled again",
-		ledger.EpochBegun:    "a new epoch of them began since, which ended what was reserved",
-		ledger.NotForSale:    `they are not enrolled under a policy of kind "market"`,
-		ledger.NotOnOffer:    `their policy sells no such ε, see "ledgerctl show OBJECT"`,
-		ledger.BuyerRefused:  "their policy does not sell to this buyer",
-		ledger.SaleClosed:    `their policy sells at another time, see "ledgerctl show OBJECT"`,
-		ledger.NeedsConsent: "these terms may allow more than the people have agreed to; --consent TEXT says where " +
+		api.PolicyDiffers: `enrolling does not change a policy, "ledgerctl terms" does`,
+		api.CapDiffers:    `enrolling does not change a cap, "ledgerctl terms" does`,
+		api.Withdrawn:     "they take part in nothing, unless they are enrolled again",
+		api.EpochBegun:    "a new epoch of them began since, which ended what was reserved",
+		api.NotForSale:    `they are not enrolled under a policy of kind "market"`,
+		api.NotOnOffer:    `their policy sells no such ε, see "ledgerctl show OBJECT"`,
+		api.BuyerRefused:  "their policy does not sell to this buyer",
+		api.SaleClosed:    `their policy sells at another time, see "ledgerctl show OBJECT"`,
+		api.NeedsConsent: "these terms may allow more than the people have agreed to; --consent TEXT says where " +
 			"their consent to them is on record",
-		ledger.HoldersFull: "as many buyers as their policy allows hold this ε",
-		ledger.Full: "the ledger keeps no more levels, buyers and reservations of them; a level that is " +
+		api.HoldersFull: "as many buyers as their policy allows hold this ε",
+		api.Full: "the ledger keeps no more levels, buyers and reservations of them; a level that is " +
 			"recorded already may be possible",
 	}[r.Reason]
 	if text == "" {
@@ -344,13 +342,13 @@ type details struct {
 	Field string `json:"field,omitempty"` // in which the two differ
 	Sale  uint64 `json:"sale,omitempty"`  // that is made all the same, or that the reservation became
 	// A reservation that is not open.
-	Reservation uint64                  `json:"reservation,omitempty"` // its number
-	State       ledger.ReservationState `json:"state,omitempty"`       // captured, cancelled or expired
-	Question    string                  `json:"question,omitempty"`
-	Refused     []ledger.Refusal        `json:"refused,omitempty"`
-	Unlisted    int                     `json:"unlisted,omitempty"` // refused, too
-	Sums        []ledger.RefusalSum     `json:"sums,omitempty"`     // of all of them, by reason
-	Instead     *ledger.Budget          `json:"instead,omitempty"`  // what would be possible
+	Reservation uint64               `json:"reservation,omitempty"` // its number
+	State       api.ReservationState `json:"state,omitempty"`       // captured, cancelled or expired
+	Question    string               `json:"question,omitempty"`
+	Refused     []api.Refusal        `json:"refused,omitempty"`
+	Unlisted    int                  `json:"unlisted,omitempty"` // refused, too
+	Sums        []api.RefusalSum     `json:"sums,omitempty"`     // of all of them, by reason
+	Instead     *api.Budget          `json:"instead,omitempty"`  // what would be possible
 	// What the order is now that was not what the buyer would have.
 	Price    *int64 `json:"price,omitempty"` // in minor units
 	Currency string `json:"currency,omitempty"`
@@ -358,37 +356,37 @@ type details struct {
 	Quote    string `json:"quote,omitempty"`         // its ID
 	Terms    bool   `json:"terms_changed,omitempty"` // since it was quoted
 	// What an answer would take off the market.
-	Displaced []ledger.Displaced `json:"displaced,omitempty"`
+	Displaced []api.Displaced `json:"displaced,omitempty"`
 	// What a checkpoint says, and what the ledger is instead.
-	Checkpoint *evidence.Head `json:"checkpoint,omitempty"`
-	Ledger     *evidence.Head `json:"ledger,omitempty"`
+	Checkpoint *api.Head `json:"checkpoint,omitempty"`
+	Ledger     *api.Head `json:"ledger,omitempty"`
 }
 
 // Explain puts an error in words, and says what the program ends with.
 func Explain(err error) (Report, ExitCode) {
 	class := classify(err)
 	f := Report{Kind: class.Kind, Message: err.Error(), Details: details{Hint: class.Hint}}
-	if refused, is := errors.AsType[*ledger.RefusedError](err); is {
+	if refused, is := errors.AsType[*api.RefusedError](err); is {
 		f.Details.Question, f.Details.Refused, f.Details.Unlisted = refused.Question, refused.Refused, refused.Unlisted
 		f.Details.Sums, f.Details.Instead = refused.Sums, refused.Instead
 	}
-	if quote, is := errors.AsType[*ledger.QuoteError](err); is {
+	if quote, is := errors.AsType[*api.QuoteError](err); is {
 		q := quote.Quote
 		f.Details.Question, f.Details.Refused = q.Question, q.Refused
 		f.Details.Unlisted, f.Details.Sums = q.Unlisted, q.Sums
 		f.Details.Price, f.Details.Currency, f.Details.MaxPrice = &q.Price, q.Currency, quote.MaxPrice
 		f.Details.Quote, f.Details.Terms = q.ID, quote.TermsChanged
 	}
-	if displaced, is := errors.AsType[*ledger.DisplacedError](err); is {
+	if displaced, is := errors.AsType[*api.DisplacedError](err); is {
 		f.Details.Question, f.Details.Displaced = displaced.Question, displaced.Displaced
 	}
-	if rollback, is := errors.AsType[*evidence.RollbackError](err); is {
+	if rollback, is := errors.AsType[*api.RollbackError](err); is {
 		f.Details.Checkpoint, f.Details.Ledger = &rollback.Checkpoint, &rollback.Ledger
 	}
-	if conflict, is := errors.AsType[*ledger.KeyConflictError](err); is {
+	if conflict, is := errors.AsType[*api.KeyConflictError](err); is {
 		f.Details.Key, f.Details.Field = conflict.Key, conflict.Field
 	}
-	if closed, is := errors.AsType[*ledger.ReservationError](err); is {
+	if closed, is := errors.AsType[*api.ReservationError](err); is {
 		f.Details.Reservation, f.Details.State, f.Details.Sale = closed.Number, closed.State, closed.Sale
 	}
 	if class.Kind == "interrupted" {
@@ -414,11 +412,11 @@ func Explain(err error) (Report, ExitCode) {
 }
 
 // reservationHint says what to do about a reservation that is not open.
-func reservationHint(e *ledger.ReservationError) string {
+func reservationHint(e *api.ReservationError) string {
 	switch e.State {
-	case ledger.ReservationCaptured:
+	case api.ReservationCaptured:
 		return `its sale is made, "ledgerctl sales" lists it: charge nothing again`
-	case ledger.ReservationExpired:
+	case api.ReservationExpired:
 		return fmt.Sprintf(`charge nothing for it; "ledgerctl cancel %d" makes that final before a charge `+
 			"is refunded; reserve again with another --key", e.Number)
 	}
@@ -427,7 +425,7 @@ func reservationHint(e *ledger.ReservationError) string {
 
 // clockHint says how a clock far ahead of the log is confirmed: up to a time that has not come when
 // the command has been typed.
-func clockHint(e *ledger.ClockError) string {
+func clockHint(e *api.ClockError) string {
 	return "compare the clock with another; if it is right, give this command --clock-ahead " +
 		Stamp(e.Clock.Add(2*time.Hour).Truncate(time.Hour)) + " once; if not, set it"
 }

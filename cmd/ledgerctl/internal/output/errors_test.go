@@ -9,11 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/problem"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/policy"
@@ -30,16 +28,16 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 	}{
 		{errors.New("anything else"), "unexpected", 1},
 		{context.Canceled, "interrupted", 1},
-		{ledger.ErrStopped, "stopped", 1},
-		{ledger.ErrClosed, "closed", 1},
+		{api.ErrStopped, "stopped", 1},
+		{api.ErrClosed, "closed", 1},
 		{UsageError("", "typed wrong"), "usage", 2},
 		{InputError("", "bad file"), "input", 2},
-		{ledger.ErrInvalid, "invalid", 2},
-		{ledger.ErrUnknown, "unknown", 2},
-		{ledger.ErrNoResponses, "no-responses", 2},
-		{ledger.ErrTruthKey, "truth-key", 2},
-		{ledger.ErrNoiseKey, "noise-key", 2},
-		{ledger.ErrNoSigner, "usage", 2},
+		{api.ErrInvalid, "invalid", 2},
+		{api.ErrUnknown, "unknown", 2},
+		{api.ErrNoResponses, "no-responses", 2},
+		{api.ErrTruthKey, "truth-key", 2},
+		{api.ErrNoiseKey, "noise-key", 2},
+		{api.ErrNoSigner, "usage", 2},
 		{policy.ErrInvalid, "invalid", 2},
 		{rrchain.ErrInvalid, "invalid", 2},
 		{mechanism.ErrInvalid, "invalid", 2},
@@ -50,21 +48,21 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{fs.ErrNotExist, "not-found", 2},
 		{fs.ErrExist, "exists", 2},
 		{&fs.PathError{Op: "mkdir", Path: "x", Err: syscall.EACCES}, "permission", 2},
-		{&ledger.RefusedError{Question: "q"}, "refused", 3},
-		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, MaxPrice: new(int64), Remedy: vocabulary.RemedyPaying}, "price", 3},
-		{&ledger.QuoteError{Quote: ledger.Quote{Offer: ledger.Offer{Price: 2}}, Expected: "x", MaxPrice: new(int64), Remedy: vocabulary.RemedyPaying}, "price", 3},
-		{&ledger.QuoteError{Expected: "x", MaxPrice: new(int64), Remedy: vocabulary.RemedyQuoting}, "quote-changed", 3},
-		{&ledger.QuoteError{Expected: "x", Remedy: vocabulary.RemedyQuoting}, "quote-changed", 3},
-		{ledger.ErrNotReserved, "not-reserved", 3},
-		{ledger.ErrForgotten, "forgotten", 3},
-		{ledger.ErrCorrupt, "corrupt", 4},
-		{ledger.ErrVersion, "version", 4},
-		{ledger.ErrReplaced, "replaced", 4},
-		{ledger.ErrCheckpoint, "checkpoint", 4},
-		{&evidence.RollbackError{}, "rolled-back", 4},
-		{errors.Join(ledger.ErrStopped, ledger.ErrCorrupt), "corrupt", 4},
-		{ledger.ErrKeyConflict, "key-conflict", 5},
-		{ledger.ErrInUse, "in-use", 6},
+		{&api.RefusedError{Question: "q"}, "refused", 3},
+		{&api.QuoteError{Quote: api.Quote{Offer: api.Offer{Price: 2}}, MaxPrice: new(int64), Remedy: api.RemedyPaying}, "price", 3},
+		{&api.QuoteError{Quote: api.Quote{Offer: api.Offer{Price: 2}}, Expected: "x", MaxPrice: new(int64), Remedy: api.RemedyPaying}, "price", 3},
+		{&api.QuoteError{Expected: "x", MaxPrice: new(int64), Remedy: api.RemedyQuoting}, "quote-changed", 3},
+		{&api.QuoteError{Expected: "x", Remedy: api.RemedyQuoting}, "quote-changed", 3},
+		{api.ErrNotReserved, "not-reserved", 3},
+		{api.ErrForgotten, "forgotten", 3},
+		{api.ErrCorrupt, "corrupt", 4},
+		{api.ErrVersion, "version", 4},
+		{api.ErrReplaced, "replaced", 4},
+		{api.ErrCheckpoint, "checkpoint", 4},
+		{&api.RollbackError{}, "rolled-back", 4},
+		{errors.Join(api.ErrStopped, api.ErrCorrupt), "corrupt", 4},
+		{api.ErrKeyConflict, "key-conflict", 5},
+		{api.ErrInUse, "in-use", 6},
 	} {
 		f, code := Explain(fmt.Errorf("open x: %w", errors.Join(test.err, nil)))
 		if f.Kind != test.kind || code != test.code {
@@ -78,7 +76,7 @@ func TestInterruptedRequestTellsItsKey(t *testing.T) {
 	if code != ExitUnexpected || f.Message != "interrupted" || f.Details.Key != "k-1" || !strings.Contains(f.Details.Hint, "--key k-1") {
 		t.Errorf("%+v, code %d", f, code)
 	}
-	if f, _ := Explain(WithKey("k-1", ledger.ErrInvalid)); f.Details.Key != "" {
+	if f, _ := Explain(WithKey("k-1", api.ErrInvalid)); f.Details.Key != "" {
 		t.Errorf("a wrong request asks to be repeated: %+v", f)
 	}
 	if WithKey("k-1", nil) != nil {
@@ -92,7 +90,7 @@ func TestUnfinishedWorkIsNoWrongUsage(t *testing.T) {
 	if code != ExitUnexpected || f.Details.Key != "k-1" || f.Details.Sale != 7 || !strings.Contains(f.Details.Hint, "--key k-1") || !strings.HasPrefix(f.Message, "sale 7 is made, but: ") {
 		t.Errorf("%+v, code %d", f, code)
 	}
-	if f, code := Explain(Unfinished("done", 0, ledger.ErrCorrupt)); code != ExitIntegrity || f.Kind != "corrupt" {
+	if f, code := Explain(Unfinished("done", 0, api.ErrCorrupt)); code != ExitIntegrity || f.Kind != "corrupt" {
 		t.Errorf("%+v, code %d", f, code)
 	}
 	if Unfinished("done", 0, nil) != nil {
@@ -101,12 +99,12 @@ func TestUnfinishedWorkIsNoWrongUsage(t *testing.T) {
 }
 
 func TestEveryReasonIsExplainedOnce(t *testing.T) {
-	var refused []ledger.Refusal
-	for _, reason := range []ledger.Reason{
-		ledger.NotEnrolled, ledger.NoTruth, ledger.CapDiffers, ledger.PolicyDiffers, ledger.Withdrawn, ledger.NotForSale,
-		ledger.NotOnOffer, ledger.BuyerRefused, ledger.SaleClosed, ledger.HoldersFull,
+	var refused []api.Refusal
+	for _, reason := range []api.Reason{
+		api.NotEnrolled, api.NoTruth, api.CapDiffers, api.PolicyDiffers, api.Withdrawn, api.NotForSale,
+		api.NotOnOffer, api.BuyerRefused, api.SaleClosed, api.HoldersFull,
 	} {
-		refused = append(refused, ledger.Refusal{Object: "a", Reason: reason}, ledger.Refusal{Object: "b", Reason: reason})
+		refused = append(refused, api.Refusal{Object: "a", Reason: reason}, api.Refusal{Object: "b", Reason: reason})
 		if text := explainReason(refused[len(refused)-1]); !strings.HasPrefix(text, string(reason)+": ") {
 			t.Errorf("%s: %q", reason, text)
 		}
@@ -114,7 +112,7 @@ func TestEveryReasonIsExplainedOnce(t *testing.T) {
 	if text := reasons(refused); strings.Count(text, "holders-full: ") != 1 || strings.Count(text, "no-truth: ") != 1 {
 		t.Error(text)
 	}
-	err := &ledger.RefusedError{Question: "q", Refused: refused[:1]}
+	err := &api.RefusedError{Question: "q", Refused: refused[:1]}
 	for _, test := range []struct {
 		err  error
 		want bool
@@ -138,7 +136,7 @@ func TestNoPermissionForTheJournal(t *testing.T) {
 // Whoever asked a host that cannot answer is told where else to ask, and of the key only if there is one.
 func TestHintsBehindAnAddress(t *testing.T) {
 	gone := problem.New(problem.Unreachable, "the server: no such file")
-	fenced := problem.Of(fmt.Errorf("%w: %w: 2, by host b", ledger.ErrStopped, journal.ErrFenced))
+	fenced := problem.Of(fmt.Errorf("%w: %w: 2, by host b", api.ErrStopped, journal.ErrFenced))
 	for _, test := range []struct {
 		err  error
 		want string

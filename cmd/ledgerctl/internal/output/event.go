@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -79,11 +80,11 @@ func writeField(w io.Writer, label string, value any) {
 			v = Brief(v)
 		}
 		text = Quoted(v)
-	case ledger.Encoding:
+	case api.Encoding:
 		text = Quoted(string(v))
 	case []string:
 		text = Quoted(strings.ReplaceAll(Listed(v), ", ", ","))
-	case *ledger.Mechanism:
+	case *api.Mechanism:
 		if v != nil {
 			text = Quoted(strings.ReplaceAll(Listed(LevelsOf(v)), ", ", ","))
 		}
@@ -111,9 +112,9 @@ func writeField(w io.Writer, label string, value any) {
 	}
 }
 
-func writeRefusal(w io.Writer, r ledger.Refusal) {
+func writeRefusal(w io.Writer, r api.Refusal) {
 	fmt.Fprintf(w, " reason=%s asked=%s", r.Reason, r.Asked)
-	if r.Reason == ledger.ChainCeiling || r.Reason == ledger.ObjectCap {
+	if r.Reason == api.ChainCeiling || r.Reason == api.ObjectCap {
 		fmt.Fprintf(w, " cost=%s ceiling=%s spent=%s remaining=%s", r.Cost, r.Ceiling, r.Spent, r.Remaining)
 	}
 	if r.Why != "" {
@@ -126,7 +127,7 @@ func writeRefusal(w io.Writer, r ledger.Refusal) {
 }
 
 // LevelsOf returns the ε of a mechanism, rising.
-func LevelsOf(m *ledger.Mechanism) []string {
+func LevelsOf(m *api.Mechanism) []string {
 	var all []string
 	for _, epsilon := range m.Family.Epsilons() {
 		all = append(all, epsilon.String())

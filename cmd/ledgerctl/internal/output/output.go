@@ -17,7 +17,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Result is what a command found out. Its JSON form has the documented keys.
@@ -178,7 +178,7 @@ func (p *Printer) PrintDone(done, key string, r Result) error {
 
 // Fail reports what went wrong and returns the exit code.
 func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
-	var refused *ledger.RefusedError
+	var refused *api.RefusedError
 	if errors.As(err, &refused) {
 		p.WarnTruths(refused.TruthChanged, refused.TruthInvalid)
 	}

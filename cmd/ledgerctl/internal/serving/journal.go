@@ -186,7 +186,7 @@ type sharedJournal struct {
 	Host    string // the name of this host
 	Address string // where its keys are shown
 	options pgjournal.Options
-	own     *keyholder.Directory
+	own     keyholder.Holder
 	server  *http.Server
 	ended   chan error
 	now     atomic.Pointer[pgjournal.Journal]
@@ -250,9 +250,11 @@ func mutual(ctx context.Context, f *input.Files, s settings) (*tls.Config, error
 	return keyholder.Mutual(own, pool), nil
 }
 
-// Restore is Find for a database that has lost the journal, or its end ([pgjournal.Restore]).
+// Restore is Find for a database that has lost the journal, or its end ([pgjournal.Options]).
 func (j *sharedJournal) Restore(w journal.Wanted) (journal.Journal, error) {
-	return pgjournal.Restore(j.options)(w)
+	o := j.options
+	o.Restore = true
+	return pgjournal.For(o)(w)
 }
 
 // leftOf returns where a ledger ends that an error says has lost acknowledged events.
@@ -341,7 +343,7 @@ func (j *sharedJournal) Find(w journal.Wanted) (journal.Journal, error) {
 func (j *sharedJournal) Leader(ctx context.Context) (string, error) {
 	now := j.now.Load()
 	if now == nil {
-		return "", journal.ErrClosed
+		return "", journal.ErrStopped
 	}
 	return now.Leader(ctx)
 }

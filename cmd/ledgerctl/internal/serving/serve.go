@@ -22,6 +22,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp/metrics"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -216,7 +217,7 @@ func stopped(ctx context.Context, handler *ledgerhttp.Handler) <-chan error {
 			case <-ctx.Done():
 				return
 			}
-			if _, err := handler.Ledger().Health(ctx); errors.Is(err, ledger.ErrStopped) {
+			if _, err := handler.Ledger().Health(ctx); errors.Is(err, api.ErrStopped) {
 				why <- err
 				return
 			}

@@ -1,11 +1,11 @@
 package check
 
 import (
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 )
 
 // Member is an object and its chain, as they are before an event that enrols it or changes its
@@ -61,7 +61,7 @@ func checkEnrolment(s *state.State, c *event.Enrolled) error {
 			c.Object, c.Question, c.Policy, c.Cap)
 	}
 	q, err := s.Question(c.Question)
-	if err == nil && q.Encoding == vocabulary.Finite && c.Noise != 0 {
+	if err == nil && q.Encoding == api.Finite && c.Noise != 0 {
 		err = fault("object %q has a noise key in question %d, which has a mechanism of its own", c.Object, c.Question)
 	}
 	return err
@@ -92,9 +92,9 @@ func Epoch(s *state.State, c *event.EpochBegun, _ event.Event) (d Draw, err erro
 	if d.Question, err = s.Question(c.Question); err != nil {
 		return d, err
 	}
-	if n := d.Chain.Entries(d.Question) + 1; n > vocabulary.MaxEntries { // no reservation of it is left
+	if n := d.Chain.Entries(d.Question) + 1; n > api.MaxEntries { // no reservation of it is left
 		return d, fault("object %q begins a new epoch of question %d: a chain of %d entries; at most %d are possible",
-			c.Object, c.Question, n, vocabulary.MaxEntries)
+			c.Object, c.Question, n, api.MaxEntries)
 	}
 	return d, nil
 }

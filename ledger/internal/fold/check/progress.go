@@ -1,9 +1,9 @@
 package check
 
 import (
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -113,20 +113,20 @@ func noteRefusal(u *state.Underway, c *event.ObjectRefused) error {
 
 // isOfTerms reports whether a refusal is one of an enrolment, or of a change of terms: not about a
 // level that is asked for.
-func isOfTerms(r *vocabulary.Refusal) bool {
+func isOfTerms(r *api.Refusal) bool {
 	switch r.Reason {
-	case vocabulary.CapDiffers, vocabulary.PolicyDiffers, vocabulary.NeedsConsent:
+	case api.CapDiffers, api.PolicyDiffers, api.NeedsConsent:
 		return true
-	case vocabulary.NotEnrolled:
+	case api.NotEnrolled:
 		return r.Asked.IsZero()
 	}
 	return false
 }
 
 // refusing returns the sorts of requests that refuse an object for a reason.
-func refusing(r *vocabulary.Refusal) state.Requests {
+func refusing(r *api.Refusal) state.Requests {
 	switch {
-	case r.Reason == vocabulary.CapDiffers, r.Reason == vocabulary.PolicyDiffers:
+	case r.Reason == api.CapDiffers, r.Reason == api.PolicyDiffers:
 		return state.OfEnrolment
 	case isOfTerms(r):
 		return state.OfTerms

@@ -6,11 +6,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -59,12 +59,12 @@ func (w *wanted) isPart(s *state.State) bool {
 }
 
 // unlike returns the error of a refusal that says something else than is so.
-func unlike(r, want vocabulary.Refusal) error {
+func unlike(r, want api.Refusal) error {
 	return fault("a refusal says %v, where %v is so", r, &want)
 }
 
 // impossible returns the error of a refusal that cannot be.
-func impossible(r vocabulary.Refusal) error {
+func impossible(r api.Refusal) error {
 	return fault("a refusal says %v, which cannot be", r)
 }
 
@@ -87,8 +87,8 @@ func checkRefusal(s *state.State, c *event.ObjectRefused, at time.Time) error {
 		return err
 	}
 	r := c.Refusal // but for a lower ε: what others held then may have been in its way
-	if r.Largest = (privacy.Epsilon{}); r.Remedy == vocabulary.RemedyLess {
-		r.Remedy = vocabulary.RemedyNothing
+	if r.Largest = (privacy.Epsilon{}); r.Remedy == api.RemedyLess {
+		r.Remedy = api.RemedyNothing
 	}
 	if want == nil {
 		if want, err = w.checkDraw(s, r); err != nil {
@@ -144,7 +144,7 @@ func (w *wanted) read(s *state.State, c *event.ObjectRefused) (err error) {
 
 // checkDraw returns a refusal of an object that takes part, where what it says can be so: its
 // figures are as they follow from the state, or within what they can have been.
-func (w *wanted) checkDraw(s *state.State, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
+func (w *wanted) checkDraw(s *state.State, r api.Refusal) (*api.Refusal, error) {
 	_, recorded := w.Chain.At(r.Asked)
 	if !w.answer {
 		w.cost = state.Minus(r.Asked, w.Chain.Current())
@@ -153,20 +153,20 @@ func (w *wanted) checkDraw(s *state.State, r vocabulary.Refusal) (*vocabulary.Re
 	if err != nil {
 		return nil, err
 	}
-	want := vocabulary.Refusal{Object: r.Object, Reason: r.Reason, Asked: r.Asked, Remedy: vocabulary.RemedyKey}
+	want := api.Refusal{Object: r.Object, Reason: r.Reason, Asked: r.Asked, Remedy: api.RemedyKey}
 	possible := !w.cost.IsZero()
 	switch r.Reason {
-	case vocabulary.NoNoiseKey:
+	case api.NoNoiseKey:
 		possible = !w.answer && !recorded && w.Chain.Noise != 0
-	case vocabulary.NoTruthKey:
+	case api.NoTruthKey:
 		possible = possible && keyed
-	case vocabulary.NoTruth:
-		want.Remedy = vocabulary.RemedyTruth
-	case vocabulary.ChainCeiling, vocabulary.ObjectCap:
+	case api.NoTruth:
+		want.Remedy = api.RemedyTruth
+	case api.ChainCeiling, api.ObjectCap:
 		if possible {
 			return w.checkShort(s, r)
 		}
-	case vocabulary.Full:
+	case api.Full:
 		return w.checkFull(s, r)
 	default:
 		possible = false
@@ -180,13 +180,13 @@ func (w *wanted) checkDraw(s *state.State, r vocabulary.Refusal) (*vocabulary.Re
 // checkShort returns a refusal for lack of budget, where it can be so. The ceiling was that of a
 // clock which may have gone back, and what remained may have been held by requests that were
 // running; the sweep that refuses an object may have charged it after that.
-func (w *wanted) checkShort(s *state.State, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
+func (w *wanted) checkShort(s *state.State, r api.Refusal) (*api.Refusal, error) {
 	buyers := w.Chain.Buyers
 	if w.order != nil && w.Chain.HeldBy(w.order.Buyer).IsZero() {
 		buyers++
 	}
 	u, mayBeSwept := &s.Counters.Underway, w.order == nil && !w.answer
-	if r.Reason == vocabulary.ObjectCap && mayBeSwept {
+	if r.Reason == api.ObjectCap && mayBeSwept {
 		w.Object.Spent = state.Minus(w.Object.Spent, chargedInSweep(u, state.Minus(w.Object.Spent, r.Spent)))
 	}
 	h := rules.HeadroomOf(&w.Subject, w.at, buyers, rules.Held{})
@@ -196,12 +196,12 @@ func (w *wanted) checkShort(s *state.State, r vocabulary.Refusal) (*vocabulary.R
 	}
 	capFree, possible := h.CapFree, true
 	want := r
-	want.Cost, want.Remedy = w.cost, vocabulary.RemedyNothing
-	if r.Reason == vocabulary.ChainCeiling {
+	want.Cost, want.Remedy = w.cost, api.RemedyNothing
+	if r.Reason == api.ChainCeiling {
 		want.Ceiling, want.Spent = state.Lower(state.Higher(r.Ceiling, lowest), h.Ceiling), h.Spent
 		possible = !state.Minus(r.Ceiling, r.Spent).Less(w.cost) || !state.Minus(w.Policy.Limit(),
 			want.Spent).Less(w.cost)
-		if possible && r.Remedy == vocabulary.RemedyWaiting && mayBeSwept {
+		if possible && r.Remedy == api.RemedyWaiting && mayBeSwept {
 			// The rest of the cap may have gone to another question since.
 			capFree = state.Plus(capFree, chargedInSweep(u, state.Minus(w.cost, capFree)))
 		}
@@ -209,7 +209,7 @@ func (w *wanted) checkShort(s *state.State, r vocabulary.Refusal) (*vocabulary.R
 		return nil, fault("a refusal says %v, where the chain's ceiling of %s binds", r, h.Ceiling)
 	}
 	if possible && !capFree.Less(w.cost) {
-		want.Remedy = vocabulary.RemedyWaiting
+		want.Remedy = api.RemedyWaiting
 	}
 	want.Remaining = state.Minus(want.Ceiling, want.Spent)
 	if !w.isReserved() { // else nothing that others hold is in its way
@@ -233,7 +233,7 @@ func chargedInSweep(u *state.Underway, more privacy.Epsilon) privacy.Epsilon {
 
 // checkFull returns a refusal for want of entries or of reservations, where it can be so: what
 // requests held in memory may have been in the way, which waiting helps against.
-func (w *wanted) checkFull(s *state.State, r vocabulary.Refusal) (*vocabulary.Refusal, error) {
+func (w *wanted) checkFull(s *state.State, r api.Refusal) (*api.Refusal, error) {
 	var to rules.Recipient
 	if w.order != nil {
 		to = rules.Recipient{Buys: true, Buyer: w.order.Buyer}
@@ -245,12 +245,12 @@ func (w *wanted) checkFull(s *state.State, r vocabulary.Refusal) (*vocabulary.Re
 		if err != nil {
 			return nil, err
 		}
-		possible = len(held) >= vocabulary.MaxReservations
+		possible = len(held) >= api.MaxReservations
 	}
 	if w.answer || w.isReserved() || w.isPart(s) || !possible {
 		return nil, impossible(r)
 	}
-	return rules.RefuseFull(r.Object, r.Asked, w.Chain.Entries(w.question)+added <= vocabulary.MaxEntries), nil
+	return rules.RefuseFull(r.Object, r.Asked, w.Chain.Entries(w.question)+added <= api.MaxEntries), nil
 }
 
 // checkTermsRefusal checks that an enrolment, or a change of terms, left an object out for what is
@@ -265,23 +265,23 @@ func checkTermsRefusal(s *state.State, c *event.ObjectRefused) error {
 	if err != nil {
 		return err
 	}
-	want := vocabulary.Refusal{Object: c.Object, Reason: c.Reason, Remedy: vocabulary.RemedyTerms}
+	want := api.Refusal{Object: c.Object, Reason: c.Reason, Remedy: api.RemedyTerms}
 	possible := enrolled
 	switch c.Reason {
-	case vocabulary.NotEnrolled:
-		want.Remedy = vocabulary.RemedyEnrolling
+	case api.NotEnrolled:
+		want.Remedy = api.RemedyEnrolling
 		possible = !enrolled
-	case vocabulary.CapDiffers:
+	case api.CapDiffers:
 		want.Ceiling, want.Spent, want.Asked = o.Cap, o.Spent, c.Asked
 		possible = known && !c.Asked.IsZero() && c.Asked != o.Cap
-	case vocabulary.PolicyDiffers:
+	case api.PolicyDiffers:
 		want.Spent = ch.Current()
-	case vocabulary.NeedsConsent:
-		want.Remedy, want.Why = vocabulary.RemedyConsent, c.Why
+	case api.NeedsConsent:
+		want.Remedy, want.Why = api.RemedyConsent, c.Why
 		if o.Cap.Less(c.Asked) {
 			want.Ceiling, want.Asked = o.Cap, c.Asked
 		}
-		possible = enrolled && c.Why != "" && len(c.Why) <= vocabulary.MaxWhy && utf8.ValidString(c.Why)
+		possible = enrolled && c.Why != "" && len(c.Why) <= api.MaxWhy && utf8.ValidString(c.Why)
 	}
 	if !possible || want != c.Refusal || c.Question == 0 || c.Question > s.Counters.Questions {
 		return unlike(c.Refusal, want)

@@ -7,11 +7,11 @@ import (
 	"sort"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -21,9 +21,9 @@ func checkDeal(n *state.Counters, c *event.Deal) error {
 		return fault("sale %d follows on sale %d", c.Sale, n.Sales)
 	}
 	isNamed := c.Buyer != 0 && c.Buyer <= n.Buyers && c.Question != 0 && c.Question <= n.Questions
-	if !isNamed || c.Epsilon.IsZero() || c.Objects == 0 || c.Objects > vocabulary.MaxPanel {
+	if !isNamed || c.Epsilon.IsZero() || c.Objects == 0 || c.Objects > api.MaxPanel {
 		return fault("sale %d: needs a known buyer and question, ε > 0, and 1 to %d objects", c.Sale,
-			vocabulary.MaxPanel)
+			api.MaxPanel)
 	}
 	return nil
 }

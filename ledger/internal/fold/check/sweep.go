@@ -4,10 +4,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/vocabulary"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -73,7 +73,7 @@ func sweptBy(s *state.State, first, end uint64) (found map[uint32]event.SweptCou
 			if ev.Erased != nil {
 				continue
 			}
-			if c.Reason == vocabulary.NotEnrolled || c.Reason == vocabulary.Withdrawn {
+			if c.Reason == api.NotEnrolled || c.Reason == api.Withdrawn {
 				return nil, 0, fault("a sweep refuses object %q, which takes no part", c.Object)
 			}
 			one := found[c.Question]

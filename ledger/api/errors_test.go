@@ -1,0 +1,36 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// A refusal counts in words, and says each reason no oftener than it must.
+func TestTextOfRefusal(t *testing.T) {
+	refusals := func(reasons ...Reason) (all []Refusal) {
+		for _, r := range reasons {
+			all = append(all, Refusal{Object: "ann", Reason: r, Remedy: RemedyTruth})
+		}
+		return all
+	}
+	one := privacy.MustEpsilon("1")
+	allowed := &Budget{Objects: 12, Levels: []BudgetLevel{{Epsilon: one, Can: 11}}}
+	for _, c := range []struct {
+		e    RefusedError
+		want string
+	}{
+		{RefusedError{Question: "q", Refused: refusals(NoTruth)}, `question "q": refused for 1 object: object "ann": no-truth (truth helps)`},
+		{RefusedError{Question: "q", Refused: refusals(NoTruth, NoTruth, NoTruth, NoTruth)}, `question "q": refused for 4 objects: object "ann": no-truth (truth helps); object`},
+		{RefusedError{Question: "q", Refused: refusals(NoTruth, NoTruth, NoTruth, Withdrawn)}, `question "q": refused for 4 objects: 3 no-truth, 1 withdrawn: object "ann"`},
+		// Fewer may be listed than a text shows.
+		{RefusedError{Question: "q", Refused: refusals(NoTruth), Unlisted: 9}, `question "q": refused for 10 objects: object "ann": no-truth (truth helps); and 9 more`},
+		// Of the eleven some may have no true value: nobody has looked.
+		{RefusedError{Question: "q", Refused: refusals(ObjectCap), Instead: allowed}, "; what budgets and terms allow is ε=1 for 11 of them"},
+	} {
+		if got := c.e.Error(); !strings.HasPrefix(got, c.want) && !strings.HasSuffix(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

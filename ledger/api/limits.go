@@ -1,0 +1,18 @@
+package api
+
+// A ledger keeps the chain of an object and a question as one record, which each event about it
+// rewrites, and reads the open reservations of an object for each request that may spend its
+// budget. The limits below bound that work. At them, the events that are shortest for the work that
+// they make took up to 0.8 µs of processor time for each byte of log live, and up to 0.35 µs in an
+// audit.
+
+// MaxEntries is how many entries the chain of an object in a question may have, over all its
+// epochs. The entries are the levels, the buyers of each level, and the epochs that have ended. In
+// unary encoding each level counts once more for each BitsPerEntry values of the question.
+const MaxEntries = 1 << 10
+
+// BitsPerEntry is how many bits of a response in unary encoding count as another entry.
+const BitsPerEntry = 256
+
+// MaxReservations is how many open reservations an object may be part of.
+const MaxReservations = 1 << 7

@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/api"
+)
+
+// Whatever a host can ask in this process, and is told, goes over the API: each field of package ledger has one of the same name here, but for those
+// that are named, which are functions, or stand in a header, a path or among the truths.
+func TestTheAPIHasEachField(t *testing.T) {
+	for _, c := range []struct {
+		here, there any
+		but         string
+	}{
+		{NewQuestion{}, api.Question{}, ""},
+		{Enrolment{}, api.EnrollRequest{}, "Key Progress"},
+		{NewTerms{}, api.ChangeTermsRequest{}, "Key Progress"},
+		{Reconcile{}, api.ReconcileRequest{}, "Confirm Progress"},
+		{Release{}, api.ReleaseRequest{}, "Key Truth TrueValue"},
+		{Raise{}, api.RaiseRequest{}, "Key Truth Progress"},
+		{Raised{}, api.RaiseResult{}, ""},
+		{Advance{}, api.AdvanceRequest{}, "Key Truth Progress"},
+		{AdvancedQuestion{}, api.Advanced{}, ""},
+		{Advanced{}, api.AdvanceResult{}, ""},
+		{Inquiry{}, api.AnswerRequest{}, "Key Truth"},
+		{Answered{}, api.AnswerResult{}, ""},
+		{AnswerQuote{}, api.AnswerQuote{}, ""},
+		{Sell{}, api.SellRequest{}, "Key Truth Progress"},
+		{Sold{}, api.Sale{}, ""},
+		{Reserve{}, api.ReserveRequest{}, "Key"},
+		{Capture{}, api.CaptureRequest{}, "Key Reservation Truth Progress"},
+		{Verify{}, api.VerifyRequest{}, "Verifiers Report Progress"},
+		{Verified{}, api.Verification{}, ""},
+		{api.EnrollResult{}, api.EnrollResult{}, ""},
+		{api.ChangeTermsResult{}, api.ChangeTermsResult{}, ""},
+		{api.Member{}, api.Member{}, ""},
+		{api.Order{}, api.Order{}, ""},
+		{api.BudgetRequest{}, api.BudgetRequest{}, ""},
+	} {
+		here, there := reflect.TypeOf(c.here), reflect.TypeOf(c.there)
+		but := map[string]bool{}
+		for name := range strings.FieldsSeq(c.but) {
+			but[name] = true
+		}
+		for _, field := range reflect.VisibleFields(there) {
+			short := strings.TrimPrefix(field.Name, "Truth") // as in Aside
+			if !hasInJSON(here, field.Name) && !hasInJSON(here, short) && !but[field.Name] && !field.Anonymous {
+				t.Errorf("%v lacks %s of %v", here, field.Name, there)
+			}
+			delete(but, field.Name)
+		}
+		if len(but) > 0 {
+			t.Errorf("%v has no %v any more", there, but)
+		}
+	}
+}
+
+// hasInJSON tells whether a struct has a field, its own or an embedded one, that is a key in JSON.
+func hasInJSON(t reflect.Type, name string) bool {
+	for _, field := range reflect.VisibleFields(t) {
+		if field.Name == name && field.Tag.Get("json") != "-" && field.Tag.Get("json") != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// What is asked for by a key can be told from everything else that is asked for by it: times to the nanosecond, in the same words.
+func TestDurations(t *testing.T) {
+	var d Duration
+	if err := d.UnmarshalText([]byte("15m")); err != nil || d != 15*60e9 {
+		t.Errorf("%v, %v", d, err)
+	}
+	if text, err := d.MarshalText(); err != nil || string(text) != "15m0s" {
+		t.Errorf("%s, %v", text, err)
+	}
+	if err := d.UnmarshalText([]byte("soon")); err == nil {
+		t.Error("soon is a duration")
+	}
+}

@@ -1,0 +1,28 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+)
+
+// QuotedKey writes an idempotency key as a header: as a string of RFC 9651 or, if it has other
+// letters than those, as a display string.
+func QuotedKey(key string) string {
+	plain := true
+	for i := range len(key) {
+		plain = plain && key[i] >= ' ' && key[i] <= '~'
+	}
+	if plain {
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
+	}
+	var out strings.Builder
+	out.WriteString(`%"`)
+	for i := range len(key) {
+		if c := key[i]; c < ' ' || c > '~' || c == '%' || c == '"' {
+			fmt.Fprintf(&out, "%%%02x", c)
+		} else {
+			out.WriteByte(c)
+		}
+	}
+	return out.String() + `"`
+}
