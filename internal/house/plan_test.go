@@ -16,6 +16,7 @@ func plan() []room {
 	return []room{
 		{"privacy", "ε and δ as exact decimals", ""},
 		{"internal/pace", "how much tests try", ""},
+		{"internal/check", "checks of errors and conditions: nothing but tests import it", "privacy"},
 		{"internal/stattest", "statistics for tests", "internal/pace"},
 		{"internal/exact", "exact draws", ""},
 		{"internal/ledgerfile", "files: replaced atomically, locked, told from copies; which belong to a ledger", ""},
@@ -39,7 +40,7 @@ func plan() []room {
 		{"ledger/evidence", "receipts, statements and checkpoints, and their verification", "ledger/event ledger/internal/errs ledger/internal/event ledger/internal/merkle ledger/api policy privacy"},
 		{"ledger/journal", "what a durable log must promise", "ledger/internal/errs"},
 		{"ledger/journal/journaltest", "what any journal must pass", "ledger/internal/errs ledger/journal"},
-		{"ledger/journal/file", "a journal in a directory", "ledger/internal/errs ledger/internal/wire ledger/journal internal/ledgerfile"},
+		{"ledger/internal/journalfile", "a journal in a directory", "ledger/internal/errs ledger/internal/wire ledger/journal internal/ledgerfile"},
 		{"internal/pgtest", "PostgreSQL servers, what lies before them, and certificates of hosts: nothing but tests import it", "internal/pace"},
 		{"ledger/journal/keyholder", "keys of journals, on the hosts that may go on with them", "ledger/internal/errs ledger/internal/wire ledger/journal internal/ledgerfile"},
 		{"ledger/journal/pgjournal", "a journal in PostgreSQL", "ledger/internal/errs ledger/internal/lock ledger/internal/wire ledger/journal ledger/journal/keyholder"},
@@ -58,7 +59,7 @@ func plan() []room {
 		{"ledger/internal/enrollment", "who takes part, and on which terms", "ledger/internal/callback ledger/internal/engine ledger/internal/errs ledger/internal/event ledger/internal/fold " +
 			"ledger/internal/request ledger/internal/kv ledger/internal/kv/bolt ledger/internal/rules ledger/internal/state ledger/internal/memtable ledger/internal/wire ledger/api policy privacy"},
 		{"ledger/internal/audit", "the log folded again, and compared", "ledger/evidence ledger/internal/errs ledger/internal/event ledger/internal/fold ledger/internal/kv ledger/internal/kv/bolt ledger/internal/merkle ledger/internal/state ledger/internal/memtable ledger/internal/wire ledger/api policy privacy"},
-		{"ledger", "what a host calls", "ledger/evidence ledger/event ledger/internal/audit ledger/internal/request ledger/internal/engine ledger/internal/errs ledger/internal/event ledger/internal/fold ledger/internal/callback ledger/internal/kv ledger/internal/kv/bolt ledger/internal/merkle ledger/internal/documents ledger/internal/enrollment ledger/internal/rules ledger/internal/state ledger/internal/wire ledger/journal ledger/journal/file ledger/observe ledger/api mechanism policy privacy rrchain rrchain/estimate internal/ledgerfile"},
+		{"ledger", "what a host calls", "ledger/evidence ledger/event ledger/internal/audit ledger/internal/request ledger/internal/engine ledger/internal/errs ledger/internal/event ledger/internal/fold ledger/internal/callback ledger/internal/kv ledger/internal/kv/bolt ledger/internal/merkle ledger/internal/documents ledger/internal/enrollment ledger/internal/rules ledger/internal/state ledger/internal/wire ledger/journal ledger/internal/journalfile ledger/observe ledger/api mechanism policy privacy rrchain rrchain/estimate internal/ledgerfile"},
 		{"ledger/ledgertest", "a ledger in memory for the tests of hosts", "ledger ledger/api ledger/internal/kv ledger/internal/request mechanism rrchain rrchain/finite"},
 		{"ledger/problem", "errors for other programs", "ledger ledger/journal ledger/api mechanism policy privacy rrchain rrchain/finite"},
 		{"ledger/internal/httpapi", "requests and results in JSON", "ledger ledger/api ledger/evidence ledger/observe ledger/problem policy privacy"},

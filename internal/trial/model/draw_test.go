@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
@@ -94,11 +95,11 @@ func chainFrom(t testing.TB, bits *exact.Bits, values int, recorded ...rrchain.L
 	s, at := &rrchain.Sampler{Random: bits}, middling(t, values)
 	return func(truth int) (bool, time.Duration) {
 		c, err := rrchain.NewChain[int](values, recorded...)
-		must(t, err)
+		check.Must(t, err)
 		number := places(values)[truth]
 		var level rrchain.Level[int]
 		took := timed(func() { level, err = c.Raise(s, at, number) })
-		must(t, err)
+		check.Must(t, err)
 		return level.Response == number, took
 	}
 }
@@ -111,11 +112,11 @@ func unaryFrom(last rrchain.Level[rrchain.Bits]) func(testing.TB, *exact.Bits) d
 		}
 		return func(truth int) (bool, time.Duration) {
 			c, err := rrchain.NewChain[rrchain.Bits](rowOfWords, recorded...)
-			must(t, err)
+			check.Must(t, err)
 			number := places(rowOfWords)[truth]
 			var level rrchain.Level[rrchain.Bits]
 			took := timed(func() { level, err = c.Raise(s, at, number) })
-			must(t, err)
+			check.Must(t, err)
 			return level.Response.Bit(number) == 1, took
 		}
 	}
@@ -124,17 +125,16 @@ func unaryFrom(last rrchain.Level[rrchain.Bits]) func(testing.TB, *exact.Bits) d
 // raiseOfUnary begins with a response that has the bit of the first truth, and not that of the second.
 func raiseOfUnary(t testing.TB, bits *exact.Bits) drawing {
 	packed := make([]byte, (rowOfWords+7)/8)
-	packed[0], packed[1], packed[4] = 1, 2, 2
-	last, err := rrchain.NewBits(rowOfWords, packed)
-	must(t, err)
+	packed[0], packed[1], packed[4] = 1, 2, 2 // bits 0, 9 and 33
+	last := check.Value(rrchain.NewBits(rowOfWords, packed))(t)
 	return unaryFrom(rrchain.Level[rrchain.Bits]{Epsilon: Eps(t, "0.5"), Response: last})(t, bits)
 }
 
 // raiseOfBits has no bit set, or each. Its first bit stands for all.
 func raiseOfBits(t testing.TB, bits *exact.Bits) drawing {
 	var none, each rrchain.Bits
-	must(t, none.UnmarshalText(bytes.Repeat([]byte("0"), rowOfWords)))
-	must(t, each.UnmarshalText(bytes.Repeat([]byte("1"), rowOfWords)))
+	check.Must(t, none.UnmarshalText(bytes.Repeat([]byte("0"), rowOfWords)))
+	check.Must(t, each.UnmarshalText(bytes.Repeat([]byte("1"), rowOfWords)))
 	s, at := &rrchain.Sampler{Random: bits}, Eps(t, "1")
 	recorded := rrchain.Level[rrchain.Bits]{Epsilon: Eps(t, "0.5"), Response: none}
 	return func(truth int) (bool, time.Duration) {
@@ -142,14 +142,13 @@ func raiseOfBits(t testing.TB, bits *exact.Bits) drawing {
 		var response rrchain.Bits
 		var err error
 		took := timed(func() { response, err = s.RaiseBits(rowOfWords, recorded, at, row) })
-		must(t, err)
+		check.Must(t, err)
 		return response.Bit(0) == truth, took
 	}
 }
 
 func newKey(t testing.TB) *rrchain.NoiseKey {
-	key, err := rrchain.NewNoiseKey(make([]byte, 32)) // it keeps no secret here
-	must(t, err)
+	key := check.Value(rrchain.NewNoiseKey(make([]byte, 32)))(t) // it keeps no secret here
 	return key
 }
 
@@ -162,7 +161,7 @@ func staircaseOf(values int) func(testing.TB, *exact.Bits) drawing {
 			number, response := places(values)[truth], 0
 			var err error
 			took := timed(func() { response, err = key.Response(of, at, number) })
-			must(t, err)
+			check.Must(t, err)
 			return response == number, took
 		}
 	}
@@ -177,7 +176,7 @@ func unaryStaircase(t testing.TB, _ *exact.Bits) drawing {
 		var response rrchain.Bits
 		var err error
 		took := timed(func() { response, err = key.UnaryResponse(of, at, number) })
-		must(t, err)
+		check.Must(t, err)
 		return response.Bit(number) == 1, took
 	}
 }
@@ -190,17 +189,15 @@ func ownRaise(t testing.TB, bits *exact.Bits) drawing {
 
 // ownFrom draws a subset of two values of four. Right is the one that has the truth and the value next to it.
 func ownFrom(t testing.TB, bits *exact.Bits, last rrchain.Level[int]) drawing {
-	design, err := finite.SubsetSelection(4, 2)
-	must(t, err)
-	family, err := design.Family(Eps(t, "0.5"), Eps(t, "1"))
-	must(t, err)
+	design := check.Value(finite.SubsetSelection(4, 2))(t)
+	family := check.Value(design.Family(Eps(t, "0.5"), Eps(t, "1")))(t)
 	s, at := &finite.Sampler{Random: bits}, Eps(t, "1")
 	return func(truth int) (bool, time.Duration) {
 		var level rrchain.Level[int]
 		var err error
 		number := places(4)[truth]
 		took := timed(func() { level, err = s.Raise(family, last, at, number) })
-		must(t, err)
+		check.Must(t, err)
 		return level.Response == [2]int{0, 5}[truth], took
 	}
 }
@@ -221,7 +218,7 @@ func answerOf(outputs int, distance int64) func(testing.TB, *exact.Bits) drawing
 			var err error
 			place := mechanism.Place{Order: ranking, Distance: [2]int64{0, distance}[truth]}
 			took := timed(func() { answer, err = s.Draw(place, at) })
-			must(t, err)
+			check.Must(t, err)
 			return answer == 0, took
 		}
 	}
@@ -237,7 +234,7 @@ func scoreFrom(last mechanism.Score, other int64) func(testing.TB, *exact.Bits) 
 			position := [2]int64{0, other}[truth]
 			place := mechanism.Place{Order: []int{1, 0}, Distance: position}
 			took := timed(func() { score, err = s.Raise(last, at, place) })
-			must(t, err)
+			check.Must(t, err)
 			return score.Value == position, took
 		}
 	}
@@ -290,9 +287,7 @@ func readsTheSame(t testing.TB, p primitive) bool {
 		same = same && zero == one && zero > 0
 		outcomes[right0], outcomes[right1] = true, true
 	}
-	if len(outcomes) != 2 {
-		t.Errorf("%s: all responses were right, or all were wrong", p.name)
-	}
+	check.That(t, len(outcomes) == 2, "%s: all responses were right, or all were wrong", p.name)
 	return same
 }
 
@@ -300,14 +295,10 @@ func readsTheSame(t testing.TB, p primitive) bool {
 // test themselves; staircases read no words, and package rrchain counts their blocks.
 func TestWordsReadDoNotTellTheTruth(t *testing.T) {
 	for _, p := range primitives() {
-		if !p.keyed && !readsTheSame(t, p) {
-			t.Errorf("%s: the number of words read depends on the truth", p.name)
-		}
+		check.That(t, p.keyed || readsTheSame(t, p), "%s: the number of words read depends on the truth", p.name)
 	}
 	for name, leak := range leaks() {
-		if readsTheSame(t, primitive{name: name, begin: leak}) {
-			t.Errorf("%s: not noticed", name)
-		}
+		check.That(t, !readsTheSame(t, primitive{name: name, begin: leak}), "%s: not noticed", name)
 	}
 }
 
