@@ -16,8 +16,9 @@
 //
 // The shop (shop_test.go) is the backend of a small data market, on the public API. It keeps its
 // orders in an SQL database (SQLite here), sells through a ledger in a file beside it, and charges
-// cards at a company elsewhere. None of the three can commit together with another. Still every order is sold once, charged once and delivered once, wherever the
-// process is killed: before and after each of its steps, and at random.
+// cards at a company elsewhere. None of the three can commit together with another.
+// Still every order is sold once, charged once and delivered once, wherever the process is killed:
+// before and after each of its steps, and at random.
 //
 // # The steps
 //
