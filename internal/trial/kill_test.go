@@ -323,7 +323,7 @@ func (w *watched) After(c *Call) {
 // causes are what a host may be doing when it changes a file: the innermost counts.
 func causes() []string {
 	return []string{
-		"file.(*Journal).Append", "engine.(*Engine).startJournal", "memtable.(*Table).writeBehind", "trial.(*shop).tidy",
+		"journalfile.(*Journal).Append", "engine.(*Engine).startJournal", "memtable.(*Table).writeBehind", "trial.(*shop).tidy",
 		"ledger.(*Ledger).Forget", "ledger.(*Ledger).Close", "ledger.Open",
 	}
 }
@@ -510,7 +510,7 @@ func (s *struckLife) outcome() error {
 		return wrongUnless(journal != nil, "it is a directory, and package os removes it by another call")
 	case !strings.Contains(s.said, errnoText(s.verdict)) && !(goesOn && journal == nil), strings.Contains(s.said, "has failed, comes to"):
 		return errors.New("it should say what has failed")
-	case why == "file.(*Journal).Append", why == "ledger.(*Ledger).Forget":
+	case why == "journalfile.(*Journal).Append", why == "ledger.(*Ledger).Forget":
 		return wrongUnless(stopped || strings.HasPrefix(s.said, "open: "), "nobody knows what is durable")
 	case why == "ledger.Open":
 		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.said, "open: "), "it cannot be opened")

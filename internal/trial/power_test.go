@@ -810,7 +810,7 @@ type stack []string
 
 // callers returns what led to a call, but for what only carries out what others ask for.
 func callers(c *Call) (names stack) {
-	carriers := []string{"syscall.", "unix.", "poll.", "os.", "bbolt.fdatasync", "file.fdatasync", "file.osFile.", "file.(*directory)."}
+	carriers := []string{"syscall.", "unix.", "poll.", "os.", "bbolt.fdatasync", "journalfile.fdatasync", "journalfile.osFile.", "journalfile.(*directory)."}
 	for frames := c.Callers(); ; {
 		f, more := frames.Next()
 		name := f.Function[strings.LastIndexByte(f.Function, '/')+1:]
@@ -843,7 +843,7 @@ func (s stack) place() string {
 	place := s[0] + " < " + by
 	switch withoutLines(place) {
 	// Each of these does what another has done, or will do before anything depends on it. One of them must.
-	case "ledgerfile.SyncDir < bolt.Open", "file.(*Journal).takeOver < file.(*Journal).Claim", "file.raze < file.sweep":
+	case "ledgerfile.SyncDir < bolt.Open", "journalfile.(*Journal).takeOver < journalfile.(*Journal).Claim", "journalfile.raze < journalfile.sweep":
 		return "the directory, when the ledger is opened"
 	}
 	return place
@@ -915,8 +915,8 @@ func TestEachFlushIsNeeded(t *testing.T) {
 	records := []*recorded{
 		recordLives(t, false, turbulent()...),
 		fallen(t, "bbolt.(*Tx).writeMeta", "engine.(*Engine).end"),
-		fallen(t, "file.raze", "engine.(*Engine).end"),
-		fallen(t, "file.shredAll", "file.(*Journal).Trim"),
+		fallen(t, "journalfile.raze", "engine.(*Engine).end"),
+		fallen(t, "journalfile.shredAll", "journalfile.(*Journal).Trim"),
 	}
 	places, flushes := map[string]bool{}, make([]map[string][]int, len(records))
 	for i, r := range records {
