@@ -41,6 +41,16 @@ func (k *faultyKeys) Inject(fault func(call string) error) {
 // Fail has all calls fail with an error; nil ends that.
 func (k *faultyKeys) Fail(err error) { k.Inject(func(string) error { return err }) }
 
+// FailAt has the calls of one method fail with an error.
+func (k *faultyKeys) FailAt(method string, err error) {
+	k.Inject(func(call string) error {
+		if call == method {
+			return err
+		}
+		return nil
+	})
+}
+
 // Count returns how many keys of a journal it has.
 func (k *faultyKeys) Count(journal string) int {
 	files, _ := filepath.Glob(filepath.Join(k.dir, strings.Replace(journal, ":", "-", 1), "*.key"))
