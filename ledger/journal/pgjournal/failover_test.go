@@ -59,9 +59,7 @@ func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
 			t.Error("nothing was told")
 		}
 		g := a.group("without a standby")
-		if err := a.j.Append(t.Context(), g); !isRejected(err) {
-			t.Errorf("the new primary has no standby: %v", err)
-		}
+		wantErr(t, a.j.Append(t.Context(), g), journal.ErrRejected, "the new primary has no standby")
 		a.log.Undo(1)
 		third := one.Standby(t, "three")
 		one.Waits(t, "three")

@@ -164,9 +164,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 		h.keys["b"].Fail(off)
 		g := a.group("rejected")
 		g.Cut = true
-		if err := a.j.Append(t.Context(), g); !isRejected(err) {
-			t.Error(err)
-		}
+		wantErr(t, a.j.Append(t.Context(), g), journal.ErrRejected, "error")
 		a.log.Undo(1)
 		h.keys["a"].Fail(nil)
 		h.keys["b"].Fail(nil)
