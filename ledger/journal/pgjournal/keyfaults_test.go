@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
@@ -22,7 +23,7 @@ type faultyKeys struct {
 
 func newKeys(t testing.TB, name string) *faultyKeys {
 	t.Helper()
-	k := &faultyKeys{name: name, dir: t.TempDir()}
+	k := &faultyKeys{name: name, dir: pace.Scratch(t)}
 	var err error
 	k.Holder, err = keyholder.OpenDirectory(k.dir)
 	must(t, err)
