@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -19,29 +20,10 @@ import (
 
 // familyFlags are the flags of the commands that make a family of mechanisms.
 type familyFlags struct {
-	Values   []string    `flag:"values,required,reads@"`
-	Epsilons epsilonList `flag:"epsilon,required"`
-	Out      string      `flag:"out,writes" ext:"json"`
+	Values   []string          `flag:"values,required,reads@"`
+	Epsilons []privacy.Epsilon `flag:"epsilon,required"`
+	Out      input.Output      `flag:"out,writes" ext:"json"`
 }
-
-// epsilonList is a flag for a list of ε.
-type epsilonList []privacy.Epsilon
-
-// Set implements [pflag.Value].
-func (e *epsilonList) Set(text string) error {
-	*e = epsilonList{}
-	for item := range strings.SplitSeq(text, ",") {
-		epsilon, err := privacy.ParseEpsilon(item)
-		if err != nil {
-			return err
-		}
-		*e = append(*e, epsilon)
-	}
-	return nil
-}
-
-func (e *epsilonList) String() string { return "" } // the flag has no default
-func (e *epsilonList) Type() string   { return "epsilons" }
 
 // check refuses what makes no family, in the words of the flags.
 func (f *familyFlags) check(values []string) error {
@@ -69,16 +51,11 @@ func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(ctx contex
 	if err := f.check(values); err != nil {
 		return err
 	}
-	file, err := h.NewOutput("--out", f.Out)
-	if err != nil {
-		return err
-	}
-	defer file.Discard()
 	made, err := design(cmd.Context(), values)
 	if err != nil {
 		return err
 	}
-	if err := file.Save(func(w io.Writer) error { return output.WriteJSON(w, made) }); err != nil {
+	if err := f.Out.Save(func(w io.Writer) error { return output.WriteJSON(w, made) }); err != nil {
 		return err
 	}
 	return h.Print(made)

@@ -3,18 +3,23 @@ package mechanisms
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-func mustEpsilons(t *testing.T, text string) (e epsilonList) {
+func mustEpsilons(t *testing.T, text string) (all []privacy.Epsilon) {
 	t.Helper()
-	if err := e.Set(text); err != nil {
-		t.Fatal(err)
+	for item := range strings.SplitSeq(text, ",") {
+		epsilon, err := privacy.ParseEpsilon(item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, epsilon)
 	}
-	return e
+	return all
 }
 
 func mustSubsets(t *testing.T, values, size int, epsilon privacy.Epsilon) step {

@@ -69,19 +69,15 @@ func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) 
 }
 
 // readMechanismText reads a file, or standard input, up to the size of the largest mechanism.
-func (h *Host) readMechanismText(ctx context.Context, path string) (text string, err error) {
+func (h *Host) readMechanismText(ctx context.Context, path string) (string, error) {
 	if path != "-" {
 		return readText(path, api.MaxMechanism)
 	}
-	err = h.Stream(ctx, path, func(in io.Reader) error {
-		read, err := io.ReadAll(io.LimitReader(in, api.MaxMechanism+1))
-		if err == nil && len(read) > api.MaxMechanism {
-			err = fmt.Errorf("standard input has more than %d bytes", api.MaxMechanism)
-		}
-		text = string(read)
-		return err
-	})
-	return text, err
+	text, err := h.TextOrFile(ctx, "@-", api.MaxMechanism+1)
+	if err == nil && len(text) > api.MaxMechanism {
+		err = fmt.Errorf("standard input has more than %d bytes", api.MaxMechanism)
+	}
+	return string(text), err
 }
 
 // strictJSON reads one JSON value without unknown fields: a field with a slip in its name would be
@@ -197,6 +193,7 @@ func newFamilyLevel(s step) (familyLevel, error) {
 	return level, err
 }
 
+// Table implements [output.Result].
 func (r mechanismFile) Table(w io.Writer) {
 	fmt.Fprintln(w, "ε\tSUBSETS OF\tOUTPUTS\tVARIANCE\tRANDOMIZED RESPONSE\tRATIO")
 	for _, l := range r.Levels {
