@@ -22,8 +22,10 @@ import (
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
-	"github.com/sluicedp/sluice/rrchain"
 )
+
+// noiseKeySize is how many bytes [rrchain.NewNoiseKey] takes.
+const noiseKeySize = 32
 
 // maxKey is more than any key has, in bytes.
 const maxKey = 64 << 10
@@ -185,9 +187,9 @@ func (k *HostKeys) Set(ctx context.Context, s *Files, options *ledger.Options) (
 		if err != nil {
 			return err
 		}
-		if len(key) != rrchain.NoiseKeySize {
+		if len(key) != noiseKeySize {
 			return output.InputError(secretHint, "--noise-key %s: the key in %q has %d bytes, not %d", name, file,
-				len(key), rrchain.NoiseKeySize)
+				len(key), noiseKeySize)
 		}
 		keys[name] = key
 	}
@@ -252,7 +254,7 @@ func parseSecret(text []byte) (key []byte, ok bool) {
 		key, err := hex.DecodeString(digits)
 		return key, err == nil && len(key) >= leastSecret && len(key) <= mostSecret
 	}
-	return text, len(text) == rrchain.NoiseKeySize
+	return text, len(text) == noiseKeySize
 }
 
 func allDigits(text string) bool { return strings.Trim(text, "0123456789abcdefABCDEF") == "" }
