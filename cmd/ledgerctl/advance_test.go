@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
@@ -26,9 +27,7 @@ func TestAdvanceOnceOrDaily(t *testing.T) {
 		for _, day := range days {
 			at := start.AddDate(0, 0, day).Format(time.RFC3339)
 			code, _, stderr := invoke(t, "--db", db, "--quiet", "--clock-ahead", at, "advance", "--truth", people, "--at", at)
-			if code != 0 || stderr != "" {
-				t.Fatalf("%s: exit code %d, stderr %q", at, code, stderr)
-			}
+			check.Need(t, code == 0 && stderr == "", "%s: exit code %d, stderr %q", at, code, stderr)
 		}
 		got := ""
 		for object := 1; object <= 4; object++ {
@@ -37,9 +36,7 @@ func TestAdvanceOnceOrDaily(t *testing.T) {
 		if first == "" {
 			first = got
 		}
-		if got != first {
-			t.Errorf("days %v: levels\n%s, at once\n%s", days, got, first)
-		}
+		check.That(t, got == first, "days %v: levels\n%s, at once\n%s", days, got, first)
 	}
 	if want := "[0.1 0.15 0.2 "; !bytes.HasPrefix([]byte(first), []byte(want)) || !bytes.Contains([]byte(first), []byte(" 1]")) {
 		t.Errorf("levels %s, want %s…", first, want)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
@@ -22,9 +23,7 @@ func TestForgottenBytesAreGone(t *testing.T) {
 		t.Helper()
 		mustInvoke(t, "--db", db, "statement", "make", object, "--out", at(object+".json"))
 		statement, err := evidence.ReadStatement(mustRead(t, at(object+".json")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for _, fact := range statement.Events {
 			if fact.Kind() == "sold" {
 				return fact.Salt
@@ -57,8 +56,6 @@ func TestForgottenBytesAreGone(t *testing.T) {
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return text
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 )
 
@@ -17,14 +18,10 @@ import (
 // ledger's own golden file of events says.
 func TestEventsForPeople(t *testing.T) {
 	file, err := os.Open(filepath.Join("..", "..", "ledger", "testdata", "golden", "events.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer file.Close()
 	want, err := os.ReadFile(filepath.Join("testdata", "events.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	lines, told := strings.SplitAfter(string(want), "\n"), bufio.NewScanner(file)
 	told.Buffer(nil, 1<<20)
 	for ; told.Scan(); lines = lines[1:] {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/chart"
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -19,9 +20,7 @@ func estimated(t *testing.T, levels string, estimates ...float64) api.Estimate {
 	out := api.Estimate{Question: "q"}
 	for _, text := range strings.Fields(levels) {
 		e, err := privacy.ParseEpsilon(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		out.Levels = append(out.Levels, api.LevelCount{Epsilon: e, N: 50})
 		out.N += 50
 	}
@@ -35,9 +34,7 @@ func TestShownLevelsAreEven(t *testing.T) {
 	var levels []api.LevelCount
 	for n := 1; n <= 50; n++ {
 		e, err := privacy.ParseEpsilon(fmt.Sprint(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		levels = append(levels, api.LevelCount{Epsilon: e})
 		shown, few := shownLevels(levels)
 		if p := (&plot{levels: make([]api.Estimate, len(shown)), recorded: n, few: few}); strings.Contains(strings.Join(p.notes(false), " "), "few people") {
@@ -51,9 +48,7 @@ func TestShownLevelsAreEven(t *testing.T) {
 			step := shown[i].Epsilon.Float64() - shown[i-1].Epsilon.Float64()
 			narrowest, widest = min(narrowest, step), max(widest, step)
 		}
-		if n > 1 && (narrowest < 1 || widest-narrowest > 1) {
-			t.Errorf("of %d levels %v are shown", n, shown)
-		}
+		check.That(t, n <= 1 || narrowest >= 1 && widest-narrowest <= 1, "of %d levels %v are shown", n, shown)
 	}
 }
 
@@ -125,9 +120,7 @@ func TestEstimatesOfOtherValuesAreNotDrawn(t *testing.T) {
 func TestLevelsOfFewAreNotShown(t *testing.T) {
 	at := func(epsilon string, n int64) api.LevelCount {
 		e, err := privacy.ParseEpsilon(epsilon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return api.LevelCount{Epsilon: e, N: n}
 	}
 	got, few := shownLevels([]api.LevelCount{at("1", 10), at("2", 1000), at("3", 9), at("4", 500)})

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // pair is an entry without its line.
@@ -66,13 +67,9 @@ func TestReadCSV(t *testing.T) {
 		{"no column of values is named", "id\na\n", Columns{IDColumn: IDColumn{ID: "id"}, Skipped: new(int)}, []pair{{"a", ""}}},
 	} {
 		got, err := read(strings.NewReader(test.text), test.columns)
-		if err != nil || !slices.Equal(got, test.want) {
-			t.Errorf("%s: %q, %v; want %q", test.name, got, err, test.want)
-		}
+		check.That(t, err == nil && slices.Equal(got, test.want), "%s: %q, %v; want %q", test.name, got, err, test.want)
 		got, err = read(iotest.OneByteReader(strings.NewReader(test.text)), test.columns)
-		if err != nil || !slices.Equal(got, test.want) {
-			t.Errorf("%s, byte by byte: %q, %v", test.name, got, err)
-		}
+		check.That(t, err == nil && slices.Equal(got, test.want), "%s, byte by byte: %q, %v", test.name, got, err)
 	}
 }
 
@@ -145,9 +142,7 @@ func TestReadCSVLargeFile(t *testing.T) {
 		}
 		n++
 	}
-	if n != lines {
-		t.Errorf("%d rows, want %d", n, lines)
-	}
+	check.That(t, n == lines, "%d rows, want %d", n, lines)
 }
 
 func TestReadCSVFailingFile(t *testing.T) {
@@ -165,9 +160,7 @@ func TestReadCSVStopsWhenTold(t *testing.T) {
 			break
 		}
 	}
-	if n != 2 {
-		t.Errorf("%d rows", n)
-	}
+	check.That(t, n == 2, "%d rows", n)
 }
 
 // FuzzReadCSV compares readCSV, on what it accepts, with all records read at once.
@@ -198,9 +191,7 @@ func FuzzReadCSV(f *testing.F) {
 			return
 		}
 		records, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-		if err != nil {
-			t.Fatalf("accepted, but: %v", err)
-		}
+		check.Need(t, err == nil, "accepted, but: %v", err)
 		compare(t, got, records, c)
 	})
 }
@@ -215,9 +206,7 @@ func compare(t *testing.T, got []pair, records [][]string, c Columns) {
 	seen := map[string]bool{}
 	i := 0
 	for _, e := range got {
-		if seen[e.object] || e.object == "" {
-			t.Fatalf("object %q twice or without a name", e.object)
-		}
+		check.Need(t, !(seen[e.object]) && e.object != "", "object %q twice or without a name", e.object)
 		seen[e.object] = true
 		if i < len(records) && matches(e, header, records[i], c) {
 			i++

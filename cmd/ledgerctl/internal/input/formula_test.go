@@ -1,6 +1,10 @@
 package input
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
+)
 
 func TestGuarded(t *testing.T) {
 	for text, want := range map[string]string{
@@ -10,9 +14,7 @@ func TestGuarded(t *testing.T) {
 		"'=x": "''=x", "''=x": "'''=x", "'-5": "'-5",
 	} {
 		got := guarded(text)
-		if got != want {
-			t.Errorf("guarded(%q) = %q, want %q", text, got, want)
-		}
+		check.That(t, got == want, "guarded(%q) = %q, want %q", text, got, want)
 		if back := plain(got); back != text {
 			t.Errorf("plain(guarded(%q)) = %q", text, back)
 		}

@@ -10,14 +10,13 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // A file of results is there whole or not at all, and keeps its mode.
 func TestOutputGetsItsNameWhenItIsWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.csv")
-	if err := os.WriteFile(path, []byte("before"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(path, []byte("before"), 0o644))
 	s := &Files{Out: &output.Printer{}}
 	failed := errors.New("the draw failed")
 	for _, test := range []struct {
@@ -25,17 +24,13 @@ func TestOutputGetsItsNameWhenItIsWhole(t *testing.T) {
 		want string
 	}{{failed, "before"}, {nil, "after"}} {
 		out := &Output{Path: path}
-		if err := s.begin(out); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, s.begin(out))
 		err := out.Save(func(w io.Writer) error {
 			_, err := io.WriteString(w, "after")
 			return errors.Join(err, test.err)
 		})
 		out.Discard()
-		if !errors.Is(err, test.err) {
-			t.Errorf("error %v, want %v", err, test.err)
-		}
+		check.That(t, errors.Is(err, test.err), "error %v, want %v", err, test.err)
 		if text, err := os.ReadFile(path); err != nil || string(text) != test.want {
 			t.Errorf("the file holds %q, %v; want %q", text, err, test.want)
 		}
@@ -53,9 +48,7 @@ func TestOutputToStandardOutput(t *testing.T) {
 	var stdout bytes.Buffer
 	s := &Files{Out: &output.Printer{Stdout: &stdout}}
 	out := &Output{Path: "-"}
-	if err := s.begin(out); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.begin(out))
 	if err := s.begin(&Output{Path: "-"}); err == nil {
 		t.Error("it is two files")
 	}

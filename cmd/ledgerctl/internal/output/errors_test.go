@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/problem"
@@ -79,9 +80,7 @@ func TestInterruptedRequestTellsItsKey(t *testing.T) {
 	if f, _ := Explain(WithKey("k-1", api.ErrInvalid)); f.Details.Key != "" {
 		t.Errorf("a wrong request asks to be repeated: %+v", f)
 	}
-	if WithKey("k-1", nil) != nil {
-		t.Error("no error became one")
-	}
+	check.That(t, WithKey("k-1", nil) == nil, "no error became one")
 }
 
 // What was done for good must not look like a command that was typed wrong.
@@ -93,9 +92,7 @@ func TestUnfinishedWorkIsNoWrongUsage(t *testing.T) {
 	if f, code := Explain(Unfinished("done", 0, api.ErrCorrupt)); code != ExitIntegrity || f.Kind != "corrupt" {
 		t.Errorf("%+v, code %d", f, code)
 	}
-	if Unfinished("done", 0, nil) != nil {
-		t.Error("no error became one")
-	}
+	check.That(t, Unfinished("done", 0, nil) == nil, "no error became one")
 }
 
 func TestEveryReasonIsExplainedOnce(t *testing.T) {

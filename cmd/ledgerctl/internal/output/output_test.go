@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 func TestNumber(t *testing.T) {
@@ -49,9 +51,7 @@ func TestPrinter(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		p := test.p
 		p.Stdout, p.Stderr = &stdout, &stderr
-		if err := p.Print(sum{7}); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, p.Print(sum{7}))
 		p.Warn("careful")
 		p.Warn("careful") // a warning is given once
 		if code := p.Fail(UsageError("look elsewhere", "no such thing"), false); code != ExitMisuse {
@@ -67,9 +67,7 @@ func TestWarnChangedNamesAFew(t *testing.T) {
 	var stderr bytes.Buffer
 	p := Printer{Stderr: &stderr}
 	p.WarnTruths(nil, nil)
-	if stderr.Len() > 0 {
-		t.Errorf("nobody has changed: %q", &stderr)
-	}
+	check.That(t, stderr.Len() <= 0, "nobody has changed: %q", &stderr)
 	p.WarnTruths(slices.Repeat([]string{"ann"}, 25), nil)
 	if text := stderr.String(); strings.Count(text, `"ann"`) != 20 || !strings.Contains(text, "and 5 more") {
 		t.Error(text)
@@ -96,13 +94,9 @@ func TestFields(t *testing.T) {
 	out.Inline(struct{}{})
 	out.Section(func(w io.Writer) { fmt.Fprintln(w, "end") })
 	var text bytes.Buffer
-	if err := WriteJSON(&text, out); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, WriteJSON(&text, out))
 	const want = `{"name":"a\tb <c>","n":7,"at":"2027-01-02T03:04:05.000000006Z","none":[],"one":[1],"m":8}` + "\n"
-	if text.String() != want {
-		t.Errorf("JSON %s, want %s", &text, want)
-	}
+	check.That(t, text.String() == want, "JSON %s, want %s", &text, want)
 	text.Reset()
 	out.Table(&text)
 	if want := "called\ta\ufffdb <c>\nin words\tseven\nwhen\t2027-01-02T03:04:05.000000006Z\nend\n"; text.String() != want {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 func TestLinesOnAScreen(t *testing.T) {
@@ -19,19 +21,13 @@ func TestLinesOnAScreen(t *testing.T) {
 // What is no terminal gets the table itself, however long it is.
 func TestNoPagerForAFile(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	text := bytes.Repeat([]byte("a line\n"), 10_000)
 	p := Printer{Stdout: file, Pager: "true"}
-	if err := p.show(text); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, p.show(text))
 	got, err := os.ReadFile(file.Name())
 	if err != nil || !bytes.Equal(got, text) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, file.Close())
 }

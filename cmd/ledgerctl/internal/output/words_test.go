@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 func TestMessageStaysOnOneLine(t *testing.T) {
@@ -13,9 +15,7 @@ func TestMessageStaysOnOneLine(t *testing.T) {
 		"  plain  ":     "plain",
 	} {
 		got := OneLine(text)
-		if got != want || strings.ContainsFunc(got, unicode.IsControl) {
-			t.Errorf("oneLine(%q) = %q, want %q", text, got, want)
-		}
+		check.That(t, got == want && !strings.ContainsFunc(got, unicode.IsControl), "oneLine(%q) = %q, want %q", text, got, want)
 	}
 }
 
