@@ -273,7 +273,25 @@ func readObject(ts *testscript.TestScript, file string) (text string, object map
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
 	ts.Check(decoder.Decode(&object))
+	if members := membersOf(ts, text); len(members) != len(object) {
+		ts.Fatalf("a key is there twice: %s", text)
+	}
 	return text, object
+}
+
+// membersOf returns the keys of a JSON object, one that is there twice as often.
+func membersOf(ts *testscript.TestScript, text string) (keys []json.Token) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	_, err := decoder.Token()
+	for err == nil && decoder.More() {
+		var key json.Token
+		var value json.RawMessage
+		if key, err = decoder.Token(); err == nil {
+			keys, err = append(keys, key), decoder.Decode(&value)
+		}
+	}
+	ts.Check(err)
+	return keys
 }
 
 func lookUp(value any, path []string) (string, error) {
