@@ -138,14 +138,15 @@ func (a *app) stats(cmd *cobra.Command, _ []string, _ *input.None) error {
 		stats, err := l.Stats(ctx)
 		about := l.About()
 		var out output.Fields
-		rows := []string{"id ledger", "created", "origin log", "log_key log key"}
-		if about.LogKey == "" {
-			rows = rows[:3]
+		rows := []string{"id ledger", "created", "origin log"}
+		if about.LogKey != "" {
+			rows = append(rows, "log_key log key")
 		}
+		rows = append(rows, "objects", "questions", "chains", "events", "buyers", "sales", "revenue", "bytes")
 		out.Inline(struct {
 			creation
 			api.Stats
-		}{creation{about}, stats}, append(rows, "objects", "questions", "chains", "events", "buyers", "sales", "revenue", "bytes")...)
+		}{creation{about}, stats}, rows...)
 		if about.MissingJournal != "" {
 			out.Add("", "journal", fmt.Sprintf("MISSING (%s): what only it has is not counted", about.MissingJournal))
 		}

@@ -14,7 +14,7 @@ import (
 
 // SocketError says that a path is taken, so that no socket is made there.
 type SocketError struct {
-	Path  string
+	Path  string // that of the socket
 	InUse bool   // by another server, or for a moment; else by a file that is no socket
 	Why   string // in words
 }
@@ -94,9 +94,9 @@ func lockSocket(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = Lock(dir, true, lockWait, &SocketError{path, true,
-		"another process has locked the directory of the socket, as a server does that starts: try again, or listen in a " +
-			"directory that only this user can read"})
+	const why = "another process has locked the directory of the socket, as a server does that starts: try again, or " +
+		"listen in a directory that only this user can read"
+	err = Lock(dir, true, lockWait, &SocketError{path, true, why})
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
