@@ -41,7 +41,7 @@ type NoiseKeys struct {
 	// Current names the key of chains that begin from now on, 1 to 256 bytes. If it is empty, they
 	// have none.
 	Current string
-	// Key returns the key of a name, [rrchain.NoiseKeySize] bytes drawn at random, or nil if the
+	// Key returns the key of a name, 32 bytes drawn at random, or nil if the
 	// host does not have it any more: then chains that began with it only resell what they have
 	// released ([api.NoNoiseKey]). Open calls it for each name that the ledger has seen, and for the
 	// current one. The ledger keeps the keys in memory, and in the file only what recognizes them:

@@ -8,12 +8,12 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// BenchmarkRaise raises reports of 128 bits from ε=1 to ε=2, and for comparison draws nothing but a word of the
-// same random numbers for each bit.
+// BenchmarkRaise raises reports of 128 bits from ε=1 to ε=2, and for comparison draws nothing but a
+// word of the same random numbers for each bit.
 func BenchmarkRaise(b *testing.B) {
 	p, low, high := Params{64, 128, 2}, eps(b, "1"), eps(b, "2")
-	sampler := rrchain.NewSampler()
-	first, err := NewClient(p, 0, "Emma")
+	sampler := new(rrchain.Sampler)
+	first, err := p.NewClient(0, "Emma")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func BenchmarkRaise(b *testing.B) {
 	b.Run("raise", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			client, err := NewClient(p, 0, "Emma", recorded...)
+			client, err := p.NewClient(0, "Emma", recorded...)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -37,7 +37,7 @@ func BenchmarkRaise(b *testing.B) {
 	})
 	b.Run("restart-and-raise", func(b *testing.B) {
 		for b.Loop() {
-			client, err := NewClient(p, 0, "Emma", recorded...)
+			client, err := p.NewClient(0, "Emma", recorded...)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -65,15 +65,15 @@ func bitsPerSecond(b *testing.B, bits int) {
 
 func BenchmarkTally(b *testing.B) {
 	p := Params{64, 128, 2}
-	client, err := NewClient(p, 0, "Emma")
+	client, err := p.NewClient(0, "Emma")
 	if err != nil {
 		b.Fatal(err)
 	}
-	report, err := client.Raise(rrchain.NewSampler(), eps(b, "2"))
+	report, err := client.Raise(new(rrchain.Sampler), eps(b, "2"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	tally, err := NewTally(p, eps(b, "2"))
+	tally, err := p.NewTally(eps(b, "2"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -88,17 +88,17 @@ func BenchmarkDecode(b *testing.B) {
 	p := Params{64, 128, 2}
 	for _, candidates := range []int{100, 1000} {
 		listed := names("name", candidates)
-		tally, err := NewTally(p, eps(b, "4"))
+		tally, err := p.NewTally(eps(b, "4"))
 		if err != nil {
 			b.Fatal(err)
 		}
-		sampler := rrchain.NewSampler()
+		sampler := new(rrchain.Sampler)
 		for i := range 2000 {
-			client, err := NewClient(p, i%64, listed[i*i%candidates])
+			client, err := p.NewClient(i%64, listed[i*i%candidates])
 			if err != nil {
 				b.Fatal(err)
 			}
-			report, err := client.Raise(sampler, tally.Epsilon())
+			report, err := client.Raise(sampler, tally.epsilon)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -108,7 +108,7 @@ func BenchmarkDecode(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("candidates=%d", candidates), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := Decode(tally, listed, 0.95); err != nil {
+				if _, err := tally.Decode(listed, 0.95); err != nil {
 					b.Fatal(err)
 				}
 			}

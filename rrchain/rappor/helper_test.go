@@ -12,6 +12,14 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
+// must returns x, if there is no error.
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
 func eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
 	e, err := privacy.ParseEpsilon(text)
@@ -41,8 +49,8 @@ func wantNear(t *testing.T, name string, got, want, tolerance float64) {
 // population is how many clients have each string.
 type population map[string]int
 
-// names returns strings that no other prefix has. With a prefix for each survey the hash is as good as
-// drawn for each survey.
+// names returns strings that no other prefix has. With a prefix for each survey the hash is as good
+// as drawn for each survey.
 func names(prefix string, n int) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -51,15 +59,16 @@ func names(prefix string, n int) []string {
 	return all
 }
 
-// survey counts one report of each client at an ε. It uses ordinary random numbers, for speed: here it
-// is the server that is tested. Given the true filters, the ones of different bits are independent, and
-// each count is a sum of two binomial numbers. faulty, if not nil, changes the filters that clients use.
+// survey counts one report of each client at an ε. It uses ordinary random numbers, for speed: here
+// it is the server that is tested. Given the true filters, the ones of different bits are
+// independent, and each count is a sum of two binomial numbers. faulty, if not nil, changes the
+// filters that clients use.
 func survey(
 	t *testing.T, random *rand.Rand, p Params, epsilon privacy.Epsilon, people population,
 	faulty func(cohort int, s string) (Params, int),
 ) *Tally {
 	t.Helper()
-	tally, err := NewTally(p, epsilon)
+	tally, err := p.NewTally(epsilon)
 	if err != nil {
 		t.Fatal(err)
 	}

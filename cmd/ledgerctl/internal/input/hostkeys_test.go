@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 func TestParseSecret(t *testing.T) {
@@ -48,7 +47,7 @@ func FuzzParseSecret(f *testing.F) {
 		}
 		written := strings.TrimRight(string(text), "\r\n")
 		check.Need(t, string(key) == string(text) || hex.EncodeToString(key) == strings.ToLower(written), "%q became %x", text, key)
-		if len(key) != rrchain.NoiseKeySize && (len(key) < leastSecret || len(key) > mostSecret) {
+		if len(key) != noiseKeySize && (len(key) < leastSecret || len(key) > mostSecret) {
 			t.Fatalf("%q became a key of %d bytes", text, len(key))
 		}
 	})

@@ -22,8 +22,10 @@ import (
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
-	"github.com/sluicedp/sluice/rrchain"
 )
+
+// noiseKeySize is how many bytes [rrchain.NewNoiseKey] takes.
+const noiseKeySize = 32
 
 // maxKey is more than any key has, in bytes.
 const maxKey = 64 << 10
@@ -183,9 +185,9 @@ func (k *HostKeys) Set(ctx context.Context, s *Files, options *ledger.Options) (
 		if keys[name], err = secret(ctx, s, "--noise-key "+name, file); err != nil {
 			return err
 		}
-		if n := len(keys[name]); n != rrchain.NoiseKeySize {
+		if n := len(keys[name]); n != noiseKeySize {
 			return output.InputError(secretHint, "--noise-key %s: the key in %q has %d bytes, not %d", name, file, n,
-				rrchain.NoiseKeySize)
+				noiseKeySize)
 		}
 	}
 	options.NoiseKey = ledger.NoiseKeys{Current: k.Current, Key: func(name string) ([]byte, error) {
@@ -241,7 +243,7 @@ func parseSecret(text []byte) (key []byte, ok bool) {
 		key, err := hex.DecodeString(digits)
 		return key, err == nil && len(key) >= leastSecret && len(key) <= mostSecret
 	}
-	return text, len(text) == rrchain.NoiseKeySize
+	return text, len(text) == noiseKeySize
 }
 
 func allDigits(text string) bool { return strings.Trim(text, "0123456789abcdefABCDEF") == "" }

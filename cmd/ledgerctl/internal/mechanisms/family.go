@@ -73,7 +73,7 @@ type step struct {
 // meanVariance returns the variance of an estimated share from one response, on average over the
 // shares, if all are equal.
 func meanVariance(m *finite.Matrix) (float64, error) {
-	variances, err := estimate.OutputVariance(m, slices.Repeat([]int64{1}, m.Inputs()))
+	variances, err := estimate.Variance(estimate.Counts{Mechanism: m, ByValue: slices.Repeat([]int64{1}, m.Inputs())})
 	if err != nil {
 		return 0, err
 	}
@@ -140,7 +140,7 @@ func subsetStep(values, size int, epsilon privacy.Epsilon) (step, error) {
 		return step{}, err
 	}
 	matrix, err := design.At(epsilon)
-	return step{epsilon: epsilon, size: size, blocks: design.Blocks(), matrix: matrix}, err
+	return step{epsilon: epsilon, size: size, blocks: design.Blocks, matrix: matrix}, err
 }
 
 // maxName is the most bytes that the name of an output can have.
@@ -239,7 +239,7 @@ func extend(ways []way, candidates []step, values int) ([]way, error) {
 
 // candidates returns subset selection of all sizes for which there are few enough subsets.
 func (f *subsetFlags) candidates(values int, epsilon privacy.Epsilon) ([]step, error) {
-	most := finite.MaxCells
+	most := math.MaxInt
 	if len(f.Epsilons) > 1 {
 		most = 64 // subsets, so that the channel to the next ε does not get too large
 	}

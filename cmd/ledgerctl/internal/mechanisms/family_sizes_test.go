@@ -38,7 +38,7 @@ func TestLeadsIsDegradation(t *testing.T) {
 				for from := 1; from < values; from++ {
 					for to := 1; to < values; to++ {
 						higher, lower := mustSubsets(t, values, from, high), mustSubsets(t, values, to, low)
-						_, err := finite.Degradation(t.Context(), higher.matrix, lower.matrix)
+						_, err := finite.NewFamily(t.Context(), lower.matrix, higher.matrix)
 						if got := leads(values, higher, lower); got != (err == nil) {
 							t.Errorf("%d values, from size %d at ε=%v to size %d at ε=%v: %v, and %v", values, from, high, to, low, got, err)
 						}

@@ -16,9 +16,11 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
+
+// maxValues is how many values a question can have.
+const maxValues = 1 << 20
 
 // mechanismFile is a file with a mechanism: a [api.Mechanism], and what "ledgerctl mechanism
 // family" adds, which may be left out.
@@ -223,7 +225,7 @@ func ReadValues(values []string) ([]string, error) {
 		return nil, output.UsageError("a file's name cannot have a comma in it; a value that begins with @ can "+
 			"stand in a file", "--values takes a list of values or one @FILE, not both")
 	}
-	text, err := readText(values[0][1:], rrchain.MaxValues*(256+2))
+	text, err := readText(values[0][1:], maxValues*(256+2))
 	if err != nil {
 		return nil, output.InputError("", "--values: %w", err)
 	}

@@ -43,7 +43,7 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{rrchain.ErrInvalid, "invalid", 2},
 		{mechanism.ErrInvalid, "invalid", 2},
 		{graph.ErrInvalid, "invalid", 2},
-		{finite.ErrInvalid, "invalid", 2},
+		{rrchain.ErrInvalid, "invalid", 2},
 		{finite.ErrNoCertificate, "no-certificate", 2},
 		{&privacy.ParseError{Kind: "epsilon"}, "invalid", 2},
 		{fs.ErrNotExist, "not-found", 2},
