@@ -14,7 +14,7 @@ import (
 
 // A month is released at once in one ledger, day by day in another, and with gaps, repetitions and jumps
 // back in a third: all end with the same levels.
-func TestAdvanceOnceOrDaily(t *testing.T) {
+func TestAdvance_OnceDailyOrWithGaps_ReleasesTheSameLevels(t *testing.T) {
 	const policy = `{"kind":"linear","from":"0.1","to":"1.05","start":"2101-01-01T00:00:00Z","end":"2101-02-01T00:00:00Z","stride":"0.05"}`
 	start := time.Date(2101, 1, 1, 12, 0, 0, 0, time.UTC)
 	var daily []int
@@ -62,7 +62,7 @@ func epsilons(t *testing.T, text string) string {
 }
 
 // Each question says of itself how many of its refusals are not listed, even if none is.
-func TestWhatIsNotListedStandsUnderItsQuestion(t *testing.T) {
+func TestTableAdvanced_UnlistedRefusals_AreUnderTheirQuestion(t *testing.T) {
 	var out bytes.Buffer
 	tableAdvanced(&out, []api.Advanced{
 		{Question: "vote", Refused: []api.Refusal{{Object: "ann", Reason: api.NoTruth}}, Unlisted: 7},

@@ -14,7 +14,7 @@ import (
 )
 
 // An audit prints all that it found of a damaged file, and an error besides.
-func TestAuditOfDamagedFile(t *testing.T) {
+func TestAuditVerify_DamagedFile_ListsTheDamage(t *testing.T) {
 	db, people := newVote(t, 200)
 	mustInvoke(t, "--db", db, "sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1", "--truth", people)
 	whole, err := os.ReadFile(db)

@@ -14,7 +14,7 @@ import (
 )
 
 // Ctrl-C ends the context of a command. What is not done by then is not there.
-func TestInterruptedCopiesLeaveNothing(t *testing.T) {
+func TestBackup_Interrupted_LeavesNothing(t *testing.T) {
 	db, _ := newVote(t, 2)
 	before, err := os.ReadFile(db)
 	check.Must(t, err)

@@ -39,7 +39,7 @@ func eachFlag(cmd *cobra.Command, do func(*pflag.Flag)) {
 }
 
 // A flag that is not marked would be overwritten.
-func TestFlagsThatNameFilesAreMarked(t *testing.T) {
+func TestFlags_ThatNameFiles_AreMarked(t *testing.T) {
 	marked := 0
 	for name, cmd := range commands() {
 		eachFlag(cmd, func(f *pflag.Flag) {
@@ -78,7 +78,7 @@ func uses(cmd *cobra.Command) map[input.Role][]use {
 }
 
 // No command writes a file that it reads, or two results into one, by whatever names.
-func TestNoCommandWritesWhatItReads(t *testing.T) {
+func TestCommands_OutputThatIsAnInput_AreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"file", "a/file", "b/x"} {
 		check.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
@@ -131,7 +131,7 @@ func checkRefused(t *testing.T, cmd *cobra.Command, name string, out, in use, pa
 }
 
 // Standard input and output may be files as well.
-func TestStandardStreamsAreFiles(t *testing.T) {
+func TestCommands_StandardStreamsThatAreFiles_AreNotOverwritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "people.csv")
 	check.Must(t, os.WriteFile(path, []byte("precious"), 0o600))
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)

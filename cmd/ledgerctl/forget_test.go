@@ -13,7 +13,7 @@ import (
 
 // What is forgotten is in no byte of the file, nor of a compacted copy. The salts are random and stand in the
 // events next to what these say, so they are looked for.
-func TestForgottenBytesAreGone(t *testing.T) {
+func TestForget_FileAndCopies_HaveNoneOfTheBytes(t *testing.T) {
 	db, people := newVote(t, 2)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

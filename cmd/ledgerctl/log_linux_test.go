@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestFollowedLogLetsOthersWrite(t *testing.T) {
+func TestLogFollow_OfAFile_LetsOthersWrite(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	db, people := newVote(t, 2)
 	cmd, lines, stderr := start(t, "--db", db, "log", "--follow", "--object", "2", "--json")
@@ -28,7 +28,7 @@ func TestFollowedLogLetsOthersWrite(t *testing.T) {
 	}
 }
 
-func TestFollowedLogShowsSales(t *testing.T) {
+func TestLogFollow_Sales_AreShown(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	db, people := newVote(t, 2)
 	cmd, lines, stderr := start(t, "--db", db, "log", "--follow", "--since", "7")
@@ -52,7 +52,7 @@ func TestFollowedLogShowsSales(t *testing.T) {
 	}
 }
 
-func TestFollowedLogNoticesAnotherLedger(t *testing.T) {
+func TestLogFollow_FileReplaced_EndsInAnIntegrityError(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	db, _ := newVote(t, 2)
 	other, _ := newVote(t, 2)

@@ -16,7 +16,7 @@ import (
 
 // Every kind of event, whole and erased, is printed for people as it always was. The golden file was written from what the
 // ledger's own golden file of events says.
-func TestEventsForPeople(t *testing.T) {
+func TestWriteEvent_GoldenEvents_AreUnchanged(t *testing.T) {
 	file, err := os.Open(filepath.Join("..", "..", "ledger", "testdata", "golden", "events.jsonl"))
 	check.Must(t, err)
 	defer file.Close()

@@ -11,7 +11,7 @@ import (
 )
 
 // People get the vertices of a small graph, and the regions of any; programs get all.
-func TestLongListOfVerticesIsCut(t *testing.T) {
+func TestMechanismSolve_ManyVertices_TableIsCut(t *testing.T) {
 	dir := t.TempDir()
 	nodes, edges := filepath.Join(dir, "nodes.csv"), filepath.Join(dir, "edges.csv")
 	var v, e strings.Builder

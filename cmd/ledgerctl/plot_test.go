@@ -30,7 +30,7 @@ func estimated(t *testing.T, levels string, estimates ...float64) api.Estimate {
 	return out
 }
 
-func TestShownLevelsAreEven(t *testing.T) {
+func TestShownLevels_ManyLevels_AreEvenlySpaced(t *testing.T) {
 	var levels []api.LevelCount
 	for n := 1; n <= 50; n++ {
 		e, err := privacy.ParseEpsilon(fmt.Sprint(n))
@@ -52,7 +52,7 @@ func TestShownLevelsAreEven(t *testing.T) {
 	}
 }
 
-func TestLargestValuesAreShown(t *testing.T) {
+func TestShownValues_ManyValues_AreTheLargest(t *testing.T) {
 	few := estimated(t, "1", 0.1, 0.5, 0.4)
 	if got := shownValues(few.Values); !slices.Equal(got, []int{0, 1, 2}) {
 		t.Errorf("of few values %v are shown", got)
@@ -69,7 +69,7 @@ func TestLargestValuesAreShown(t *testing.T) {
 	}
 }
 
-func TestLongNamesAreCut(t *testing.T) {
+func TestShortened_LongNames_AreCut(t *testing.T) {
 	for name, want := range map[string]string{
 		"short": "short", "": "", "1234567890": "1234567890", "12345678901": "123456…901", "ééééééééééé": "éééééé…ééé", "a\nb\tc": "a b c",
 	} {
@@ -105,7 +105,7 @@ func (s stranger) Estimate(context.Context, api.EstimateRequest) (api.Estimate, 
 	return s.one, nil
 }
 
-func TestEstimatesOfOtherValuesAreNotDrawn(t *testing.T) {
+func TestNewPlot_EstimateOfOtherValues_IsRefused(t *testing.T) {
 	whole := estimated(t, "1", 0.4, 0.6)
 	for _, one := range []api.Estimate{{}, estimated(t, "1", 1), estimated(t, "", 0.4, 0.6)} {
 		if p, err := newPlot(t.Context(), stranger{at: whole.Levels, one: one}, api.EstimateRequest{}, whole); err == nil {
@@ -117,7 +117,7 @@ func TestEstimatesOfOtherValuesAreNotDrawn(t *testing.T) {
 	}
 }
 
-func TestLevelsOfFewAreNotShown(t *testing.T) {
+func TestShownLevels_LevelsOfFewPeople_AreLeftOut(t *testing.T) {
 	at := func(epsilon string, n int64) api.LevelCount {
 		e, err := privacy.ParseEpsilon(epsilon)
 		check.Must(t, err)

@@ -20,7 +20,7 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-func TestFailureToPrintIsAnError(t *testing.T) {
+func TestCommands_BrokenOutput_Fail(t *testing.T) {
 	db, _ := newVote(t, 2)
 	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"audit", "verify"}, {"audit", "checkpoint"}, {"sales"}, {"sales", "--json"}, {"buyers"}, {"reservations"}, {"responses", "--question", "vote"}, {"version"}, {"mechanism", "family", "subset", "--values", "a,b,c", "--epsilon", "1"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}} {
 		var stderr bytes.Buffer
@@ -35,7 +35,7 @@ func TestFailureToPrintIsAnError(t *testing.T) {
 }
 
 // No damage of the file may end in a panic or in success with another answer than before.
-func TestDamagedFile(t *testing.T) {
+func TestCommands_DamagedFile_EndInAnIntegrityError(t *testing.T) {
 	db, people := newVote(t, 200)
 	mustInvoke(t, "--db", db, "raise", "--question", "vote", "--to", "1", "--truth", people)
 	mustInvoke(t, "--db", db, "sell", "--buyer", "bob", "--question", "vote", "--epsilon", "1")
@@ -76,7 +76,7 @@ func TestDamagedFile(t *testing.T) {
 }
 
 // A ledger that the command gave its keys is one with these keys for every other host.
-func TestKeysAreTheBytesOfTheirFiles(t *testing.T) {
+func TestHostKeys_FilesOfTheCommand_AreTheirBytes(t *testing.T) {
 	db, people := newVote(t, 2)
 	truth, noise := bytes.Repeat([]byte{0xab}, 32), bytes.Repeat([]byte{7, 0x0a}, 16)
 	files := filepath.Dir(db)

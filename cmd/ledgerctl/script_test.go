@@ -94,7 +94,7 @@ const quickExit = "atexit_sleep_ms=10"
 func TestScripts(t *testing.T) { runScripts(t, scripts(t, "testdata/script", "")) }
 
 // What scripts do with a file they do with a ledger that is served, too: each command is run with --addr, on a server of its own.
-func TestScriptsOnAServedLedger(t *testing.T) {
+func TestScripts_ServedLedger_PrintTheSame(t *testing.T) {
 	names := []string{"raise", "sell", "forget", "capture"}
 	if pace.Deep() {
 		names = append(names, "answer", "budget", "buyers", "cancel", "completion", "displaced", "enroll", "epoch", "estimate", "finite", "flow", "ids", "log", "names", "question", "quote", "reservations", "reserve", "responses", "sales", "show", "stats", "terms", "withdraw")
@@ -341,7 +341,7 @@ func lookUpAll(items []any, path []string) (string, error) {
 }
 
 // Every command has a script that is named like it, or like the command that it belongs to.
-func TestEveryCommandHasAScript(t *testing.T) {
+func TestScripts_EveryCommand_HasOne(t *testing.T) {
 	for name, cmd := range commands() {
 		if cmd.HasSubCommands() {
 			continue // it only says what else is to be typed

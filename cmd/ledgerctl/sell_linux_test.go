@@ -12,7 +12,7 @@ import (
 )
 
 // A pipe that nobody reads any more kills a process that writes to it, unless it has something to tell on standard error.
-func TestClosedPipeDoesNotHideASale(t *testing.T) {
+func TestSell_StandardOutputClosed_ReportsTheSale(t *testing.T) {
 	db, people := newVote(t, 2)
 	read, write, err := os.Pipe()
 	check.Must(t, err)

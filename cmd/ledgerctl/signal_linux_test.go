@@ -42,7 +42,7 @@ func stopIt(t *testing.T, cmd *exec.Cmd, signal os.Signal) int {
 }
 
 // The true values come through a named pipe whose other end does not answer; then a signal comes.
-func TestInterruptedRequestGoesOnWithItsKey(t *testing.T) {
+func TestRequest_Interrupted_GoesOnWithItsKey(t *testing.T) {
 	raise := []string{"raise", "--question", "vote", "--to", "1"}
 	sell := []string{"sell", "--question", "vote", "--epsilon", "1", "--buyer", "acme"}
 	interrupt(t, raise, `"drawn":2`)
@@ -89,7 +89,7 @@ func (r interrupting) Read([]byte) (int, error) {
 }
 
 // One signal ends a command that waits for its input.
-func TestInterruptedReadOfStandardInput(t *testing.T) {
+func TestCommands_InterruptedRead_End(t *testing.T) {
 	db, people := newVote(t, 2)
 	for _, command := range [][]string{
 		{"enroll", "--question", "vote", "--objects", "-"},

@@ -17,7 +17,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
-func TestWantsJSON(t *testing.T) {
+func TestWantsJSON_BrokenCommandLine_IsFound(t *testing.T) {
 	for line, want := range map[string]bool{
 		"--json bogus": true, "bogus --json": true, "--json=true x": true, "x": false, "show -- --json": false, "": false,
 	} {
@@ -28,7 +28,7 @@ func TestWantsJSON(t *testing.T) {
 }
 
 // Every command stands in the reference, and every one there exists.
-func TestReferenceHasEveryCommand(t *testing.T) {
+func TestReference_EveryCommand_IsListed(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "commands.md"))
 	check.Must(t, err)
 	listed := map[string]bool{}
@@ -48,7 +48,7 @@ func TestReferenceHasEveryCommand(t *testing.T) {
 }
 
 // Every command and every flag has its help, and everything in the text is about a command, a flag, or a part of a section.
-func TestHelpHasEveryCommand(t *testing.T) {
+func TestHelp_EveryCommandAndFlag_HasItsText(t *testing.T) {
 	all := sections(helpText)
 	common := flagUsages(all["flags"])
 	for _, other := range []string{"flags", "overview", "ledgerctl flags"} {
@@ -148,7 +148,7 @@ func TestLedgerctl_Alone_PrintsOneScreen(t *testing.T) {
 }
 
 // What the shell completes is what there is.
-func TestCompletedValuesAreAll(t *testing.T) {
+func TestCompletion_FlagWithValues_HasAllOfThem(t *testing.T) {
 	var roles, states []string
 	for _, r := range ledgerhttp.Roles() {
 		roles = append(roles, string(r))

@@ -30,7 +30,7 @@ func read(in io.Reader, c Columns) (all []pair, err error) {
 	return all, nil
 }
 
-func TestReadCSV(t *testing.T) {
+func TestReadCSV_ValidFiles_AreRead(t *testing.T) {
 	both := Columns{IDColumn: IDColumn{ID: "id"}, Value: "v"}
 	value := Columns{Value: "v"}
 	for _, test := range []struct {
@@ -74,7 +74,7 @@ func TestReadCSV(t *testing.T) {
 }
 
 // Whatever is wrong with a file, the error says where and not what stands there.
-func TestReadCSVRefuses(t *testing.T) {
+func TestReadCSV_InvalidFiles_ErrorHasNoCell(t *testing.T) {
 	both := Columns{IDColumn: IDColumn{ID: "id"}, Value: "v"}
 	for _, test := range []struct {
 		name, text string
@@ -128,7 +128,7 @@ func TestReadCSVRefuses(t *testing.T) {
 }
 
 // Long lines within the limit, and any number of them, are read in bounded memory.
-func TestReadCSVLargeFile(t *testing.T) {
+func TestReadCSV_LargeFile_IsRead(t *testing.T) {
 	const lines = 200
 	row := "Y," + strings.Repeat("x", maxRecord/2) + "\n"
 	readers := []io.Reader{strings.NewReader("v,x\n")}
@@ -145,7 +145,7 @@ func TestReadCSVLargeFile(t *testing.T) {
 	check.That(t, n == lines, "%d rows, want %d", n, lines)
 }
 
-func TestReadCSVFailingFile(t *testing.T) {
+func TestReadCSV_FailingReader_FailsWithItsError(t *testing.T) {
 	broken := errors.New("disk on fire")
 	_, err := read(io.MultiReader(strings.NewReader("v\nY\n"), iotest.ErrReader(broken)), Columns{Value: "v"})
 	if !errors.Is(err, broken) {
@@ -153,7 +153,7 @@ func TestReadCSVFailingFile(t *testing.T) {
 	}
 }
 
-func TestReadCSVStopsWhenTold(t *testing.T) {
+func TestReadCSV_StoppedLoop_Ends(t *testing.T) {
 	n := 0
 	for range readCSV("f.csv", strings.NewReader("v\nY\n\nN\n"), Columns{Value: "v"}) {
 		if n++; n == 2 {
@@ -228,7 +228,7 @@ func matches(e pair, header, record []string, c Columns) bool {
 }
 
 // Memory follows the input: a CSV file may have one field without end, or a header without end.
-func TestNoInputTakesMuchMoreMemoryThanItHas(t *testing.T) {
+func TestReadCSV_AnyInput_TakesMemoryOfItsSize(t *testing.T) {
 	const size, fixed, times = 4 << 20, 2 << 20, 60
 	for name, text := range map[string]string{
 		"a quote without end":  "id,v\n\"" + strings.Repeat("x", size),

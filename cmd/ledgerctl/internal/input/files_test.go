@@ -12,7 +12,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestFilesApartAreWritten(t *testing.T) {
+func TestCheckNamed_OtherFiles_AreWritten(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"a", "b"} {
 		check.Must(t, os.Mkdir(dir, 0o700))

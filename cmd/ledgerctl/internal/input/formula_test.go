@@ -6,7 +6,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestGuarded(t *testing.T) {
+func TestGuarded_Formulas_GetAnApostrophe(t *testing.T) {
 	for text, want := range map[string]string{
 		"=1+1": "'=1+1", "+cmd|x": "'+cmd|x", "-2+3": "'-2+3", "@SUM(A1)": "'@SUM(A1)", "\tx": "'\tx", "\rx": "'\rx", "＝1": "'＝1", "-": "'-", "+": "'+",
 		"-5": "-5", "+1.5e-3": "+1.5e-3", "-Inf": "'-Inf", "-0x1p4": "'-0x1p4", "-1_0": "'-1_0",

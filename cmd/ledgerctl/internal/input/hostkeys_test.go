@@ -9,7 +9,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestParseSecret(t *testing.T) {
+func TestParseSecret_DigitsOrBytes_AreRead(t *testing.T) {
 	raw := []byte("0123456789 abcdef\x00\xff 0123456789\r\n")
 	for text, want := range map[string][]byte{
 		string(raw):                             raw,

@@ -14,7 +14,7 @@ import (
 )
 
 // A file of results is there whole or not at all, and keeps its mode.
-func TestOutputGetsItsNameWhenItIsWhole(t *testing.T) {
+func TestOutput_FailedOrSaved_IsWholeOrUnchanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.csv")
 	check.Must(t, os.WriteFile(path, []byte("before"), 0o644))
 	s := &Files{Out: &output.Printer{}}
@@ -44,7 +44,7 @@ func TestOutputGetsItsNameWhenItIsWhole(t *testing.T) {
 }
 
 // Standard output can be one file, which stands there in place of the result.
-func TestOutputToStandardOutput(t *testing.T) {
+func TestOutput_StandardOutput_IsOneFileOnly(t *testing.T) {
 	var stdout bytes.Buffer
 	s := &Files{Out: &output.Printer{Stdout: &stdout}}
 	out := &Output{Path: "-"}
@@ -59,7 +59,7 @@ func TestOutputToStandardOutput(t *testing.T) {
 }
 
 // Nobody is told of the temporary file, whose name was never given.
-func TestOutputWithoutItsDirectory(t *testing.T) {
+func TestOutput_NoDirectory_ErrorNamesIt(t *testing.T) {
 	s := &Files{Out: &output.Printer{}}
 	err := s.begin(&Output{Path: "nodir/x.csv", by: "out"})
 	if want := `--out: there is no directory "nodir"`; err == nil || err.Error() != want {

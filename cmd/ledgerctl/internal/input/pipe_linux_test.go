@@ -17,7 +17,7 @@ import (
 )
 
 // A command that waits for a pipe ends with its context: whether nobody has opened the other end, or nobody writes there.
-func TestReadingEndsWithTheContext(t *testing.T) {
+func TestStream_ContextEnds_ReadingEnds(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	check.Must(t, syscall.Mkfifo(fifo, 0o600))
 	silent, other := io.Pipe()

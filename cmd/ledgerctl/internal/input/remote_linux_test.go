@@ -14,7 +14,7 @@ import (
 )
 
 // A certificate from a pipe is not waited for any longer than the command goes on.
-func TestPairFromAPipe(t *testing.T) {
+func TestPair_FromAPipe_EndsWithTheContext(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	check.Must(t, syscall.Mkfifo(fifo, 0o600))
 	s := &Files{Out: &output.Printer{}, Stdin: strings.NewReader("")}

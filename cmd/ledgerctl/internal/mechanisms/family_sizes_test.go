@@ -29,7 +29,7 @@ func mustSubsets(t *testing.T, values, size int, epsilon privacy.Epsilon) step {
 }
 
 // The condition agrees with the linear program, in both directions.
-func TestLeadsIsDegradation(t *testing.T) {
+func TestLeads_EveryPairOfSizes_AgreesWithTheLinearProgram(t *testing.T) {
 	epsilons := mustEpsilons(t, "0.3,0.7,1,1.5,2.5")
 	found := map[bool]int{}
 	for values := 3; values <= 5; values++ {
@@ -54,7 +54,7 @@ func TestLeadsIsDegradation(t *testing.T) {
 }
 
 // No other sizes that are a family have a smaller product of variances.
-func TestBestSizesAreBest(t *testing.T) {
+func TestBestSizes_AnyOtherFamily_HasNoSmallerVariance(t *testing.T) {
 	for _, list := range []string{"0.5,1,2", "0.9,1.1,1.3", "0.2,0.5,0.6", "1.8,2,2.2"} {
 		const values = 5
 		f := &subsetFlags{familyFlags: familyFlags{Epsilons: mustEpsilons(t, list)}}

@@ -21,7 +21,7 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-func TestEveryErrorHasItsExitCode(t *testing.T) {
+func TestExplain_EveryError_HasItsExitCode(t *testing.T) {
 	for _, test := range []struct {
 		err  error
 		kind string
@@ -72,7 +72,7 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 	}
 }
 
-func TestInterruptedRequestTellsItsKey(t *testing.T) {
+func TestExplain_InterruptedRequest_HasItsKey(t *testing.T) {
 	f, code := Explain(WithKey("k-1", fmt.Errorf("raise: %w", context.Canceled)))
 	if code != ExitUnexpected || f.Message != "interrupted" || f.Details.Key != "k-1" || !strings.Contains(f.Details.Hint, "--key k-1") {
 		t.Errorf("%+v, code %d", f, code)
@@ -84,7 +84,7 @@ func TestInterruptedRequestTellsItsKey(t *testing.T) {
 }
 
 // What was done for good must not look like a command that was typed wrong.
-func TestUnfinishedWorkIsNoWrongUsage(t *testing.T) {
+func TestUnfinished_WorkDoneInPart_IsNoWrongUsage(t *testing.T) {
 	f, code := Explain(WithKey("k-1", Unfinished("sale 7 is made, but", 7, fs.ErrNotExist)))
 	if code != ExitUnexpected || f.Details.Key != "k-1" || f.Details.Sale != 7 || !strings.Contains(f.Details.Hint, "--key k-1") || !strings.HasPrefix(f.Message, "sale 7 is made, but: ") {
 		t.Errorf("%+v, code %d", f, code)
@@ -95,7 +95,7 @@ func TestUnfinishedWorkIsNoWrongUsage(t *testing.T) {
 	check.That(t, Unfinished("done", 0, nil) == nil, "no error became one")
 }
 
-func TestEveryReasonIsExplainedOnce(t *testing.T) {
+func TestExplained_EveryReason_IsExplainedOnce(t *testing.T) {
 	var refused []api.Refusal
 	for _, reason := range []api.Reason{
 		api.NotEnrolled, api.NoTruth, api.CapDiffers, api.PolicyDiffers, api.Withdrawn, api.NotForSale,
@@ -123,7 +123,7 @@ func TestEveryReasonIsExplainedOnce(t *testing.T) {
 }
 
 // Who may not write beside the ledger is told that it must be possible, and not to take up what never began.
-func TestNoPermissionForTheJournal(t *testing.T) {
+func TestExplain_JournalNotWritable_SaysSo(t *testing.T) {
 	denied := &fs.PathError{Op: "mkdirat", Path: "panel.db.journal.new", Err: syscall.EACCES}
 	f, code := Explain(WithKey("k", fmt.Errorf("make a journal: %w", denied)))
 	if code != ExitMisuse || f.Kind != "permission" || f.Details.Key != "" || !strings.Contains(f.Details.Hint, "write to its directory") {
@@ -132,7 +132,7 @@ func TestNoPermissionForTheJournal(t *testing.T) {
 }
 
 // Whoever asked a host that cannot answer is told where else to ask, and of the key only if there is one.
-func TestHintsBehindAnAddress(t *testing.T) {
+func TestExplain_ServerThatCannotAnswer_SaysWhereToAsk(t *testing.T) {
 	gone := problem.New(problem.Unreachable, "the server: no such file")
 	fenced := problem.Of(fmt.Errorf("%w: %w: 2, by host b", api.ErrStopped, journal.ErrFenced))
 	for _, test := range []struct {

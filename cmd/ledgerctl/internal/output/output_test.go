@@ -15,7 +15,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestNumber(t *testing.T) {
+func TestWriteJSON_Fractions_HaveSeventeenDigits(t *testing.T) {
 	for value, want := range map[float64]string{
 		0: "0", 1: "1", 0.5: "0.5", 0.1: "0.10000000000000001", -2.0 / 3: "-0.66666666666666663",
 		5e-324: "4.9406564584124654e-324", math.MaxFloat64: "1.7976931348623157e+308", 1e-9: "1.0000000000000001e-09",
@@ -39,7 +39,7 @@ type sum struct {
 // Table implements [Result].
 func (s sum) Table(w io.Writer) { fmt.Fprintf(w, "sum\t%d\nthe same again\t%d\n", s.N, s.N) }
 
-func TestPrinter(t *testing.T) {
+func TestPrinter_ResultsWarningsErrors_GoToTheirStreams(t *testing.T) {
 	for _, test := range []struct {
 		p              Printer
 		stdout, stderr string
@@ -63,7 +63,7 @@ func TestPrinter(t *testing.T) {
 	}
 }
 
-func TestWarnChangedNamesAFew(t *testing.T) {
+func TestWarnTruths_ManyPeople_NamesAFew(t *testing.T) {
 	var stderr bytes.Buffer
 	p := Printer{Stderr: &stderr}
 	p.WarnTruths(nil, nil)
@@ -80,7 +80,7 @@ type other struct {
 }
 
 // A result of fields is in JSON what a struct with the same members would be, and in the table the lines with labels.
-func TestFields(t *testing.T) {
+func TestFields_JSONAndTable_HaveTheirMembers(t *testing.T) {
 	var out Fields
 	out.Add("name", "called", "a\tb <c>")
 	out.Add("n", "", 7)

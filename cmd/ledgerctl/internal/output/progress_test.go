@@ -8,7 +8,7 @@ import (
 )
 
 // In a pipe nothing is shown, and nobody needs to tell how far the work is.
-func TestNothingIsShownInAPipe(t *testing.T) {
+func TestBar_InAPipe_ShowsNothing(t *testing.T) {
 	var out bytes.Buffer
 	bar, feed := NewBar(&out, false, "raising")
 	check.That(t, feed == nil, "progress is asked for")

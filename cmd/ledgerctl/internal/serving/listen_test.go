@@ -54,7 +54,7 @@ func issued(t *testing.T, dir, name string, parent *tls.Certificate) (cert, key 
 func noFiles() *input.Files { return &input.Files{Out: &output.Printer{Quiet: true}} }
 
 // With TLS, a client must know the server; with mutual TLS, the server must know the client, too. A renewed certificate counts at once.
-func TestTLS(t *testing.T) {
+func TestListenOn_TLS_AsksForCertificates(t *testing.T) {
 	dir := pace.Scratch(t)
 	_, _, ca := issued(t, dir, "ca", nil)
 	_, _, otherCA := issued(t, dir, "other", nil)
@@ -96,7 +96,7 @@ func TestTLS(t *testing.T) {
 }
 
 // Nothing is open without a choice.
-func TestWhatIsRefused(t *testing.T) {
+func TestListenOn_UnsafeAddresses_AreRefused(t *testing.T) {
 	dir := pace.Scratch(t)
 	cert, key, _ := issued(t, dir, "server", nil)
 	pipe := filepath.Join(dir, "pipe")
