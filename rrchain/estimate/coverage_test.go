@@ -26,10 +26,7 @@ func newGroup(t testing.TB, unary bool, m int, epsilon string, objects, holders 
 	t.Helper()
 	counts := ofValues(eps(t, epsilon), make([]int64, m))
 	counts.Unary = unary
-	of, err := counts.stratum()
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := must(counts.stratum())
 	s := of.(counted)
 	s.n = float64(objects)
 	return group{s, objects, holders}

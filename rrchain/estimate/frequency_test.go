@@ -30,10 +30,7 @@ func TestEstimatorVectors(t *testing.T) {
 		for v, want := range row.Frequency {
 			wantNear(t, fmt.Sprintf("row %d, share of value %d", i, v), got[v].Estimate, want, 1e-13)
 		}
-		variances, err := Variance(ofValues(eps(t, row.Epsilon), row.True))
-		if err != nil {
-			t.Fatal(err)
-		}
+		variances := must(Variance(ofValues(eps(t, row.Epsilon), row.True)))
 		for v, want := range row.Variance {
 			wantNear(t, fmt.Sprintf("row %d, variance of value %d", i, v), variances[v], want, 1e-13)
 		}
@@ -46,10 +43,7 @@ func TestVarianceAtAnyEpsilon(t *testing.T) {
 	for _, e := range []string{"0.000000001", "0.01", "1", "5", "20", "30", "38", "80"} {
 		for _, truth := range [][]int64{{8, 0}, {1, 2}, {0, 5, 6}, {1000, 30, 0, 1, 0}, append(make([]int64, 99), 7)} {
 			epsilon := eps(t, e)
-			got, err := Variance(ofValues(epsilon, truth))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must(Variance(ofValues(epsilon, truth)))
 			p, q := response(int64(len(truth)), epsilon.Nano())
 			n := sum(truth)
 			for v, holders := range truth {
@@ -175,10 +169,7 @@ func (x experiment) checkVariance(t *testing.T, want []float64) {
 	for _, truth := range x.truths {
 		counts[truth]++
 	}
-	variances, err := Variance(ofValues(eps(t, x.levels[0].epsilon), counts))
-	if err != nil {
-		t.Fatal(err)
-	}
+	variances := must(Variance(ofValues(eps(t, x.levels[0].epsilon), counts)))
 	for v := range variances {
 		wantNear(t, fmt.Sprintf("Variance for value %d", v), variances[v], want[v], 1e-11)
 	}
@@ -446,11 +437,7 @@ func estimate(t *testing.T, confidence float64, levels ...Counts) []Frequency {
 
 func estimateBy(t *testing.T, o Options, levels ...Counts) []Frequency {
 	t.Helper()
-	got, err := Frequencies(o, levels...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
+	return must(Frequencies(o, levels...))
 }
 
 func sum(counts []int64) (n int64) {

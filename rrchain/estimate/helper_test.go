@@ -19,29 +19,18 @@ const prec, wide = 256, 320
 
 func eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.ParseEpsilon(text))
 }
 
 func fromNano(t testing.TB, nano int64) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.EpsilonFromNano(nano)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.EpsilonFromNano(nano))
 }
 
 // vectors reads the rows of a file of reference numbers (testdata/README.md).
 func vectors[Row any](t *testing.T, name string) []Row {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", name)))
 	var file struct{ Rows []Row }
 	if err := json.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)

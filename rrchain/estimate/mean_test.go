@@ -241,7 +241,7 @@ func meanSurvey(t *testing.T, random *rand.Rand, r rrchain.Range, x []float64, e
 
 // TestMeanAtTheEdges takes ε, counts and ranges at their limits: the numbers stay finite.
 func TestMeanAtTheEdges(t *testing.T) {
-	for _, r := range []rrchain.Range{rrchain.Range{Low: 0, High: 1}, rrchain.Range{Low: 0, High: math.SmallestNonzeroFloat64}, rrchain.Range{Low: -1e290, High: 1e290}} {
+	for _, r := range []rrchain.Range{{Low: 0, High: 1}, {Low: 0, High: math.SmallestNonzeroFloat64}, {Low: -1e290, High: 1e290}} {
 		for _, c := range []Counts{
 			ofValues(privacy.MaxEpsilon(), []int64{0, 1}), ofValues(privacy.MaxEpsilon(), []int64{math.MaxInt64, math.MaxInt64}),
 			ofValues(fromNano(t, 1), []int64{0, 1}), ofValues(fromNano(t, 1), []int64{math.MaxInt64, 0}),
@@ -297,7 +297,7 @@ func TestTheZeroRangeHasNoMean(t *testing.T) {
 // TestAMeanIsANumber averages over ranges so wide that at a small ε the ends of the interval are
 // beyond all numbers.
 func TestAMeanIsANumber(t *testing.T) {
-	for _, r := range []rrchain.Range{rrchain.Range{Low: -1e300, High: 1e300}, rrchain.Range{Low: 0, High: math.MaxFloat64}, rrchain.Range{Low: -8e307, High: 8e307}} {
+	for _, r := range []rrchain.Range{{Low: -1e300, High: 1e300}, {Low: 0, High: math.MaxFloat64}, {Low: -8e307, High: 8e307}} {
 		for _, counts := range [][]int64{{3, 4}, {0, 4}} {
 			f, err := Mean(Options{Confidence: 0.95}, r, ofValues(fromNano(t, 1), counts))
 			if f != (Frequency{}) || !errors.Is(err, rrchain.ErrInvalid) {
@@ -314,9 +314,5 @@ func mean(t *testing.T, r rrchain.Range, confidence float64, levels ...Counts) F
 
 func meanBy(t *testing.T, r rrchain.Range, o Options, levels ...Counts) Frequency {
 	t.Helper()
-	f, err := Mean(o, r, levels...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return must(Mean(o, r, levels...))
 }

@@ -556,10 +556,6 @@ func TestOutputEstimateRefuses(t *testing.T) {
 		levels     []Counts
 		names      string
 	}{
-		{"confidence 0", 0, []Counts{good}, "confidence 0 "},
-		{"confidence 1", 1, []Counts{good}, "confidence 1 "},
-		{"confidence NaN", math.NaN(), []Counts{good}, "confidence NaN"},
-		{"no level", 0.9, nil, "no responses"},
 		{"no responses", 0.9, []Counts{ofOutputs(m, []int64{0, 0, 0})}, "no responses"},
 		{"an empty mechanism", 0.9, []Counts{ofOutputs(&finite.Matrix{}, []int64{1})}, "without probabilities"},
 		{"too few counts", 0.9, []Counts{ofOutputs(m, []int64{1, 2})}, "2 counts for 3 outputs"},

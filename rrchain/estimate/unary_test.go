@@ -36,7 +36,7 @@ func TestUnaryEstimates(t *testing.T) {
 			"0.2500344102975432533683935", "0.0001725480074799930433452536",
 		}},
 	} {
-		for v, f := range estimateUnary(t, 0.95, ofBits(eps(t, c.epsilon), c.objects, c.counts)) {
+		for v, f := range estimate(t, 0.95, ofBits(eps(t, c.epsilon), c.objects, c.counts)) {
 			if off, _ := sub(f.Estimate, c.want[v]).Float64(); math.Abs(off) > 1e-13*f.StdErr {
 				t.Errorf("ε=%s, value %d: %.20g, want %s", c.epsilon, v, f.Estimate, c.want[v])
 			}
@@ -119,7 +119,7 @@ func (x experiment) checkUnaryMoments(t *testing.T, pool bool) {
 	mean, square, total := make([]float64, x.m), make([]float64, x.m), 0.0
 	x.enumerateUnary(t, func(probability float64, levels []Counts) {
 		total += probability
-		for v, f := range estimateUnaryBy(t, Options{Confidence: 0.9, Pool: pool}, levels...) {
+		for v, f := range estimateBy(t, Options{Confidence: 0.9, Pool: pool}, levels...) {
 			mean[v] += probability * f.Estimate
 			square[v] += probability * (f.Estimate - x.share(v)) * (f.Estimate - x.share(v))
 		}
@@ -190,7 +190,7 @@ func TestUnaryIntervalCoversAsOftenAsItSays(t *testing.T) {
 	random := rand.New(source)
 	covered := covers(len(holders))
 	for range surveys {
-		for v, f := range estimateUnary(t, 0.95, unarySurvey(random, source, holders, levels, sizes)...) {
+		for v, f := range estimate(t, 0.95, unarySurvey(random, source, holders, levels, sizes)...) {
 			covered[v].Add(middleOf(f)-float64(holders[v])/2500, (f.High-f.Low)/2)
 		}
 	}
@@ -245,10 +245,10 @@ func TestUnaryIntervalIsTheScoreInterval(t *testing.T) {
 			all = append(all, describe(t, true, len(c.ByValue), c.Epsilon, float64(c.Objects)))
 		}
 		for _, o := range optionsOf(0.9) {
-			for v, f := range estimateUnaryBy(t, o, levels...) {
+			for v, f := range estimateBy(t, o, levels...) {
 				shares := make([]float64, len(levels))
 				for i, c := range levels {
-					shares[i] = estimateUnary(t, 0.5, c)[v].Estimate
+					shares[i] = estimate(t, 0.5, c)[v].Estimate
 				}
 				all.check(t, o, 1.64485362695147308, shares, f) // the quantile is from mpmath
 			}
@@ -265,8 +265,8 @@ func TestPooledUnaryLevelsCountByPrecision(t *testing.T) {
 		return float64(c.Objects) * (0.5 - q) * (0.5 - q) / ((q + (0.5-q)/3) * (1 - q - (0.5-q)/3))
 	}
 	wLow, wHigh := inverse(low), inverse(high)
-	alone, other := estimateUnary(t, 0.9, low), estimateUnary(t, 0.9, high)
-	for v, f := range estimateUnaryBy(t, Options{Confidence: 0.9, Pool: true}, low, high) {
+	alone, other := estimate(t, 0.9, low), estimate(t, 0.9, high)
+	for v, f := range estimateBy(t, Options{Confidence: 0.9, Pool: true}, low, high) {
 		want := (wLow*alone[v].Estimate + wHigh*other[v].Estimate) / (wLow + wHigh)
 		wantNear(t, fmt.Sprintf("value %d", v), f.Estimate, want, 1e-13)
 	}
@@ -275,8 +275,8 @@ func TestPooledUnaryLevelsCountByPrecision(t *testing.T) {
 // TestUnaryLevelsWithoutResponsesDoNotCount leaves empty levels out.
 func TestUnaryLevelsWithoutResponsesDoNotCount(t *testing.T) {
 	full, empty := ofBits(eps(t, "1"), 7, []int64{3, 4}), ofBits(eps(t, "2"), 0, []int64{0, 0})
-	want := estimateUnary(t, 0.9, full)
-	for v, f := range estimateUnary(t, 0.9, empty, full, empty) {
+	want := estimate(t, 0.9, full)
+	for v, f := range estimate(t, 0.9, empty, full, empty) {
 		if f != want[v] {
 			t.Errorf("value %d: %+v with an empty level, %+v without", v, f, want[v])
 		}
@@ -285,7 +285,7 @@ func TestUnaryLevelsWithoutResponsesDoNotCount(t *testing.T) {
 
 // TestNoBitSetIsAResponse has only zeros in it, which is an estimate like any other.
 func TestNoBitSetIsAResponse(t *testing.T) {
-	for v, f := range estimateUnary(t, 0.9, ofBits(eps(t, "1"), 5, []int64{0, 0})) {
+	for v, f := range estimate(t, 0.9, ofBits(eps(t, "1"), 5, []int64{0, 0})) {
 		q := 1 / (math.E + 1)
 		wantNear(t, fmt.Sprintf("value %d", v), f.Estimate, -q/(0.5-q), 1e-13)
 	}
@@ -302,13 +302,13 @@ func TestUnaryEstimateAtTheEdges(t *testing.T) {
 	} {
 		for _, levels := range [][]Counts{{c}, {c, c}} {
 			for _, o := range optionsOf(math.Nextafter(1, 0))[:pace.Tries(2, 4, 4)] {
-				for v, f := range estimateUnaryBy(t, o, levels...) {
+				for v, f := range estimateBy(t, o, levels...) {
 					wantFinite(t, f, "ε=%v, %d levels, value %d", c.Epsilon, len(levels), v)
 				}
 			}
 		}
 	}
-	for v, f := range estimateUnary(t, 0.9, ofBits(privacy.MaxEpsilon(), 8, []int64{3, 1, 0})) {
+	for v, f := range estimate(t, 0.9, ofBits(privacy.MaxEpsilon(), 8, []int64{3, 1, 0})) {
 		if want := []float64{0.75, 0.25, 0}[v]; f.Estimate != want {
 			t.Errorf("at ε=1000 the share of value %d is %v, want %v", v, f.Estimate, want)
 		}
@@ -329,10 +329,6 @@ func TestUnaryEstimateRefuses(t *testing.T) {
 		levels     []Counts
 		names      string
 	}{
-		{"confidence 0", 0, []Counts{good}, "confidence 0 "},
-		{"confidence 1", 1, []Counts{good}, "confidence 1 "},
-		{"confidence NaN", math.NaN(), []Counts{good}, "confidence NaN"},
-		{"no level", 0.9, nil, "no responses"},
 		{"no responses", 0.9, []Counts{ofBits(one, 0, []int64{0, 0}), ofBits(one, 0, []int64{0, 0})}, "no responses"},
 		{"more bits than responses", 0.9, []Counts{ofBits(one, 4, []int64{1, 5})}, "value 1 was counted 5 times in 4 responses"},
 		{"bits without responses", 0.9, []Counts{good, ofBits(one, 0, []int64{1, 0})}, "value 0 was counted 1 times in 0 responses"},
@@ -368,10 +364,7 @@ func TestUnaryEstimateRefuses(t *testing.T) {
 func summed(t *testing.T, truth Counts) (direct, unary float64) {
 	t.Helper()
 	n := float64(sum(truth.ByValue))
-	variances, err := Variance(truth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	variances := must(Variance(truth))
 	for _, v := range variances {
 		direct += n * v
 	}
@@ -409,10 +402,7 @@ func TestForARareValueTheyMeetAtThreeE(t *testing.T) {
 		for _, m := range []int{int(meet), int(meet) + 1} {
 			truth := ofValues(eps(t, e), make([]int64, m))
 			truth.ByValue[0] = 1
-			direct, err := Variance(truth)
-			if err != nil {
-				t.Fatal(err)
-			}
+			direct := must(Variance(truth))
 			if unary := unaryVariance(t, truth); unary[1] < direct[1] != (float64(m) > meet) {
 				t.Errorf("ε=%s, m=%d: variances %v and %v in unary encoding", e, m, direct[1], unary[1])
 			}
@@ -420,25 +410,7 @@ func TestForARareValueTheyMeetAtThreeE(t *testing.T) {
 	}
 }
 
-func estimateUnary(t *testing.T, confidence float64, levels ...Counts) []Frequency {
-	t.Helper()
-	return estimateUnaryBy(t, Options{Confidence: confidence}, levels...)
-}
-
-func estimateUnaryBy(t *testing.T, o Options, levels ...Counts) []Frequency {
-	t.Helper()
-	got, err := Frequencies(o, levels...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
-
 func unaryVariance(t *testing.T, truth Counts) []float64 {
 	t.Helper()
-	got, err := Variance(ofBits(truth.Epsilon, 0, truth.ByValue))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
+	return must(Variance(ofBits(truth.Epsilon, 0, truth.ByValue)))
 }

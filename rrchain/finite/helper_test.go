@@ -13,20 +13,12 @@ import (
 
 func eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.ParseEpsilon(text))
 }
 
 func fromNano(t testing.TB, nano int64) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.EpsilonFromNano(nano)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.EpsilonFromNano(nano))
 }
 
 // must returns x, if there is no error.

@@ -116,10 +116,7 @@ func TestEpsilonIsTheLogarithm(t *testing.T) {
 			continue
 		}
 		m := randomized(t, 2, odds)
-		got, err := m.Epsilon()
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must(m.Epsilon())
 		if low, high := naturalLog(odds); big.NewRat(got.Nano()-1, 1e9).Cmp(low) >= 0 || big.NewRat(got.Nano(), 1e9).Cmp(high) < 0 {
 			t.Errorf("ln %v: %v", odds, got)
 		}

@@ -13,10 +13,7 @@ import (
 func BenchmarkRaise(b *testing.B) {
 	p, low, high := Params{64, 128, 2}, eps(b, "1"), eps(b, "2")
 	sampler := new(rrchain.Sampler)
-	first, err := p.NewClient(0, "Emma")
-	if err != nil {
-		b.Fatal(err)
-	}
+	first := must(p.NewClient(0, "Emma"))
 	if _, err := first.Raise(sampler, low); err != nil {
 		b.Fatal(err)
 	}
@@ -24,10 +21,7 @@ func BenchmarkRaise(b *testing.B) {
 	b.Run("raise", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			client, err := p.NewClient(0, "Emma", recorded...)
-			if err != nil {
-				b.Fatal(err)
-			}
+			client := must(p.NewClient(0, "Emma", recorded...))
 			b.StartTimer()
 			if _, err := client.Raise(sampler, high); err != nil {
 				b.Fatal(err)
@@ -37,10 +31,7 @@ func BenchmarkRaise(b *testing.B) {
 	})
 	b.Run("restart-and-raise", func(b *testing.B) {
 		for b.Loop() {
-			client, err := p.NewClient(0, "Emma", recorded...)
-			if err != nil {
-				b.Fatal(err)
-			}
+			client := must(p.NewClient(0, "Emma", recorded...))
 			if _, err := client.Raise(sampler, high); err != nil {
 				b.Fatal(err)
 			}
@@ -65,18 +56,9 @@ func bitsPerSecond(b *testing.B, bits int) {
 
 func BenchmarkTally(b *testing.B) {
 	p := Params{64, 128, 2}
-	client, err := p.NewClient(0, "Emma")
-	if err != nil {
-		b.Fatal(err)
-	}
-	report, err := client.Raise(new(rrchain.Sampler), eps(b, "2"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	tally, err := p.NewTally(eps(b, "2"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	client := must(p.NewClient(0, "Emma"))
+	report := must(client.Raise(new(rrchain.Sampler), eps(b, "2")))
+	tally := must(p.NewTally(eps(b, "2")))
 	for b.Loop() {
 		if err := tally.Add(report); err != nil {
 			b.Fatal(err)
@@ -88,20 +70,11 @@ func BenchmarkDecode(b *testing.B) {
 	p := Params{64, 128, 2}
 	for _, candidates := range []int{100, 1000} {
 		listed := names("name", candidates)
-		tally, err := p.NewTally(eps(b, "4"))
-		if err != nil {
-			b.Fatal(err)
-		}
+		tally := must(p.NewTally(eps(b, "4")))
 		sampler := new(rrchain.Sampler)
 		for i := range 2000 {
-			client, err := p.NewClient(i%64, listed[i*i%candidates])
-			if err != nil {
-				b.Fatal(err)
-			}
-			report, err := client.Raise(sampler, tally.epsilon)
-			if err != nil {
-				b.Fatal(err)
-			}
+			client := must(p.NewClient(i%64, listed[i*i%candidates]))
+			report := must(client.Raise(sampler, tally.epsilon))
 			if err := tally.Add(report); err != nil {
 				b.Fatal(err)
 			}

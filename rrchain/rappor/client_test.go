@@ -26,10 +26,7 @@ func TestReportsAreKept(t *testing.T) {
 		{client.Raise, "1", "1"}, {client.Raise, "3", "3"}, {client.Insert, "2", "3"},
 		{client.Insert, "0.25", "3"}, {client.Raise, "8", "8"},
 	} {
-		report, err := step.draw(sampler, eps(t, step.at))
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := must(step.draw(sampler, eps(t, step.at)))
 		if report.Cohort != 3 || report.Epsilon != eps(t, step.at) || report.Bits.Len() != 16 {
 			t.Errorf("at ε=%s: %+v", step.at, report)
 		}
@@ -67,10 +64,7 @@ func TestWhatDoesNotDivideIsNotSpent(t *testing.T) {
 	if err != nil || client.Spent() != want || report.Epsilon != want || report != client.Reports()[0] {
 		t.Errorf("spent %v for %+v, %v", client.Spent(), report, err)
 	}
-	tally, err := p.NewTally(eps(t, "1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tally := must(p.NewTally(eps(t, "1")))
 	if err := tally.Add(client.Reports()[0]); err != nil {
 		t.Error(err)
 	}

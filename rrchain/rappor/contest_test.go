@@ -36,10 +36,7 @@ func TestRaisedChainsTellMoreThanNoiseAnew(t *testing.T) {
 		noisy := c.measure(t, func(cohort, bit int) (float64, error) {
 			return c.noise.Estimate(c.ones[cohort][bit], c.clients[cohort], reports)
 		})
-		noisyTheory, err := c.noise.Variance(reports, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noisyTheory := must(c.noise.Variance(reports, 0))
 		chain, chainTheory := c.raise(t, chains, reports)
 		if math.Abs(noisy/noisyTheory-1) > 0.12 || math.Abs(chain/chainTheory-1) > 0.12 {
 			t.Errorf("after %d reports the variances are %v and %v, and should be %v and %v", reports, noisy, chain, noisyTheory, chainTheory)
@@ -59,14 +56,8 @@ func newContest(t *testing.T, p Params, noise Noise, clients int) *contest {
 	random := rand.New(rand.NewPCG(3, 4))
 	for i := range clients {
 		name := fmt.Sprint("name ", i%(1+i/7)) // some are common
-		cohort, err := p.DrawCohort()
-		if err != nil {
-			t.Fatal(err)
-		}
-		filter, err := p.Filter(cohort, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cohort := must(p.DrawCohort())
+		filter := must(p.Filter(cohort, name))
 		noisy := redrawn(t, random, filter, 1-noise.F/2, noise.F/2)
 		c.noisy, c.chains, c.cohorts = append(c.noisy, noisy), append(c.chains, newClient(t, p, cohort, name)), append(c.cohorts, cohort)
 		c.clients[cohort]++
@@ -105,23 +96,11 @@ func (c *contest) reportNoisily(t *testing.T, random *rand.Rand) {
 // should be.
 func (c *contest) raise(t *testing.T, s *rrchain.Sampler, reports int) (measured, theory float64) {
 	t.Helper()
-	loss, err := c.noise.Loss(c.params, reports)
-	if err != nil {
-		t.Fatal(err)
-	}
-	level, err := privacy.EpsilonFromNano(int64(loss * 1e9)) // rounded down: the chains get no more
-	if err != nil {
-		t.Fatal(err)
-	}
-	tally, err := c.params.NewTally(level)
-	if err != nil {
-		t.Fatal(err)
-	}
+	loss := must(c.noise.Loss(c.params, reports))
+	level := must(privacy.EpsilonFromNano(int64(loss * 1e9))) // rounded down: the chains get no more
+	tally := must(c.params.NewTally(level))
 	for _, client := range c.chains {
-		report, err := client.Raise(s, level)
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := must(client.Raise(s, level))
 		if err := tally.Add(report); err != nil {
 			t.Fatal(err)
 		}
@@ -140,10 +119,7 @@ func (c *contest) measure(t *testing.T, estimate func(cohort, bit int) (float64,
 			continue
 		}
 		for bit, truth := range c.truth[cohort] {
-			estimated, err := estimate(cohort, bit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			estimated := must(estimate(cohort, bit))
 			away := estimated - float64(truth)
 			sum, bits = sum+away*away/float64(clients), bits+1
 		}

@@ -44,10 +44,7 @@ func TestDecodingIsUnbiased(t *testing.T) {
 		mean, square, total := make([]float64, len(truth)), make([]float64, len(truth)), 0.0
 		residual, others := 0.0, 0.0
 		everySurvey(t, x.params, x.people, x.sizes, x.epsilon, func(chance float64, tally *Tally) {
-			result, err := tally.Decode(candidates, 0.9)
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := must(tally.Decode(candidates, 0.9))
 			total += chance
 			others += chance * result.Others.Estimate * result.Others.Estimate
 			for _, share := range result.Shares {
@@ -143,11 +140,7 @@ func squaredResiduals(t *testing.T, tally *Tally, candidates []string) float64 {
 
 func mustDesign(t *testing.T, tally *Tally, candidates []string) *design {
 	t.Helper()
-	d, err := newDesign(tally, candidates)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return must(newDesign(tally, candidates))
 }
 
 type stated struct {
@@ -303,11 +296,7 @@ func TestDecodeIsLeastSquares(t *testing.T) {
 
 func decode(t *testing.T, tally *Tally, candidates []string, confidence float64) Decoding {
 	t.Helper()
-	result, err := tally.Decode(candidates, confidence)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
+	return must(tally.Decode(candidates, confidence))
 }
 
 // TestRealClients lets 4,000 clients report and raise, and decodes both reports.
@@ -318,16 +307,10 @@ func TestRealClients(t *testing.T) {
 	low, high := newTally(t, p, "1"), newTally(t, p, "5")
 	for s, n := range people {
 		for range n {
-			cohort, err := p.DrawCohort()
-			if err != nil {
-				t.Fatal(err)
-			}
+			cohort := must(p.DrawCohort())
 			client := newClient(t, p, cohort, s)
 			for _, tally := range []*Tally{low, high} {
-				report, err := client.Raise(sampler, tally.epsilon)
-				if err != nil {
-					t.Fatal(err)
-				}
+				report := must(client.Raise(sampler, tally.epsilon))
 				add(t, tally, report)
 			}
 		}
@@ -432,10 +415,7 @@ func TestUndecodable(t *testing.T) {
 	tally := survey(t, seeded(4), p, eps(t, "1"), population{"a": 50}, nil)
 	byFilter := map[string][]string{}
 	for _, s := range names("s", 60) {
-		filter, err := p.Filter(0, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		filter := must(p.Filter(0, s))
 		byFilter[filter.String()] = append(byFilter[filter.String()], s)
 	}
 	alike := byFilter["0110"][:2]

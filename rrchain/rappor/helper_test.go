@@ -22,20 +22,12 @@ func must[T any](x T, err error) T {
 
 func eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.ParseEpsilon(text))
 }
 
 func nano(t testing.TB, n int64) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.EpsilonFromNano(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.EpsilonFromNano(n))
 }
 
 // wantNear reports a number that is not within a relative tolerance of want.
@@ -68,10 +60,7 @@ func survey(
 	faulty func(cohort int, s string) (Params, int),
 ) *Tally {
 	t.Helper()
-	tally, err := p.NewTally(epsilon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tally := must(p.NewTally(epsilon))
 	set := make([]int64, len(tally.ones))
 	for _, s := range slices.Sorted(maps.Keys(people)) { // the same survey for the same random numbers
 		filters := map[int][]int{}
@@ -103,9 +92,6 @@ func survey(
 // bitsOf returns the numbers of the bits that a string sets.
 func bitsOf(t *testing.T, p Params, cohort int, s string) []int {
 	t.Helper()
-	filter, err := p.Filter(cohort, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	filter := must(p.Filter(cohort, s))
 	return slices.Collect(filter.Ones())
 }

@@ -126,10 +126,7 @@ func TestNoiseEstimateIsUnbiased(t *testing.T) {
 				for ones := range reports + 1 {
 					of1, of0 := n.chances(reports, ones)
 					chance := []float64{of0, of1}[truth]
-					estimate, err := n.Estimate(int64(ones), 1, reports)
-					if err != nil {
-						t.Fatal(err)
-					}
+					estimate := must(n.Estimate(int64(ones), 1, reports))
 					mean += chance * estimate
 					square += chance * (estimate - float64(truth)) * (estimate - float64(truth))
 				}
@@ -150,16 +147,10 @@ func TestEstimateOfManyClients(t *testing.T) {
 	n := Noise{0.5, 0.75, 0.5}
 	want := 0.0
 	for _, ones := range []int64{0, 3, 2, 3} {
-		estimate, err := n.Estimate(ones, 1, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		estimate := must(n.Estimate(ones, 1, 3))
 		want += estimate
 	}
-	got, err := n.Estimate(8, 4, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(n.Estimate(8, 4, 3))
 	wantNear(t, "four clients", got, want, 1e-12)
 }
 
@@ -214,18 +205,10 @@ func bitLoss(t *testing.T, n Noise, reports int) (one, zero float64) {
 
 func stringLoss(t *testing.T, n Noise, p Params, reports int) float64 {
 	t.Helper()
-	loss, err := n.Loss(p, reports)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return loss
+	return must(n.Loss(p, reports))
 }
 
 func clientVariance(t *testing.T, n Noise, reports int, share float64) float64 {
 	t.Helper()
-	variance, err := n.Variance(reports, share)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return variance
+	return must(n.Variance(reports, share))
 }

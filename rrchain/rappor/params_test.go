@@ -112,10 +112,7 @@ func TestBitEpsilonNeverCostsMore(t *testing.T) {
 	for _, p := range []Params{{1, 2, 1}, {1, 128, 2}, {1, 128, 3}, {1, 10, 7}, {1, 1 << 20, 1000}} {
 		d := int64(p.Distance())
 		for _, e := range []int64{d, d + 1, 2*d - 1, 1_000_000_000, 7_777_777_777, privacy.MaxEpsilon().Nano()} {
-			bit, err := p.BitEpsilon(nano(t, e))
-			if err != nil {
-				t.Fatal(err)
-			}
+			bit := must(p.BitEpsilon(nano(t, e)))
 			if used := d * bit.Nano(); used > e || used+d <= e {
 				t.Errorf("%+v: a bit at %v nano-nats in a report at %v", p, bit.Nano(), e)
 			}

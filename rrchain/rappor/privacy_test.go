@@ -25,14 +25,8 @@ func newJoint(t *testing.T, p Params, reports ...privacy.Epsilon) joint {
 		for path := range 1 << len(reports) {
 			chance, from, last := 1.0, privacy.Epsilon{}, 0
 			for level, report := range reports {
-				to, err := p.BitEpsilon(report)
-				if err != nil {
-					t.Fatal(err)
-				}
-				k, err := rrchain.NewKernel(2, from, to)
-				if err != nil {
-					t.Fatal(err)
-				}
+				to := must(p.BitEpsilon(report))
+				k := must(rrchain.NewKernel(2, from, to))
 				right := k.PBA // the probability of the truth; the same from both values before the first report
 				if last == truth {
 					right = k.PAA
@@ -78,10 +72,7 @@ func TestAllReportsTogetherCostTheLargest(t *testing.T) {
 	for _, p := range []Params{{1, 2, 1}, {1, 3, 1}, {1, 3, 2}, {1, 4, 1}, {1, 4, 2}, {1, 4, 3}} {
 		for n := 1; n <= len(levels); n++ {
 			law := newJoint(t, p, levels[:n]...)
-			bit, err := p.BitEpsilon(levels[n-1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			bit := must(p.BitEpsilon(levels[n-1]))
 			largest := 0.0
 			filters := subsets(p.Bits, p.Hashes)
 			for _, a := range filters {
@@ -201,11 +192,7 @@ func written(reports []int) (text string) {
 
 func newClient(t *testing.T, p Params, cohort int, s string, recorded ...Report) *Client {
 	t.Helper()
-	c, err := p.NewClient(cohort, s, recorded...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must(p.NewClient(cohort, s, recorded...))
 }
 
 func raise(t *testing.T, s *rrchain.Sampler, c *Client, to privacy.Epsilon) *Client {

@@ -77,10 +77,7 @@ type noisyRow struct {
 
 func noisyRows(t *testing.T) []noisyRow {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "noisy_sampling.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "noisy_sampling.json")))
 	var file struct{ Rows []noisyRow }
 	if err := json.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)
@@ -93,11 +90,7 @@ func noisyRows(t *testing.T) []noisyRow {
 
 func number(t *testing.T, text string) float64 {
 	t.Helper()
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return must(strconv.ParseFloat(text, 64))
 }
 
 // TestNoiseVarianceVectors checks pan2024 Eq. (67) with N = 1.
@@ -150,11 +143,7 @@ func TestTallyRefuses(t *testing.T) {
 
 func newTally(t *testing.T, p Params, epsilon string) *Tally {
 	t.Helper()
-	tally, err := p.NewTally(eps(t, epsilon))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tally
+	return must(p.NewTally(eps(t, epsilon)))
 }
 
 func add(t *testing.T, tally *Tally, report Report) {
