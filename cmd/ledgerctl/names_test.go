@@ -40,7 +40,7 @@ func TestCompletionWritesNothing(t *testing.T) {
 		return all
 	}
 	before := files()
-	reader, err := ledger.Open(db, ledger.Options{ReadOnly: true})
+	reader, err := ledger.Open(t.Context(), db, ledger.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}

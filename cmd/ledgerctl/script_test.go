@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -145,7 +146,7 @@ func hold(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: hold FILE")
 	}
-	l, err := ledger.Open(ts.MkAbs(args[0]), ledger.Options{})
+	l, err := ledger.Open(context.Background(), ts.MkAbs(args[0]), ledger.Options{})
 	ts.Check(err)
 	ts.Value("open").(map[string]*ledger.Ledger)[args[0]] = l
 	ts.Defer(func() { _ = l.Close() })

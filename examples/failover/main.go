@@ -79,7 +79,7 @@ func prepare(ctx context.Context, dsn string, a, b *host) error {
 		create table failover.orders (id text primary key, buyer text, epsilon text, state text default 'open');
 		insert into failover.orders values (1, 'acme', '0.5'), (2, 'zeta', '1'), (3, 'acme', '3'), (4, 'acme', '1')`)
 	terms, wrong := policy.Parse([]byte(`{"kind": "market", "max": "2", "price": [["2", 200]]}`))
-	creating := ledger.Create(a.file, ledger.CreateOptions{Currency: "USD"})
+	creating := ledger.Create(ctx, a.file, ledger.CreateOptions{Currency: "USD"})
 	if err := errors.Join(err, wrong, creating, a.open(dsn, b, false)); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func prepare(ctx context.Context, dsn string, a, b *host) error {
 
 // open opens the ledger, as a standby to get what the other host commits, or to make its journal.
 func (h *host) open(dsn string, other *host, standby bool) (err error) {
-	h.ledger, err = ledger.Open(h.file, ledger.Options{Standby: standby, Journal: pgjournal.For(pgjournal.Options{
+	h.ledger, err = ledger.Open(context.Background(), h.file, ledger.Options{Standby: standby, Journal: pgjournal.For(pgjournal.Options{
 		Database: dsn, Schema: "failover", Host: h.name, Keys: h.keys, Others: []keyholder.Holder{other.keys},
 	})})
 	return err

@@ -51,10 +51,10 @@ func run(ctx context.Context, out io.Writer, file string, n int) (err error) {
 	if h.ends, err = rrchain.NewRange(0, bound); err != nil {
 		return err
 	}
-	if err := ledger.Create(file, ledger.CreateOptions{}); err != nil {
+	if err := ledger.Create(ctx, file, ledger.CreateOptions{}); err != nil {
 		return err
 	}
-	if h.ledger, err = ledger.Open(file, ledger.Options{TruthKey: []byte(rand.Text())}); err != nil {
+	if h.ledger, err = ledger.Open(ctx, file, ledger.Options{TruthKey: []byte(rand.Text())}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.ledger.Close()) }()

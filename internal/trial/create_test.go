@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,7 +20,7 @@ import (
 const creating = "create"
 
 func hostCreates(path string) error {
-	err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"})
+	err := ledger.Create(context.Background(), path, ledger.CreateOptions{Currency: "USD"})
 	if err == nil {
 		_, err = os.Stdout.WriteString("created\n")
 	}
@@ -28,7 +29,7 @@ func hostCreates(path string) error {
 
 func create(t testing.TB, path string) {
 	t.Helper()
-	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil {
+	if err := ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "USD"}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -41,7 +41,7 @@ func opening() time.Time { return time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) }
 func openShop(path string, truth api.TruthFunc, memory int64) (*shop, error) {
 	s := &shop{truth: truth}
 	var err error
-	s.ledger, err = ledger.Open(path, ledger.Options{Memory: memory, TruthKey: []byte("a key of the tests"), ClockAhead: opening().AddDate(1, 0, 0), Now: func() time.Time {
+	s.ledger, err = ledger.Open(context.Background(), path, ledger.Options{Memory: memory, TruthKey: []byte("a key of the tests"), ClockAhead: opening().AddDate(1, 0, 0), Now: func() time.Time {
 		return opening().Add(time.Duration(s.clock.Load()) * time.Minute)
 	}})
 	return s, err

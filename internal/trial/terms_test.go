@@ -32,8 +32,8 @@ func manyNames() (names []string) {
 func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
 	t.Helper()
 	path = filepath.Join(pace.Scratch(t), "ledger.db")
-	must(t, ledger.Create(path, ledger.CreateOptions{}))
-	l, err := ledger.Open(path, ledger.Options{})
+	must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
+	l, err := ledger.Open(t.Context(), path, ledger.Options{})
 	must(t, err)
 	must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: vote, Values: valuesOf(vote)}))
 	p, err := terms(vote)
@@ -91,7 +91,7 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
 			from := leftBehind(t, path, 0)
-			l, err := ledger.Open(from, ledger.Options{})
+			l, err := ledger.Open(t.Context(), from, ledger.Options{})
 			must(t, err)
 			var left []string
 			want, err := call(t.Context(), l, func(done, total int) {
@@ -107,7 +107,7 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 			}
 			for i := 0; i < len(left); i += pace.Stride(2, 2) {
 				at := left[i]
-				l, err := ledger.Open(at, ledger.Options{})
+				l, err := ledger.Open(t.Context(), at, ledger.Options{})
 				must(t, err)
 				got, err := call(t.Context(), l, nil)
 				must(t, err)

@@ -65,7 +65,7 @@ func serveHost(path, mode string, in io.Reader, out io.Writer) error {
 	}
 	say := json.NewEncoder(out)
 	since := time.Now()
-	l, err := ledger.Open(path, ledger.Options{ReadOnly: mode == reading})
+	l, err := ledger.Open(context.Background(), path, ledger.Options{ReadOnly: mode == reading})
 	if saying := say.Encode(sayOf("", err, since)); err != nil || saying != nil {
 		return saying
 	}

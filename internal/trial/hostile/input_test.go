@@ -326,7 +326,7 @@ func TestFilesAreAnyLength(t *testing.T) {
 		must(t, os.Truncate(path, size)) // a file with a hole, which takes no room
 		for _, only := range []bool{false, true} {
 			var err error
-			used := allocated(func() { _, err = ledger.Open(path, ledger.Options{ReadOnly: only}) })
+			used := allocated(func() { _, err = ledger.Open(t.Context(), path, ledger.Options{ReadOnly: only}) })
 			if !errors.Is(err, api.ErrCorrupt) || used > 1<<20 {
 				t.Errorf("a file of %d bytes: %d are allocated, %v", size, used, err)
 			}
@@ -334,10 +334,10 @@ func TestFilesAreAnyLength(t *testing.T) {
 	}
 	other := filepath.Join(pace.Scratch(t), "other.db")
 	for _, text := range []string{zeros(pace.Tries(1<<24, 1<<30, 1<<30)), zeros(257)} {
-		if err := ledger.Create(other, ledger.CreateOptions{Currency: text}); !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
+		if err := ledger.Create(t.Context(), other, ledger.CreateOptions{Currency: text}); !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
 			t.Errorf("a currency of %d bytes: %.300v", len(text), err)
 		}
-		if err := ledger.Create(other, ledger.CreateOptions{LogKey: text}); !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
+		if err := ledger.Create(t.Context(), other, ledger.CreateOptions{LogKey: text}); !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
 			t.Errorf("a log key of %d bytes: %.300v", len(text), err)
 		}
 	}

@@ -160,7 +160,7 @@ func TestVeryManyQuestions(t *testing.T) {
 	must(t, l.Close())
 	began = time.Now()
 	used = allocated(func() {
-		again, err := ledger.Open(path, ledger.Options{ReadOnly: true})
+		again, err := ledger.Open(t.Context(), path, ledger.Options{ReadOnly: true})
 		must(t, err)
 		must(t, again.Close())
 	})

@@ -22,8 +22,8 @@ import (
 func newFile(t testing.TB) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ledger.db")
-	must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD"}))
-	l, err := ledger.Open(path, ledger.Options{})
+	must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "USD"}))
+	l, err := ledger.Open(t.Context(), path, ledger.Options{})
 	must(t, err)
 	ctx := context.Background()
 	must(t, l.DefineQuestion(ctx, "q", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
@@ -236,21 +236,21 @@ func TestTwoCopiesInOneProcess(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
 	must(t, copyFile(path, path+".copy"))
-	if _, err := ledger.Open(path, ledger.Options{TruthKey: []byte("short")}); err == nil {
+	if _, err := ledger.Open(t.Context(), path, ledger.Options{TruthKey: []byte("short")}); err == nil {
 		t.Fatal("opened with a bad key")
 	}
-	first, err := ledger.Open(path, ledger.Options{})
+	first, err := ledger.Open(t.Context(), path, ledger.Options{})
 	must(t, err)
-	wantKind(t, sayOf("", errOf(ledger.Open(path+".copy", ledger.Options{})), time.Now()), "in use")
-	reader, err := ledger.Open(path+".copy", ledger.Options{ReadOnly: true})
+	wantKind(t, sayOf("", errOf(ledger.Open(t.Context(), path+".copy", ledger.Options{})), time.Now()), "in use")
+	reader, err := ledger.Open(t.Context(), path+".copy", ledger.Options{ReadOnly: true})
 	must(t, err)
 	must(t, reader.Close())
 	must(t, first.Close())
-	second, err := ledger.Open(path+".copy", ledger.Options{})
+	second, err := ledger.Open(t.Context(), path+".copy", ledger.Options{})
 	must(t, err)
 	must(t, second.Close())
 	for range 200 { // it is gone when Close returns, not some time later
-		l, err := ledger.Open(path, ledger.Options{})
+		l, err := ledger.Open(t.Context(), path, ledger.Options{})
 		must(t, err)
 		must(t, l.Close())
 	}
@@ -259,11 +259,11 @@ func TestTwoCopiesInOneProcess(t *testing.T) {
 // TestChildrenDoNotKeepALedger: a program that a host starts has neither its lock nor its claim.
 func TestChildrenDoNotKeepALedger(t *testing.T) {
 	path, elsewhere := newFile(t), newFile(t)
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(t.Context(), path, ledger.Options{})
 	must(t, err)
 	child := openHost(t, elsewhere, writing)
 	must(t, l.Close())
-	l, err = ledger.Open(path, ledger.Options{})
+	l, err = ledger.Open(t.Context(), path, ledger.Options{})
 	must(t, err)
 	must(t, l.Close())
 	child.end(t)
@@ -285,7 +285,7 @@ func TestWithoutSocketsALedgerOpens(t *testing.T) {
 func TestAnotherProgramMayTakeTheName(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
-	l, err := ledger.Open(path, ledger.Options{ReadOnly: true})
+	l, err := ledger.Open(t.Context(), path, ledger.Options{ReadOnly: true})
 	must(t, err)
 	name := "@sluice-ledger-" + l.About().ID
 	must(t, l.Close())
@@ -308,7 +308,7 @@ func TestALedgerThatIsClosedMeanwhileOpens(t *testing.T) {
 	for _, at := range []string{path, path + ".copy"} {
 		wg.Go(func() {
 			for opened := 0; opened < 20; {
-				l, err := ledger.Open(at, ledger.Options{})
+				l, err := ledger.Open(t.Context(), at, ledger.Options{})
 				if err != nil {
 					if sayOf("", err, time.Now()).Kind != "in use" {
 						t.Error(err)

@@ -85,7 +85,7 @@ func open(path string, readOnly bool) (*ledger.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ledger.Open(path, ledger.Options{ReadOnly: readOnly, Signer: signer, Now: opening, ClockAhead: opening()})
+	return ledger.Open(context.Background(), path, ledger.Options{ReadOnly: readOnly, Signer: signer, Now: opening, ClockAhead: opening()})
 }
 
 func must(t testing.TB, err error) {
@@ -115,7 +115,7 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 	path, ctx := filepath.Join(t.TempDir(), "ledger.db"), t.Context()
 	_, _, public, err := keys()
 	must(t, err)
-	must(t, ledger.Create(path, ledger.CreateOptions{Currency: "EUR", LogKey: public}))
+	must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "EUR", LogKey: public}))
 	l, err := open(path, false)
 	must(t, err)
 	terms, err := policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(20), Amount: 200}}}.Policy()

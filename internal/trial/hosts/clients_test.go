@@ -182,7 +182,7 @@ func newTrial(t testing.TB, seed uint64, calls int, mix []weight) *trial {
 	t.Helper()
 	x, path, options := planTrial(t, seed, calls, mix)
 	var err error
-	if x.real, err = ledger.Open(path, options); err != nil {
+	if x.real, err = ledger.Open(t.Context(), path, options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -207,7 +207,7 @@ func planTrial(t testing.TB, seed uint64, calls int, mix []weight) (x *trial, pa
 		t.Fatal(err)
 	}
 	path = filepath.Join(pace.Scratch(t), "ledger.db")
-	if err := ledger.Create(path, ledger.CreateOptions{LogKey: public}); err != nil {
+	if err := ledger.Create(t.Context(), path, ledger.CreateOptions{LogKey: public}); err != nil {
 		t.Fatal(err)
 	}
 	x = &trial{seed: seed, calls: calls, mix: mix}

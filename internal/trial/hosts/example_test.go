@@ -3,6 +3,7 @@
 package hosts
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -40,7 +41,7 @@ func openHere(dir, database, b string) (*ledger.Ledger, error) {
 	}
 	go server.ListenAndServeTLS("", "") // b asks here for keys, and puts its own
 
-	return ledger.Open(filepath.Join(dir, "panel.db"), ledger.Options{
+	return ledger.Open(context.Background(), filepath.Join(dir, "panel.db"), ledger.Options{
 		Standby: true,
 		Journal: pgjournal.For(pgjournal.Options{
 			Database: database, Host: "a", Keys: own, Others: []keyholder.Holder{other}, Synchronous: true,
@@ -79,7 +80,7 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	authority.Files(b.Dir, "b")
 	start(t, b)
 	keys := directoryOfKeys(t)
-	l, err := ledger.Open(filepath.Join(dir, "panel.db"), ledger.Options{Journal: pgjournal.For(pgjournal.Options{
+	l, err := ledger.Open(t.Context(), filepath.Join(dir, "panel.db"), ledger.Options{Journal: pgjournal.For(pgjournal.Options{
 		Database: s.Address("postgres"), Host: "a", Keys: keys, Others: []keyholder.Holder{keys},
 	})})
 	must(t, err)

@@ -455,8 +455,8 @@ const hostPeople = 40
 // newFile makes a ledger with people in it.
 func newFile(t testing.TB, path string) (id uuid.UUID) {
 	t.Helper()
-	must(t, ledger.Create(path, ledger.CreateOptions{}))
-	l, err := ledger.Open(path, ledger.Options{})
+	must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
+	l, err := ledger.Open(t.Context(), path, ledger.Options{})
 	must(t, err)
 	names := make([]string, hostPeople)
 	for n := range names {

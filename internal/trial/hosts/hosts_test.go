@@ -422,7 +422,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	}
 	open := func(restore bool) (*ledger.Ledger, error) {
 		o.Restore = restore
-		return ledger.Open(path, ledger.Options{Journal: pgjournal.For(o)})
+		return ledger.Open(t.Context(), path, ledger.Options{Journal: pgjournal.For(o)})
 	}
 	l, err := open(false)
 	must(t, err)

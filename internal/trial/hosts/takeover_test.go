@@ -90,8 +90,8 @@ func (p *pair) open(host int, standby bool) (*ledger.Ledger, error) {
 	o := p.options
 	o.Standby = standby
 	find := pgjournal.For(p.access(host))
-	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
-		j, err := find(w)
+	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+		j, err := find(ctx, w)
 		if err == nil && p.wrap != nil {
 			j = p.wrap(j.(journal.Follower))
 		}

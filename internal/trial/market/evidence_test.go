@@ -167,7 +167,7 @@ func (m *market) openBackup(verifiers note.Verifiers) (*api.RollbackError, error
 	m.witness.mu.Lock()
 	newest := m.witness.newest
 	m.witness.mu.Unlock()
-	l, err := ledger.Open(m.backupFile(), ledger.Options{Checkpoint: newest, Verifiers: verifiers})
+	l, err := ledger.Open(context.Background(), m.backupFile(), ledger.Options{Checkpoint: newest, Verifiers: verifiers})
 	var rolledBack *api.RollbackError
 	if errors.As(err, &rolledBack) {
 		return rolledBack, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
@@ -38,7 +39,7 @@ type shopLedger interface {
 	Close() error
 	DefineQuestion(ctx context.Context, key string, q api.Question) error
 	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]
-	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]
+	Events(ctx context.Context, from uint64) iter.Seq2[event.Event, error]
 	Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error)
 	Forget(ctx context.Context, key, object string) error
 	Object(ctx context.Context, name string) (api.ObjectState, error)

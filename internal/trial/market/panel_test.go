@@ -23,10 +23,10 @@ const (
 // openLedger opens the ledger and makes it first if there is none. Create leaves a whole file or none,
 // so a process that died here has done no harm.
 func openLedger(path string, options ledger.Options) (*ledger.Ledger, error) {
-	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := ledger.Create(context.Background(), path, ledger.CreateOptions{Currency: "USD"}); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	return ledger.Open(path, options)
+	return ledger.Open(context.Background(), path, options)
 }
 
 // enrol tells both sides who there is. Every start repeats it: the keys are always the same.

@@ -29,11 +29,11 @@ func run(out io.Writer, path string, every int) (*market, *books, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := ledger.Create(file, ledger.CreateOptions{Currency: "USD", LogKey: m.keys.public}); err != nil {
+	if err := ledger.Create(context.Background(), file, ledger.CreateOptions{Currency: "USD", LogKey: m.keys.public}); err != nil {
 		return nil, nil, err
 	}
 	m.dir = dir
-	m.ledger, err = ledger.Open(file, ledger.Options{
+	m.ledger, err = ledger.Open(context.Background(), file, ledger.Options{
 		Now: m.calendar.Now, Signer: m.keys.signer, Publish: ledger.Publishing{To: m.witness.keep, Events: 5_000},
 	})
 	if err != nil {

@@ -80,7 +80,7 @@ func (s *subscriber) follow(ctx context.Context, l *ledger.Ledger, through uint6
 	return nil
 }
 
-func (s *subscriber) handle(ev ledger.Event) {
+func (s *subscriber) handle(ev says.Event) {
 	switch d := ev.Says.(type) {
 	case says.Enrolled:
 		if s.accounts[d.Object] == nil {

@@ -169,7 +169,7 @@ func voteOfTheDay(name string) string { return []string{"yes", "no"}[int(name[le
 func newDay(path string) (*day, error) {
 	d := &day{clock: ledgertest.NewClock(dawn()), reserved: map[int]api.Reservation{}}
 	var err error
-	d.ledger, err = ledger.Open(path, ledger.Options{Now: d.clock.Now, ClockAhead: dawn().AddDate(0, 0, 1)})
+	d.ledger, err = ledger.Open(context.Background(), path, ledger.Options{Now: d.clock.Now, ClockAhead: dawn().AddDate(0, 0, 1)})
 	return d, err
 }
 

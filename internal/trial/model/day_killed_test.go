@@ -30,7 +30,7 @@ func TestADayOfKillsEndsAsAQuietOne(t *testing.T) {
 		}
 		through = liveDay(t, path, rounds, told)
 	}
-	rough, err := ledger.Open(path, ledger.Options{Now: func() time.Time { return dawn().Add(dayCalls * time.Minute) }})
+	rough, err := ledger.Open(t.Context(), path, ledger.Options{Now: func() time.Time { return dawn().Add(dayCalls * time.Minute) }})
 	Must(t, err)
 	defer rough.Close()
 	AuditAll(t, rough)
@@ -126,6 +126,6 @@ func TestDayChild(t *testing.T) {
 func newFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(pace.Scratch(t), "ledger.db")
-	Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD"}))
+	Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "USD"}))
 	return path
 }

@@ -47,7 +47,7 @@ func wantSameAsQuiet(t *testing.T, rough *ledger.Ledger, told map[int]dayReply) 
 }
 
 // withoutTheirBirth returns the log behind its first event, which names the ledger, without responses.
-func withoutTheirBirth(t *testing.T, l *ledger.Ledger) []ledger.Event {
+func withoutTheirBirth(t *testing.T, l *ledger.Ledger) []says.Event {
 	t.Helper()
 	log := Events(t, l)[1:]
 	for i := range log {

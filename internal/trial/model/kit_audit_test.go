@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
@@ -75,7 +74,7 @@ func AuditMarket(t testing.TB, l Book) {
 }
 
 // enter enters what an event says.
-func (b books) enter(ev ledger.Event) {
+func (b books) enter(ev says.Event) {
 	switch d := ev.Says.(type) {
 	case says.EpochBegun:
 		if at := (chain{d.Question, d.Object}); !ev.Erased { // else the object was forgotten, and so is what was bought of it

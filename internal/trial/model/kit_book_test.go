@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
@@ -52,14 +53,14 @@ type Book interface {
 	Estimate(ctx context.Context, r api.EstimateRequest) (api.Estimate, error)                              // as of [ledger.Ledger]
 	Levels(ctx context.Context, question string) ([]api.LevelCount, error)                                  // as of [ledger.Ledger]
 	Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[api.Response, error] // as of [ledger.Ledger]
-	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]                                 // as of [ledger.Ledger]
-	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[ledger.Event, error]                   // as of [ledger.Ledger]
+	Events(ctx context.Context, from uint64) iter.Seq2[says.Event, error]                                   // as of [ledger.Ledger]
+	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[says.Event, error]                     // as of [ledger.Ledger]
 
 	Checkpoint(ctx context.Context) ([]byte, error)                                // as of [ledger.Ledger]
 	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)            // as of [ledger.Ledger]
 	Statement(ctx context.Context, key, object string) (evidence.Statement, error) // as of [ledger.Ledger]
 	Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error)     // as of [ledger.Ledger]
-	Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]         // as of [ledger.Ledger]
+	Watch(ctx context.Context, from uint64) iter.Seq2[says.Event, error]           // as of [ledger.Ledger]
 	Close() error                                                                  // as of [ledger.Ledger]
 }
 

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 	"time"
@@ -94,5 +95,5 @@ func (h *House) Try(o ledger.Options) (*ledger.Ledger, error) {
 	if h.memory != nil {
 		return h.memory.Open(o)
 	}
-	return ledger.Open(h.path, o)
+	return ledger.Open(context.Background(), h.path, o)
 }

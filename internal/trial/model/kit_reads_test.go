@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -45,9 +44,9 @@ func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) m
 }
 
 // Events returns the log in words.
-func Events(t testing.TB, l Book) []ledger.Event {
+func Events(t testing.TB, l Book) []says.Event {
 	t.Helper()
-	var all []ledger.Event
+	var all []says.Event
 	for ev, err := range l.Events(t.Context(), 1) {
 		Must(t, err)
 		all = append(all, ev)
@@ -56,7 +55,7 @@ func Events(t testing.TB, l Book) []ledger.Event {
 }
 
 // CountKind counts the events of a kind.
-func CountKind(events []ledger.Event, kind string) (n int) {
+func CountKind(events []says.Event, kind string) (n int) {
 	for _, ev := range events {
 		if ev.Kind() == kind {
 			n++
@@ -149,7 +148,7 @@ func Unchanged(t testing.TB, l Book, fn func()) {
 }
 
 // RecordedBy returns the response that an event records, released or sold, and tells whether it does.
-func RecordedBy(ev ledger.Event) (says.Released, bool) {
+func RecordedBy(ev says.Event) (says.Released, bool) {
 	switch d := ev.Says.(type) {
 	case says.Released:
 		return d, true
@@ -160,7 +159,7 @@ func RecordedBy(ev ledger.Event) (says.Released, bool) {
 }
 
 // MethodOf tells how the response or answer that an event records came about; "" for other events.
-func MethodOf(ev ledger.Event) string {
+func MethodOf(ev says.Event) string {
 	if d, is := ev.Says.(says.Answered); is {
 		return d.Method
 	}

@@ -184,8 +184,8 @@ func TheNoiseKey(name string) []byte {
 }
 
 // NoiseKeys is a host with a key of every name.
-func NoiseKeys(current string) ledger.NoiseKeys {
-	return ledger.NoiseKeys{Current: current, Key: func(name string) ([]byte, error) { return TheNoiseKey(name), nil }}
+func NoiseKeys(current string) api.NoiseKeys {
+	return api.NoiseKeys{Current: current, Key: func(name string) ([]byte, error) { return TheNoiseKey(name), nil }}
 }
 
 // TruthKey is the truth key of a host.

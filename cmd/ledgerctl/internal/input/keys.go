@@ -21,6 +21,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -192,7 +193,7 @@ func (k *HostKeys) Set(ctx context.Context, s *Files, options *ledger.Options) (
 		}
 		keys[name] = key
 	}
-	options.NoiseKey = ledger.NoiseKeys{Current: k.currentName(), Key: func(name string) ([]byte, error) {
+	options.NoiseKey = api.NoiseKeys{Current: k.currentName(), Key: func(name string) ([]byte, error) {
 		key, given := keys[name]
 		if !given {
 			return nil, output.UsageError("--noise-key "+name+"=FILE gives it",

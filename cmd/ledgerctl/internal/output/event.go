@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
@@ -18,7 +17,7 @@ import (
 
 // WriteEvent writes an event on one line for people: its number, its time, its kind, and its
 // fields.
-func WriteEvent(w io.Writer, ev ledger.Event) {
+func WriteEvent(w io.Writer, ev event.Event) {
 	fmt.Fprintf(w, "%6d  %s  %-9s", ev.Number, ev.Time.Format("2006-01-02T15:04:05.000Z07:00"), ev.Kind())
 	if ev.Erased {
 		fmt.Fprint(w, " erased")
