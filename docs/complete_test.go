@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -9,26 +10,86 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
-// The README is read before anything else, and the package documentation by whoever embeds the ledger: both are short.
-func TestFirstPagesAreShort(t *testing.T) {
-	readme := pages(t)["README.md"]
-	if n := strings.Count(readme, "\n"); n > 150 {
-		t.Errorf("README.md has %d lines; it may have 150", n)
+// Pages that are read first are short.
+func TestFirstPages_Lines_AreWithinTheirLimits(t *testing.T) {
+	for path, most := range map[string]int{
+		"README.md": 110, "SECURITY.md": 80, "docs/contributing/ARCHITECTURE.md": 150, "ledger/doc.go": 91,
+	} {
+		text, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(path)))
+		must(t, err)
+		if n := strings.Count(string(text), "\n"); n < most/3 || n > most {
+			t.Errorf("%s has %d lines; it may have %d", path, n, most)
+		}
 	}
-	if all, _ := blocks(readme); len(all) == 0 || !all[0].program() {
-		t.Error("the first block of README.md is no whole program")
+	all, _ := blocks(pages(t)["README.md"])
+	if !slices.ContainsFunc(all, block.program) {
+		t.Error("README.md has no whole program")
 	}
-	text, err := os.ReadFile(filepath.Join(root(t), "ledger", "doc.go"))
-	if err != nil {
-		t.Fatal(err)
+}
+
+// The table of libraries has what the module requires and its examples in TypeScript, and nothing else.
+func TestArchitecture_Libraries_AreThoseOfTheModule(t *testing.T) {
+	required := map[string]bool{}
+	mod, err := os.ReadFile(filepath.Join(root(t), "go.mod"))
+	must(t, err)
+	for _, match := range regexp.MustCompile(`(?m)^\t(\S+) v\S+$`).FindAllStringSubmatch(string(mod), -1) {
+		required[match[1]] = true
 	}
-	if n := strings.Count(string(text), "\n"); n > 91 {
-		t.Errorf("ledger/doc.go has %d lines; its documentation may have 90", n)
+	var npm struct{ Dependencies, DevDependencies map[string]string }
+	text, err := os.ReadFile(filepath.Join(root(t), "examples", "served", "typescript", "package.json"))
+	must(t, err)
+	must(t, json.Unmarshal(text, &npm))
+	for _, all := range []map[string]string{npm.Dependencies, npm.DevDependencies} {
+		for name := range all {
+			required[name] = true
+		}
+	}
+	_, table, _ := strings.Cut(pages(t)["docs/contributing/ARCHITECTURE.md"], "| dependency | why |")
+	for line := range strings.Lines(table) {
+		row := strings.Split(line, "|")
+		if len(row) != 4 {
+			continue
+		}
+		for _, match := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			if !required[match[1]] {
+				t.Errorf("ARCHITECTURE.md has the library %s, which is not required", match[1])
+			}
+			if delete(required, match[1]); strings.TrimSpace(row[2]) == "" {
+				t.Errorf("ARCHITECTURE.md does not say why there is %s", match[1])
+			}
+		}
+	}
+	for name := range required {
+		t.Errorf("ARCHITECTURE.md lacks the library %s", name)
+	}
+}
+
+// The hosted CI runs .ci/run, with actions that nobody can change afterwards, and may write nothing.
+func TestWorkflow_RunsTheChecks_WithPinnedActions(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(t), ".github", "workflows", "ci.yml"))
+	must(t, err)
+	var workflow struct {
+		Permissions map[string]string
+		Jobs        map[string]struct{ Steps []struct{ Uses, Run string } }
+	}
+	must(t, yaml.Unmarshal(text, &workflow))
+	runs := false
+	for _, step := range workflow.Jobs["run"].Steps {
+		runs = runs || step.Run == ".ci/run"
+		if step.Uses != "" && !regexp.MustCompile(`@[0-9a-f]{40}$`).MatchString(step.Uses) {
+			t.Errorf("%s is not pinned to a commit", step.Uses)
+		}
+	}
+	if !runs || len(workflow.Permissions) != 1 || workflow.Permissions["contents"] != "read" {
+		t.Errorf("runs .ci/run: %v, permissions: %v", runs, workflow.Permissions)
 	}
 }
 

@@ -67,9 +67,9 @@ func pages(t *testing.T) map[string]string {
 		}
 		found[path] = string(text)
 	}
-	add("README.md")
-	add("SECURITY.md")
-	add("examples/README.md")
+	for _, path := range []string{"README.md", "SECURITY.md", "CONTRIBUTING.md", "examples/README.md"} {
+		add(path)
+	}
 	err := fs.WalkDir(os.DirFS(root(t)), "docs", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".md") {
 			add(path)

@@ -28,6 +28,17 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// Each document is listed in the index.
+func TestIndex_HasEachDocument(t *testing.T) {
+	all := pages(t)
+	for path := range all {
+		name, below := strings.CutPrefix(path, "docs/")
+		if below && name != "README.md" && !strings.Contains(all["docs/README.md"], "]("+name+")") {
+			t.Errorf("docs/README.md does not list %s", path)
+		}
+	}
+}
+
 // everyPage returns the text of every Markdown file, by its path in the repository. What npm fetches for an example is not of the repository.
 func everyPage(t *testing.T) map[string]string {
 	t.Helper()

@@ -41,8 +41,10 @@ datasets on the boundary of that answer. It is the largest possible with two ans
 func (p *printer) line(ctx context.Context, f *lineFlags) error {
 	out := lineResult{Alpha: number(f.alpha), Epsilon: f.epsilon, Delta: f.delta}
 	err := eachStep(ctx, f.n, func(distance int) error {
-		truth, err := f.privacy().Truthful(float64(f.alpha), distance)
-		out.Truthful = append(out.Truthful, number(truth))
+		law, err := f.privacy().Law([]float64{float64(f.alpha), 1 - float64(f.alpha)}, distance)
+		if err == nil {
+			out.Truthful = append(out.Truthful, number(law[0]))
+		}
 		return err
 	})
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -68,19 +67,6 @@ func (l *law) Set(text string) error {
 
 func (l *law) String() string { return "" } // the flags have no defaults
 func (l *law) Type() string   { return "law" }
-
-// explain adds to an error about a law what it sums to.
-func (l law) explain(err error) error {
-	sum := 0.0
-	for _, p := range l {
-		sum += p
-	}
-	if !errors.Is(err, graph.ErrInvalid) || math.Abs(sum-1) <= graph.Tolerance {
-		return err
-	}
-	const hint = "they sum to %.15g; no more than %g may be missing, so give 13 decimals of what has more"
-	return &fault{"invalid", fmt.Sprintf(hint, sum, graph.Tolerance), err}
-}
 
 // maxSteps is the largest --n, and maxNumbers how many probabilities one command prints at most.
 const (

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/lab/internal/figures"
-	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -70,16 +69,16 @@ func (p *printer) rainbow(ctx context.Context, f *rainbowFlags) error {
 		// A single step is quick, and so many add up to no error that matters.
 		const most = 1000
 		if distance%most == 0 {
-			at, err = graph.Line(f.boundary, f.privacy(), distance)
+			at, err = f.privacy().Law(f.boundary, distance)
 		} else {
-			at, err = graph.Line(at, f.privacy(), 1)
+			at, err = f.privacy().Law(at, 1)
 		}
 		out.ByDistance = append(out.ByDistance, numbers(at))
 		drawn.ByDistance = append(drawn.ByDistance, at)
 		return err
 	})
 	if err != nil {
-		return f.boundary.explain(err)
+		return err
 	}
 	if plotted != nil {
 		axes, err := drawn.Draw()

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"sync/atomic"
@@ -24,12 +25,12 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	// The commit that forgets goes on once the next request has read the state before it, and waits.
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	var held atomic.Bool
-	h.one().Inject(func(c journaltest.Call) journaltest.Fault {
-		if c.Op == journaltest.Append && held.CompareAndSwap(false, true) {
+	h.one().Inject(func(_ context.Context, c journaltest.Call) error {
+		if c.Method == "Append" && held.CompareAndSwap(false, true) {
 			close(begun)
 			<-goOn
 		}
-		return journaltest.Fault{}
+		return nil
 	})
 	forgotten, answered := make(chan error, 1), make(chan error, 1)
 	go func() { forgotten <- l.Forget(t.Context(), "forget", "ann") }()

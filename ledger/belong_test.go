@@ -19,12 +19,12 @@ import (
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/journalfile"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/journal/file"
 )
 
 // crashed returns a ledger as a process left it that died with so many releases in the journal.
@@ -130,7 +130,7 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 			if after := tree(t, path); fmt.Sprint(after) != fmt.Sprint(before) {
 				t.Errorf("something was written: %v, before %v", after, before)
 			}
-			if os.Rename(path+".journal", path+".journal.gone") == nil && errors.Is(file.Sweep(path+".journal"), journal.ErrInUse) {
+			if os.Rename(path+".journal", path+".journal.gone") == nil && errors.Is(journalfile.Sweep(path+".journal"), journal.ErrInUse) {
 				t.Error("the journal is still open")
 			}
 		})

@@ -247,11 +247,11 @@ func TestAJournalThatTakesNothingMoreStopsTheLedger(t *testing.T) {
 		path, h := votersFile(t, "9", "ann"), newHost()
 		l := open(t, path, h.options())
 		release(t, l, releaseOf(t, "1", "ann", "1"))
-		h.one().Inject(func(c journaltest.Call) journaltest.Fault {
-			if c.Op != journaltest.Append {
-				return journaltest.Fault{}
+		h.one().Inject(func(_ context.Context, c journaltest.Call) error {
+			if c.Method != "Append" {
+				return nil
 			}
-			return journaltest.Fault{Err: end}
+			return end
 		})
 		_, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "2"))
 		if wanted := end != journal.ErrRejected; !errors.Is(err, end) || errors.Is(err, api.ErrStopped) != wanted {
@@ -277,12 +277,12 @@ func TestForgetWaitsForAJournalThatHoldsBack(t *testing.T) {
 	_, groups := h.one().Groups()
 	part := groups[0].After // up to here all is destroyed, and the rest is held back
 	var asked atomic.Int32
-	h.one().Inject(func(c journaltest.Call) journaltest.Fault {
-		if c.Op != journaltest.Trim {
-			return journaltest.Fault{}
+	h.one().Inject(func(_ context.Context, c journaltest.Call) error {
+		if c.Method != "Trim" {
+			return nil
 		}
 		asked.Add(1)
-		return journaltest.Fault{Err: &journal.HeldError{Through: part, Wanted: c.Through, Reason: nobody}}
+		return &journal.HeldError{Through: part, Wanted: c.Through, Reason: nobody}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -93,11 +93,12 @@ func TestHealth_TakenOverFrom_LedgerStopsWithoutACommit(t *testing.T) {
 // A journal that does not answer holds up Health for a second or so, and nothing else; what it says is not known then, and the ledger goes on.
 func TestHealth_JournalHangs_IsNotKnownAndNothingStops(t *testing.T) {
 	c := newCouple(t, "ann")
-	c.journal.Inject(func(call journaltest.Call) (f journaltest.Fault) {
-		if call.Op == journaltest.Head {
-			f.Delay = time.Hour
+	c.journal.Inject(func(ctx context.Context, call journaltest.Call) error {
+		if call.Method != "Head" {
+			return nil
 		}
-		return f
+		<-ctx.Done()
+		return ctx.Err()
 	})
 	asked := make(chan observe.Host, 1)
 	go func() {
@@ -114,11 +115,11 @@ func TestHealth_JournalHangs_IsNotKnownAndNothingStops(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("Health waits for the journal")
 	}
-	c.journal.Inject(func(call journaltest.Call) (f journaltest.Fault) {
-		if call.Op == journaltest.Head {
+	c.journal.Inject(func(_ context.Context, call journaltest.Call) error {
+		if call.Method == "Head" {
 			panic("a journal of somebody's own")
 		}
-		return f
+		return nil
 	})
 	wantHost(t, "a journal that panics", hostOf(t, c.a), observe.Host{Role: "leader"})
 	c.journal.Inject(nil)

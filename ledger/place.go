@@ -8,8 +8,8 @@ import (
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/internal/journalfile"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/journal/file"
 )
 
 // besideFile is the resolved path of a file whose journal is beside it, in a directory with the
@@ -20,7 +20,7 @@ func (f besideFile) dir() string { return ledgerfile.Companion(string(f), ledger
 
 // Find opens the journal that is there. It returns nil if there is none.
 func (f besideFile) Find(_ context.Context, w journal.Wanted) (journal.Journal, error) {
-	j, err := file.Open(f.dir(), w.Ledger)
+	j, err := journalfile.Open(f.dir(), w.Ledger)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func (f besideFile) Find(_ context.Context, w journal.Wanted) (journal.Journal, 
 
 // Make makes an empty journal.
 func (f besideFile) Make(w journal.Wanted) (journal.Journal, error) {
-	j, err := file.Create(f.dir(), w.Ledger, w.At)
+	j, err := journalfile.Create(f.dir(), w.Ledger, w.At)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (f besideFile) Make(w journal.Wanted) (journal.Journal, error) {
 }
 
 // Sweep destroys what a crash has left of making or removing a journal.
-func (f besideFile) Sweep() error { return file.Sweep(f.dir()) }
+func (f besideFile) Sweep() error { return journalfile.Sweep(f.dir()) }
 
 // Place implements [engine.Journals].
 func (f besideFile) Place(journal bool) (string, error) {
@@ -66,7 +66,7 @@ func newFile(path, own string) (string, error) {
 func (besideFile) Lasting() bool { return false }
 
 // Remove destroys a journal.
-func (f besideFile) Remove(j journal.Journal) error { return j.(*file.Journal).Remove() }
+func (f besideFile) Remove(j journal.Journal) error { return j.(*journalfile.Journal).Remove() }
 
 // journals returns where the journal of the ledger in a file is.
 func journals(path string, o Options) engine.Journals {

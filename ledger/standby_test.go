@@ -263,11 +263,11 @@ func TestATakeoverThatFails(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	b := c.follows()
 	noKey := errors.New("there is no key")
-	c.journal.Inject(func(k journaltest.Call) journaltest.Fault {
-		if k.Op == journaltest.Claim {
-			return journaltest.Fault{Err: noKey}
+	c.journal.Inject(func(_ context.Context, k journaltest.Call) error {
+		if k.Method == "Claim" {
+			return noKey
 		}
-		return journaltest.Fault{}
+		return nil
 	})
 	if _, err := b.TakeOver(t.Context()); !errors.Is(err, noKey) {
 		t.Errorf("without a key: %v", err)
@@ -403,14 +403,14 @@ func TestTwoStandbysTakeOver(t *testing.T) {
 	release(t, c.a, releaseOf(t, "unseen", "ann", "2"))
 	claimed, outcome := make(chan struct{}), make(chan error)
 	var once sync.Once
-	c.journal.Inject(func(k journaltest.Call) journaltest.Fault {
-		if k.Op == journaltest.Claim {
+	c.journal.Inject(func(_ context.Context, k journaltest.Call) error {
+		if k.Method == "Claim" {
 			once.Do(func() { close(claimed) })
 		}
-		if k.Op == journaltest.Trim { // b has not all yet
-			return journaltest.Fault{Err: &journal.HeldError{Wanted: k.Through, Reason: off}}
+		if k.Method == "Trim" { // b has not all yet
+			return &journal.HeldError{Wanted: k.Through, Reason: off}
 		}
-		return journaltest.Fault{}
+		return nil
 	})
 	go func() { outcome <- failed(b.TakeOver(t.Context())) }()
 	<-claimed

@@ -39,7 +39,7 @@ func TestAnswerLawIsThatOfTheLine(t *testing.T) {
 	for _, text := range []string{"0.001", "0.01", "0.1", "0.5", "1", "2", "5", "30"} {
 		epsilon := epsilonOf(t, text)
 		for _, k := range []int{2, 3, 4, 7, 40, 500} {
-			boundary, err := graph.DefaultLaw(k, epsilon.Float64())
+			boundary, err := graph.Privacy{Epsilon: epsilon.Float64()}.RandomizedResponse(k)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +47,7 @@ func TestAnswerLawIsThatOfTheLine(t *testing.T) {
 				if k >= 40 && d%17 != 0 && !pace.Deep() { // most of the time goes there
 					continue
 				}
-				want, err := graph.Line(boundary, graph.Privacy{Epsilon: epsilon.Float64()}, d)
+				want, err := (graph.Privacy{Epsilon: epsilon.Float64()}).Law(boundary, d)
 				if err != nil {
 					t.Fatal(err)
 				}

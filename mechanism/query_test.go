@@ -218,7 +218,7 @@ func TestQueryPlaceEqualsExplicitGraph(t *testing.T) {
 	queryGraphs(t, func(t *testing.T, cg *countGraph) {
 		for _, q := range queriesOf(len(cg.counts[0]), mostRecords) {
 			p := cg.preferencesOf(t, q)
-			distances, err := graph.Distances(cg.Graph, p)
+			distances, err := cg.Graph.Distances(p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -540,7 +540,7 @@ func (cg *countGraph) mustHaveDistances(t *testing.T, n int64) {
 	compared := 0
 	for _, q := range queriesOf(len(cg.counts[0]), n) {
 		p := cg.preferencesOf(t, q)
-		distances, err := graph.Distances(cg.Graph, p)
+		distances, err := cg.Graph.Distances(p)
 		if err != nil {
 			t.Fatal(err)
 		}

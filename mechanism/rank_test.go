@@ -94,11 +94,14 @@ func TestRanksOfTwoAreTheUnbalancedOptimum(t *testing.T) {
 			for z := int64(-7); z <= 7; z++ {
 				start, d, right := alpha, int(z), 0
 				if z < 0 {
-					start, d, right = 1-dp.Lower(alpha), int(-z)-1, 1 // of no at position −1
+					start, d, right = dp.Upper(1-alpha), int(-z)-1, 1 // of no at position −1
 				}
-				want, err := dp.Truthful(start, d)
-				if got := rankLawAt(epsilon.Nano(), noise, law, z)[right]; err != nil || math.Abs(got-want) > 2e-12 {
-					t.Errorf("ε=%s, α=%s, z=%d: right with probability %v, want %v, %v", c.epsilon, text, z, got, want, err)
+				want, err := dp.Law([]float64{start, 1 - start}, d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := rankLawAt(epsilon.Nano(), noise, law, z)[right]; math.Abs(got-want[0]) > 2e-12 {
+					t.Errorf("ε=%s, α=%s, z=%d: right with probability %v, want %v", c.epsilon, text, z, got, want[0])
 				}
 			}
 		}
@@ -123,7 +126,7 @@ func TestRanksHaveTheLawsOfTheLine(t *testing.T) {
 				boundary[j], _ = p.Float64()
 			}
 			for z := range int64(6) {
-				want, err := graph.Line(boundary, dp, int(z))
+				want, err := dp.Law(boundary, int(z))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -174,7 +177,7 @@ func lineLaw(t *testing.T, epsilon string, law []*big.Rat, z int) []float64 {
 	for j, p := range law {
 		boundary[j], _ = p.Float64()
 	}
-	want, err := graph.Line(boundary, graph.Privacy{Epsilon: epsilonOf(t, epsilon).Float64()}, z)
+	want, err := (graph.Privacy{Epsilon: epsilonOf(t, epsilon).Float64()}).Law(boundary, z)
 	if err != nil {
 		t.Fatal(err)
 	}

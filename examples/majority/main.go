@@ -82,12 +82,12 @@ func reveal(chile kit.Survey, level, region string) (truth string, changes int64
 	if err != nil {
 		return "", 0, 0, err
 	}
-	epsilon := privacy.MustEpsilon(level).Float64()
-	law, err := graph.DefaultLaw(len(kit.Votes()), epsilon)
+	dp := graph.Privacy{Epsilon: privacy.MustEpsilon(level).Float64()}
+	law, err := dp.RandomizedResponse(len(kit.Votes()))
 	if err != nil {
 		return "", 0, 0, err
 	}
-	law, err = graph.Line(law, graph.Privacy{Epsilon: epsilon}, int(place.Distance))
+	law, err = dp.Law(law, int(place.Distance))
 	if err != nil {
 		return "", 0, 0, err
 	}

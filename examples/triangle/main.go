@@ -5,7 +5,7 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -31,16 +31,11 @@ func run(out io.Writer, file string, people int, epsilon float64) error {
 		return err
 	}
 	dp := graph.Privacy{Epsilon: epsilon}
-	border, err := graph.DefaultLaw(3, epsilon)
-	if err != nil {
+	problem := graph.Problem{Graph: t.graph, Preferences: t.preferences, Privacy: dp}
+	if t.law, err = problem.Solve(context.Background()); err != nil {
 		return err
 	}
-	borders := slices.Repeat([][]float64{border}, len(rankings()))
-	if t.law, err = graph.Homogeneous(t.graph, t.preferences, dp, borders); err != nil {
-		return err
-	}
-	report, err := graph.Check(t.graph, t.law, dp)
-	if err := errors.Join(err, report.Err()); err != nil {
+	if err := t.law.Check(t.graph, dp); err != nil {
 		return err
 	}
 	low, high := 1.0, 0.0
@@ -54,7 +49,7 @@ func run(out io.Writer, file string, people int, epsilon float64) error {
 		"at ε = %g names the commonest\nwith %.0f %% where one changed vote changes the ranking, and with %.0f %% "+
 		"farthest from there. On all %d edges between ways\nthat differ by one vote, no set of answers is more than "+
 		"e^ε times as likely at one end as at the other.\n%s shows all.\n",
-		len(t.ways), people, epsilon, 100*low, 100*high, report.Edges, file)
+		len(t.ways), people, epsilon, 100*low, 100*high, t.graph.Edges(), file)
 	return err
 }
 
@@ -64,7 +59,7 @@ type triangle struct {
 	ways        [][]int64 // how many have chosen each option, by vertex
 	graph       *graph.Graph
 	preferences *graph.Preferences // the true ranking of the options, by vertex
-	law         *graph.Table       // the probability of each answer, by vertex
+	law         graph.Table        // the probability of each answer, by vertex
 }
 
 // rankings are the six orders of the options.
@@ -107,7 +102,7 @@ func (t *triangle) edges(yield func(v, w int) bool) {
 }
 
 // sure returns the probability of the true answer.
-func (t *triangle) sure(v int) float64 { return t.law.At(v)[t.preferences.Color(v)] }
+func (t *triangle) sure(v int) float64 { return t.law[v][t.preferences.Color(v)] }
 
 // at returns where in the picture a share of all people has chosen A, and another one C.
 func at(a, c float64) (x, y float64) { return 450 + 800*(c-(1-a)/2), 40 + 800*(1-a)*math.Sqrt(3)/2 }

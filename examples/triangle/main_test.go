@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/mechanism"
-	"github.com/sluicedp/sluice/mechanism/graph"
 )
 
 func TestTriangle(t *testing.T) {
@@ -91,7 +90,7 @@ func TestGraphAgreesWithQuery(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		distances, err := graph.Distances(tri.graph, tri.preferences)
+		distances, err := tri.graph.Distances(tri.preferences)
 		if err != nil {
 			t.Fatal(err)
 		}

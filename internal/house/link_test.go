@@ -23,7 +23,7 @@ func TestTheLedgerDoesNotLinkPostgreSQL(t *testing.T) {
 		}
 		return found
 	}
-	for _, folder := range []string{"ledger", "ledger/ledgertest", "ledger/journal", "ledger/journal/file", "ledger/evidence"} {
+	for _, folder := range []string{"ledger", "ledger/ledgertest", "ledger/journal", "ledger/internal/journalfile", "ledger/evidence"} {
 		if found := needs(folder); len(found) > 0 {
 			t.Errorf("%s links %v", folder, found)
 		}

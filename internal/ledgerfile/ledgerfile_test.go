@@ -10,13 +10,6 @@ import (
 	"testing"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // database is the beginning of a bbolt file; the first of its two pages may be damaged.
 func database(damaged bool) string {
 	b := make([]byte, 16<<10)
@@ -101,8 +94,6 @@ func TestNewLedger(t *testing.T) {
 		}
 	}
 	for _, path := range []string{own, filepath.Join(dir, "q.db")} {
-		if _, err := NewLedger(path, ""); !errors.Is(err, fs.ErrExist) {
-			t.Errorf("%q: %v", path, err)
-		}
+		wantErr(t, failed(NewLedger(path, "")), fs.ErrExist, "%q", path)
 	}
 }

@@ -26,9 +26,7 @@ func TestClassifyOpen_FullTable_IsTemporary(t *testing.T) {
 // A directory that cannot be opened was not flushed, for whatever reason: no system opens a name with a zero byte.
 func TestTrySyncDir_CannotBeOpened_IsAnError(t *testing.T) {
 	dir := t.TempDir()
-	if err := TrySyncDir(dir + "\x00"); !errors.Is(err, syscall.EINVAL) {
-		t.Errorf("a name that cannot be opened: %v", err)
-	}
+	wantErr(t, TrySyncDir(dir+"\x00"), syscall.EINVAL, "a name that cannot be opened")
 	if err := TrySyncDir(dir); err != nil {
 		t.Error(err)
 	}

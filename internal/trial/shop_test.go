@@ -5,12 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
+
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -255,10 +265,10 @@ func (s *shop) tell(ctx context.Context, n int) (reply, error) {
 	return reply{n, text}, err
 }
 
-// check opens a ledger, lets an auditor look at it, and asks for everything that anybody was told, which must be the same, without
+// checkShop opens a ledger, lets an auditor look at it, and asks for everything that anybody was told, which must be the same, without
 // any truth. Then it makes other calls, with the truths: those that were under way; and again, without. All of it must follow
 // from the log. It returns what the calls came to, and everything that is wrong.
-func check(ctx context.Context, path string, told map[int]json.RawMessage, others ...int) (more map[int]json.RawMessage, err error) {
+func checkShop(ctx context.Context, path string, told map[int]json.RawMessage, others ...int) (more map[int]json.RawMessage, err error) {
 	s, err := openShop(path, noTruths, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
@@ -288,10 +298,8 @@ func check(ctx context.Context, path string, told map[int]json.RawMessage, other
 
 func wantTold(t testing.TB, path string, told map[int]json.RawMessage, others ...int) map[int]json.RawMessage {
 	t.Helper()
-	more, err := check(t.Context(), path, told, others...)
-	if err != nil {
-		t.Error(err)
-	}
+	more, err := checkShop(t.Context(), path, told, others...)
+	check.That(t, err == nil, "%v", err)
 	return more
 }
 
@@ -351,4 +359,264 @@ func verify(ctx context.Context, l *ledger.Ledger) (faults []error) {
 func refused(err error) bool {
 	var r *api.RefusedError
 	return errors.As(err, &r) || errors.Is(err, api.ErrUnknown) || errors.Is(err, api.ErrNotReserved) || errors.Is(err, api.ErrForgotten)
+}
+
+// creating tells a host to make a file, and to say so.
+const creating = "create"
+
+func hostCreates(path string) error {
+	err := ledger.Create(context.Background(), path, ledger.CreateOptions{Currency: "USD"})
+	if err == nil {
+		_, err = os.Stdout.WriteString("created\n")
+	}
+	return err
+}
+
+func create(t testing.TB, path string) {
+	t.Helper()
+	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "USD"}))
+}
+
+func creator(t *testing.T, path string) *exec.Cmd {
+	cmd := hostCommand(t.Context(), path, life{})
+	cmd.Env = append(cmd.Env, hostCalls+"="+creating)
+	return cmd
+}
+
+// wantNoneOrGood looks for a ledger. There is none, and then one can be made; or it is whole, and can be used.
+func wantNoneOrGood(t *testing.T, path string, told bool) (made bool) {
+	t.Helper()
+	_, err := os.Stat(path)
+	if made = !errors.Is(err, fs.ErrNotExist); !made {
+		check.That(t, !told, "a file was told of, and is not there")
+		create(t, path)
+	}
+	wantTold(t, path, nil, 0, 1, 2, 3, 4, 5, 6, 7)
+	return made
+}
+
+// TestCreatingIsWholeOrNothing ends the creation of a ledger at each of its calls, and makes each of these fail; in its quick form it does one
+// of three to each call, and another one to the next.
+func TestCreatingIsWholeOrNothing(t *testing.T) {
+	Need(t)
+	dir := pace.Scratch(t)
+	quiet := watch(dir, nil, Proceed)
+	if status, err := Run(creator(t, filepath.Join(dir, "shop.db")), quiet); err != nil || status.ExitStatus() != 0 || quiet.n < 8 {
+		t.Fatalf("%d calls, %v, %v", quiet.n, status, err)
+	}
+	turn, stride := rand.IntN(3), pace.Tries(3, 1, 1)
+	for at := 1; at <= quiet.n; at++ {
+		for i, verdict := range []Verdict{Kill, FailIO, FailFull} {
+			if (turn+at+i)%stride != 0 {
+				continue
+			}
+			w := watch(pace.Scratch(t), after(at), verdict)
+			path := filepath.Join(w.dir, "shop.db")
+			status, err := Run(creator(t, path), w)
+			told := w.told.String() == "created\n"
+			_, stat := os.Stat(path)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case verdict == Kill && (!status.Signaled() || status.Signal() != syscall.SIGKILL):
+				t.Errorf("killed at call %d: it ended with %v", at, status)
+			case verdict != Kill && told != (status.ExitStatus() == 0):
+				t.Errorf("failed at call %d: it ended with %v, and told so: %v", at, status, told)
+			case verdict != Kill && !told && stat == nil:
+				t.Errorf("failed at call %d, %s: it says that it failed, and the file is there", at, w.struck.Kind)
+			}
+			wantNoneOrGood(t, path, told)
+			if forget(t, w.dir); t.Failed() {
+				t.Fatalf("verdict %d at call %d, %s of %s", verdict, at, w.struck.Kind, w.struck.Path)
+			}
+		}
+	}
+}
+
+// TestAPowerCutWhileCreatingLeavesNothingOrAll cuts the power at each call of the creation of a ledger.
+func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
+	Need(t)
+	r := newRecord(pace.Scratch(t))
+	if status, err := Run(creator(t, filepath.Join(r.dir, "shop.db")), r); err != nil || status.ExitStatus() != 0 {
+		t.Fatal(status, err)
+	}
+	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), pace.Scratch(t)
+	each, made, all := tries(5, 20, 2000), 0, 0
+	d := check.Value(newDisk(t.TempDir(), r.dir))(t)
+	told := false
+	for n, e := range r.events {
+		if told = told || e.told != ""; e.told == "" {
+			check.Must(t, d.play(n, e, false))
+		}
+		for range each {
+			all++
+			dir := filepath.Join(images, fmt.Sprint(all))
+			if _, err := d.image(random, dir); err != nil {
+				t.Fatal(err)
+			}
+			if wantNoneOrGood(t, filepath.Join(dir, "shop.db"), told) {
+				made++
+			}
+			if err := os.RemoveAll(dir); err != nil || t.Failed() {
+				t.Fatalf("after event %d of %d, %s of %s: %v", n+1, len(r.events), e.Kind, e.Path, err)
+			}
+		}
+	}
+	check.That(t, made != 0 && made != all, "in %d of %d images there is a ledger", made, all)
+	t.Logf("in %d of %d images there is a ledger", made, all)
+}
+
+// A change of terms of many, and a start with a table, are cut off by a kill between any two of their transactions. What the dead process has
+// left is opened: it is sound; the same request under its key, or the same table, is carried on, and comes to what it comes to undisturbed.
+
+// manyPeople take three transactions.
+const manyPeople = 9000
+
+func manyNames() (names []string) {
+	for i := range manyPeople {
+		names = append(names, fmt.Sprintf("person %05d", i))
+	}
+	return names
+}
+
+// crowdedShop is a ledger in which many are under the terms of a vote.
+func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
+	t.Helper()
+	path = filepath.Join(pace.Scratch(t), "ledger.db")
+	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
+	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
+	check.Must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: vote, Values: valuesOf(vote)}))
+	p := check.Value(terms(vote))(t)
+	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: vote, Objects: manyNames(), Policy: p, Cap: tenths(60)}))(t)
+	check.Must(t, l.Close())
+	dearer = check.Value(policy.Market{Max: tenths(10), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 50}, {Epsilon: tenths(20), Amount: 200}}, Floor: 3}.Policy())(t)
+	return path, dearer
+}
+
+// leftBehind copies what a process leaves that is killed at this instant.
+func leftBehind(t *testing.T, path string, n int) string {
+	t.Helper()
+	file := check.Value(os.ReadFile(path))(t)
+	to := filepath.Join(pace.Scratch(t), fmt.Sprint("left ", n))
+	check.Must(t, os.WriteFile(to, file, 0o600))
+	if _, err := os.Stat(path + ".journal"); err == nil {
+		check.Must(t, os.CopyFS(to+".journal", os.DirFS(path+".journal")))
+	}
+	return to
+}
+
+func TestTermsThatAKillCutsOff(t *testing.T) {
+	path, dearer := crowdedShop(t)
+	request := api.ChangeTermsRequest{Key: "dearer", Question: vote, Objects: manyNames(), Policy: &dearer, Cap: tenths(40)}
+	table := func(yield func(api.Member, error) bool) {
+		for i, name := range manyNames() {
+			m := api.Member{Object: name, Question: vote, Policy: dearer, Cap: tenths(30)}
+			if i%2 == 0 {
+				m.Object = "new " + name
+			}
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+	calls := map[string]func(ctx context.Context, l *ledger.Ledger, p api.Progress) (any, error){
+		"a change": func(ctx context.Context, l *ledger.Ledger, p api.Progress) (any, error) {
+			r := request
+			r.Progress = p
+			done, err := l.ChangeTerms(ctx, r)
+			return []int{done.Changed, done.Unchanged}, err
+		},
+		"a table": func(ctx context.Context, l *ledger.Ledger, p api.Progress) (any, error) {
+			_, err := l.Reconcile(ctx, api.ReconcileRequest{Members: table, Withdraw: true, Gone: manyPeople / 2, Progress: p})
+			if gone := new(api.GoneError); errors.As(err, &gone) { // the others are withdrawn by now
+				_, err = l.Reconcile(ctx, api.ReconcileRequest{Members: table, Withdraw: true, Gone: gone.Gone, Progress: p})
+			}
+			return nil, err
+		},
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			from := leftBehind(t, path, 0)
+			l := check.Value(ledger.Open(t.Context(), from, ledger.Options{}))(t)
+			var left []string
+			want := check.Value(call(t.Context(), l, func(done, total int) {
+				if 0 < done && done < total {
+					left = append(left, leftBehind(t, from, len(left)+1))
+				}
+			}))(t)
+			books := booksOf(t, l)
+			check.Must(t, l.Close())
+			check.Need(t, len(left) >= 2, "it is cut off at %d places", len(left))
+			for i := 0; i < len(left); i += pace.Stride(2, 2) {
+				at := left[i]
+				l := check.Value(ledger.Open(t.Context(), at, ledger.Options{}))(t)
+				got := check.Value(call(t.Context(), l, nil))(t)
+				if again, err := call(t.Context(), l, nil); err != nil || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(again, want) {
+					t.Errorf("%s: it came to %v, and again to %v, %v; undisturbed to %v", at, got, again, err, want)
+				}
+				if now := booksOf(t, l); !reflect.DeepEqual(now, books) {
+					t.Errorf("%s: the ledger came to %v, undisturbed to %v", at, now, books)
+				}
+				wantSound(t, l)
+				check.Must(t, l.Close())
+			}
+		})
+	}
+}
+
+// booksOf returns how many are under which terms.
+func booksOf(t *testing.T, l *ledger.Ledger) map[string]int {
+	t.Helper()
+	n := map[string]int{}
+	for _, name := range manyNames() {
+		for _, name := range []string{name, "new " + name} {
+			o, err := l.Object(t.Context(), name)
+			if errors.Is(err, api.ErrUnknown) {
+				continue
+			}
+			check.Must(t, err)
+			n[fmt.Sprint(o.Cap, " ", o.Chains[0].Policy, " ", o.Chains[0].Withdrawn)]++
+		}
+	}
+	return n
+}
+
+func wantSound(t *testing.T, l *ledger.Ledger) {
+	t.Helper()
+	for _, err := range verify(t.Context(), l) {
+		t.Error(err)
+	}
+}
+
+// A file that was used for long has many free pages.
+
+// wornName is what such a file is called where its host shall not compact it: that would make it a young one.
+const wornName = "worn.db"
+
+// wear gives a file the free pages of long use: many records that were put, and then deleted.
+func wear(t testing.TB, path string) {
+	t.Helper()
+	s, err := bbolt.Open(path, 0o600, nil)
+	check.Must(t, err)
+	// The ledger uses this bucket, which is empty so far. Each record takes a page.
+	const bucket = "requests"
+	each := func(do func(b *bbolt.Bucket, key []byte) error) error {
+		return s.Update(func(tx *bbolt.Tx) error {
+			b, err := tx.CreateBucketIfNotExists([]byte(bucket))
+			if err != nil {
+				return err
+			}
+			for i := range 700 {
+				if err := do(b, fmt.Appendf(nil, "%06d", i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	err = each(func(b *bbolt.Bucket, key []byte) error { return b.Put(key, make([]byte, 3000)) })
+	if err == nil {
+		err = each(func(b *bbolt.Bucket, key []byte) error { return b.Delete(key) })
+	}
+	check.Must(t, errors.Join(err, s.Close()))
 }

@@ -1,16 +1,21 @@
-// A trace runs a process and sees every system call by which it changes files, before it is carried
-// out and after. It can let it be, end the process there, or make the call fail. So a test can kill
-// a program at each point where the state of its files changes, and can keep what was written and
-// when it was synced, to build the files that a loss of power could have left.
-//
-// It uses ptrace and seccomp, on Linux on x86-64, and needs nothing installed. Some sandboxes
-// forbid it; [Need] ends a test there. A process that is traced must start no others: they could
-// make none of the calls that are seen. It serves the tests of this module alone.
 package trial
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/pace"
 )
 
 // ErrUnsupported says that processes cannot be traced on this system.
@@ -63,4 +68,273 @@ type Watcher interface {
 	Before(*Call) Verdict
 	// After is called when a call has succeeded. (Of a write that wrote less, Data is what was written.)
 	After(*Call)
+}
+
+// runTraced is what a traced process does: what it calls is all that the tests of traces are about.
+func runTraced(dir string) error {
+	run := map[string]func(string) error{"": script, "storm": storm, "departure": departure, "stray": stray}
+	return run[os.Getenv("SLUICE_SCRIPT")](dir)
+}
+
+// script makes each kind of call once, the writes from several threads.
+func script(dir string) error {
+	file, err := os.OpenFile(filepath.Join(dir, "a"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	faults := make(chan error, 8)
+	for i := range 8 {
+		wg.Go(func() {
+			_, err := file.WriteAt([]byte(strings.Repeat(fmt.Sprint(i), 100*(i+1))), int64(i)*1000)
+			faults <- err
+		})
+	}
+	wg.Wait()
+	for range 8 {
+		if err := <-faults; err != nil {
+			return err
+		}
+	}
+	steps := []func() error{
+		func() error { _, err := file.Seek(8000, 0); return err },
+		func() error { _, err := file.WriteString("tail"); return err },
+		file.Sync,
+		func() error { return file.Truncate(8002) },
+		func() error { return os.Link(filepath.Join(dir, "a"), filepath.Join(dir, "b")) },
+		func() error { return os.Rename(filepath.Join(dir, "b"), filepath.Join(dir, "c")) },
+		func() error { return os.Remove(filepath.Join(dir, "c")) },
+		func() error { _, err := fmt.Println("done"); return err },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storm renames files, from several threads, without end.
+func storm(dir string) error {
+	faults := make(chan error)
+	for i := range 8 {
+		go func() {
+			name := filepath.Join(dir, fmt.Sprint(i))
+			err := os.WriteFile(name, nil, 0o600)
+			for err == nil {
+				err = os.Rename(name, name+"+")
+				name += "+"
+				if len(name) > len(dir)+100 {
+					err = os.Rename(name, filepath.Join(dir, fmt.Sprint(i)))
+					name = filepath.Join(dir, fmt.Sprint(i))
+				}
+			}
+			faults <- err
+		}()
+	}
+	return <-faults
+}
+
+// departure ends the process in the middle of a storm.
+func departure(dir string) error {
+	go func() {
+		time.Sleep(time.Millisecond)
+		os.Exit(4)
+	}()
+	return storm(dir)
+}
+
+// stray makes a call in the middle of a storm that is not followed.
+func stray(dir string) error {
+	go func() { _ = os.Truncate(dir, 0) }()
+	return storm(dir)
+}
+
+// seen keeps the calls, and gives one of them a verdict. It looks at nothing but a directory and standard output: a program that
+// is tested for coverage writes other files.
+type seen struct {
+	dir           string
+	before, after []Call
+	at            int // the number of the call that gets the verdict, from 1
+	verdict       Verdict
+}
+
+func (s *seen) sees(c *Call) bool {
+	return strings.HasPrefix(c.Path, s.dir) || c.Kind == Write && c.FD == 1
+}
+
+func (s *seen) Before(c *Call) Verdict {
+	if !s.sees(c) {
+		return Proceed
+	}
+	s.before = append(s.before, *c)
+	if len(s.before) == s.at {
+		return s.verdict
+	}
+	return Proceed
+}
+
+func (s *seen) After(c *Call) {
+	if s.sees(c) {
+		s.after = append(s.after, *c)
+	}
+}
+
+// traced runs the script.
+func traced(t *testing.T, dir string, s *seen) (syscall.WaitStatus, string) {
+	t.Helper()
+	s.dir = dir
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "SLUICE_TRACED="+dir)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	status := check.Value(Run(cmd, s))(t)
+	return status, out.String()
+}
+
+// TestEveryCallIsSeen compares the calls of a script with what it does.
+func TestEveryCallIsSeen(t *testing.T) {
+	Need(t)
+	dir := t.TempDir()
+	s := &seen{}
+	status, out := traced(t, dir, s)
+	check.Need(t, status.Exited() && status.ExitStatus() == 0 && out == "done\n", "%v, %q", status, out)
+	if len(s.before) != len(s.after) {
+		t.Errorf("%d calls began and %d succeeded", len(s.before), len(s.after))
+	}
+	// The order of the threads' writes is theirs.
+	writes := s.after[1:9]
+	slices.SortFunc(writes, func(a, b Call) int { return int(a.Offset - b.Offset) })
+	a := filepath.Join(dir, "a")
+	want := []string{"create " + a + "  0 0"}
+	for i := range 8 {
+		want = append(want, fmt.Sprintf("write %s  %d %d", a, i*1000, 100*(i+1)))
+		check.That(t, string(writes[i].Data) == strings.Repeat(fmt.Sprint(i), 100*(i+1)),
+			"write %d is of other bytes", i)
+	}
+	want = append(want, "write "+a+"  8000 4", "sync "+a+"  0 0", "truncate "+a+"  8002 0",
+		"link "+a+" "+filepath.Join(dir, "b")+" 0 0", "rename "+filepath.Join(dir, "b")+" "+filepath.Join(dir, "c")+" 0 0",
+		"remove "+filepath.Join(dir, "c")+"  0 0")
+	var got []string
+	for _, c := range s.after {
+		if c.FD != 1 {
+			got = append(got, fmt.Sprintf("%s %s %s %d %d", c.Kind, c.Path, c.To, c.Offset, len(c.Data)))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, c := range s.after {
+		check.That(t, c.FD == 1 || calledFrom(&c, "script"), "what led to the %s of %s is not known", c.Kind, c.Path)
+	}
+	last := s.after[len(s.after)-1]
+	check.That(t, last.FD == 1 && string(last.Data) == "done\n", "the last call is %+v", last)
+}
+
+// calledFrom tells whether a function of this package led to a call.
+func calledFrom(c *Call, function string) bool {
+	for frames := c.Callers(); ; {
+		f, more := frames.Next()
+		if strings.HasPrefix(f.Function, "github.com/sluicedp/sluice/internal/trial."+function) {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// TestEveryCallCanBeStopped ends the script at each of its calls, and makes each of them fail: what comes before
+// has happened, and the call itself has not.
+func TestEveryCallCanBeStopped(t *testing.T) {
+	Need(t)
+	const calls = 16
+	for at := 1; at <= calls; at++ {
+		for verdict, text := range map[Verdict]string{Kill: "", FailIO: "input/output error", FailFull: "no space left on device"} {
+			s := &seen{at: at, verdict: verdict}
+			status, out := traced(t, t.TempDir(), s)
+			if verdict == Kill {
+				if !status.Signaled() || status.Signal() != syscall.SIGKILL || len(s.before) != at || len(s.after) >= at {
+					t.Errorf("killed at call %d: %v after %d calls, %d of them done", at, status, len(s.before), len(s.after))
+				}
+				continue
+			}
+			check.That(t, status.Exited() && status.ExitStatus() == 3 && strings.Contains(out, text),
+				"call %d, which fails: %v, %q", at, status, out)
+			if at == calls {
+				continue // the word that it is done, of which it then says that it failed
+			}
+			if failed := s.before[at-1]; slices.ContainsFunc(s.after, func(c Call) bool {
+				return c.Kind == failed.Kind && c.Path == failed.Path && c.Offset == failed.Offset && c.FD == failed.FD
+			}) {
+				t.Errorf("call %d, %s, was to fail and was carried out", at, failed.Kind)
+			}
+		}
+	}
+}
+
+// What a process had begun to do when another of its threads was killed is seen, if it was done.
+func TestNothingIsDoneUnseen(t *testing.T) {
+	Need(t)
+	t.Setenv("SLUICE_SCRIPT", "storm")
+	for round := range 20 {
+		dir := t.TempDir()
+		s := &seen{dir: dir, at: 100 + round, verdict: Kill}
+		if status, out := traced(t, dir, s); status.Signal() != syscall.SIGKILL {
+			t.Fatalf("status %x: %s", status, out)
+		}
+		names := map[string]bool{}
+		for _, c := range s.after {
+			switch c.Kind {
+			case Create:
+				names[filepath.Base(c.Path)] = true
+			case Rename:
+				delete(names, filepath.Base(c.Path))
+				names[filepath.Base(c.To)] = true
+			}
+		}
+		entries := check.Value(os.ReadDir(dir))(t)
+		for _, e := range entries {
+			if !names[e.Name()] {
+				t.Errorf("round %d: nobody saw %q come", round, e.Name())
+			}
+			delete(names, e.Name())
+		}
+		check.That(t, len(names) <= 0, "round %d: nobody saw %v go", round, names)
+	}
+}
+
+// A process may end by itself while its threads are looked at.
+func TestAProcessEndsInTheMiddleOfCalls(t *testing.T) {
+	Need(t)
+	t.Setenv("SLUICE_SCRIPT", "departure")
+	for round := range 100 {
+		if status, out := traced(t, t.TempDir(), &seen{}); status.ExitStatus() != 4 {
+			t.Fatalf("round %d: status %x: %s", round, status, out)
+		}
+	}
+}
+
+// Run comes to an end, and says why, if it cannot follow a process of many threads.
+func TestWhatIsNotFollowedIsToldOf(t *testing.T) {
+	Need(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "SLUICE_SCRIPT=stray", "SLUICE_TRACED="+t.TempDir())
+	if _, err := Run(cmd, &seen{}); err == nil || !strings.Contains(err.Error(), "is not followed") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRunOfWhatIsNoProgram(t *testing.T) {
+	if _, err := Run(exec.Command(filepath.Join(t.TempDir(), "nothing")), &seen{}); err == nil {
+		t.Error("no error")
+	}
+}
+
+// Need ends a test where processes cannot be traced.
+func Need(t testing.TB) {
+	t.Helper()
+	if !supported() {
+		pace.Impossible(t, "no tracing of processes, which needs Linux on x86-64 and ptrace")
+	}
 }

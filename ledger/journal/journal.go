@@ -2,7 +2,7 @@
 // events of each commit to a journal and waits until they are durable. It brings its own file up to
 // date from time to time, and then trims the journal.
 //
-// A ledger keeps its journal beside its file, in the format of package file, unless its options
+// A ledger keeps its journal beside its file, unless its options
 // name another. Package journaltest has the tests that every journal must pass. A journal neither
 // reads events nor computes roots: the ledger does. It keeps bytes in order, and each group whole
 // or not at all.
@@ -19,7 +19,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
-// The errors of journals, for [errors.Is]. Three more are in package ledger: ErrCorrupt if stored
+// The errors of journals, for [errors.Is]. Three more are in package api: ErrCorrupt if stored
 // bytes are damaged, ErrVersion if their format is of another version, and ErrReplaced if the
 // journal is not what the handle left. ErrReplaced says that the journal, or a part of it, was
 // replaced, removed, cut off or overwritten. It stops the handle, even where the error is also an
@@ -49,13 +49,13 @@ var (
 	// a [*HeldError], which has the reason.
 	ErrHeld = errors.New("the journal keeps what is to be destroyed")
 
-	// ErrLost is an ErrCorrupt of package ledger: the journal ends before a position, or begins
+	// ErrLost is an ErrCorrupt of package api: the journal ends before a position, or begins
 	// after it, or a part of it is missing.
 	ErrLost = fmt.Errorf("%w: a part of the journal is missing", errs.ErrCorrupt)
 	// ErrTrimmed is an ErrLost: the journal begins after a position, and what was between was
 	// trimmed.
 	ErrTrimmed = fmt.Errorf("%w: it was trimmed", ErrLost)
-	// ErrForked is an ErrCorrupt of package ledger: the journal, or a part of it, belongs to
+	// ErrForked is an ErrCorrupt of package api: the journal, or a part of it, belongs to
 	// another history. No group ends at a position, or it ends with another root, or the journal is
 	// of another ledger.
 	ErrForked = fmt.Errorf("%w: the journal has another history", errs.ErrCorrupt)

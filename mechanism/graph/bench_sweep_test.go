@@ -79,7 +79,7 @@ func BenchmarkSweep(b *testing.B) {
 	} {
 		b.Run("balanced/"+c.name, func(b *testing.B) {
 			ofBareSweep(b, c.g, boundaryOf(c.g, c.p), func() error {
-				_, err := BinaryBalanced(c.g, c.p, Privacy{Epsilon: 0.1})
+				_, err := balanced(c.g, c.p, Privacy{Epsilon: 0.1})
 				return err
 			})
 		})
@@ -94,14 +94,14 @@ func BenchmarkSweep(b *testing.B) {
 
 // benchmarkExtend compares with a bare sweep that begins with the same vertices in the order of their probabilities:
 // what comes later, is scattered as much for both.
-func benchmarkExtend(b *testing.B, g *Graph, p *Preferences, given []Given) {
-	sorted := slices.SortedStableFunc(slices.Values(given), func(a, b Given) int { return cmp.Compare(a.Probability, b.Probability) })
+func benchmarkExtend(b *testing.B, g *Graph, p *Preferences, given []fixed) {
+	sorted := slices.SortedStableFunc(slices.Values(given), func(a, b fixed) int { return cmp.Compare(a.Probability, b.Probability) })
 	sources := make([]uint32, len(sorted))
 	for i, h := range sorted {
 		sources[i] = uint32(h.Vertex)
 	}
 	ofBareSweep(b, g, sources, func() error {
-		_, err := Extend(g, p, Privacy{Epsilon: 0.1}, given)
+		_, err := extend(g, p, Privacy{Epsilon: 0.1}, given)
 		return err
 	})
 	b.ReportMetric(float64(len(given)), "given")

@@ -34,11 +34,7 @@ func waves(tb testing.TB, side int) *Preferences {
 			colors[v] = 1
 		}
 	}
-	p, err := ColorsOf(2, colors)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return p
+	return twoColors(tb, colors...)
 }
 
 // bareSearch is a breadth-first search over the arrays of the graph that does nothing else: what
@@ -105,7 +101,7 @@ func BenchmarkBinaryBalanced(b *testing.B) {
 	g, p := gridGraph(b, side), waves(b, side)
 	boundary := boundaryOf(g, p)
 	besideSearch(b, g, boundary, func() error {
-		_, err := BinaryBalanced(g, p, Privacy{Epsilon: 0.01})
+		_, err := balanced(g, p, Privacy{Epsilon: 0.01})
 		return err
 	})
 }
@@ -123,7 +119,7 @@ func BenchmarkExtend(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			given, boundary := hittingSet(g, p, random)
 			besideSearch(b, g, boundary, func() error {
-				_, err := Extend(g, p, Privacy{Epsilon: 0.1}, given)
+				_, err := extend(g, p, Privacy{Epsilon: 0.1}, given)
 				return err
 			})
 			b.ReportMetric(float64(len(given)), "given")
@@ -133,10 +129,10 @@ func BenchmarkExtend(b *testing.B) {
 
 // hittingSet returns the vertices of colour 0 on the boundary, with probabilities of the true answer
 // that are alike enough for any distance.
-func hittingSet(g *Graph, p *Preferences, random *rand.Rand) (given []Given, boundary []uint32) {
+func hittingSet(g *Graph, p *Preferences, random *rand.Rand) (given []fixed, boundary []uint32) {
 	for _, v := range boundaryOf(g, p) {
 		if p.Color(int(v)) == 0 {
-			given = append(given, Given{int(v), 0, 0.5 + 0.02*random.Float64()})
+			given = append(given, fixed{int(v), 0, 0.5 + 0.02*random.Float64()})
 			boundary = append(boundary, v)
 		}
 	}
@@ -152,7 +148,7 @@ func BenchmarkReadCSV(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := BinaryBalanced(c.Graph, c.Preferences, Privacy{Epsilon: 1}); err != nil {
+		if _, err := balanced(c.Graph, c.Preferences, Privacy{Epsilon: 1}); err != nil {
 			b.Fatal(err)
 		}
 	}

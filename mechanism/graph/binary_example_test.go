@@ -1,11 +1,10 @@
 package graph_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log"
-	"slices"
 	"strings"
 
 	"github.com/sluicedp/sluice/mechanism/graph"
@@ -17,17 +16,19 @@ const (
 )
 
 // Datasets a – b – c – d, of which b and c have a neighbour with another answer.
-func ExampleBinaryBalanced() {
+func ExampleProblem_Solve_balanced() {
 	c, err := graph.ReadCSV(strings.NewReader(nodes), strings.NewReader(edges), graph.CSVOptions{ColorColumn: "answer"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	table, err := graph.BinaryBalanced(c.Graph, c.Preferences, graph.Privacy{Epsilon: 1})
+	table, err := graph.Problem{
+		Graph: c.Graph, Preferences: c.Preferences, Privacy: graph.Privacy{Epsilon: 1},
+	}.Solve(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
 	for v, id := range c.IDs {
-		fmt.Printf("%s: %s %.4f, %s %.4f\n", id, c.Colors[0], table.At(v)[0], c.Colors[1], table.At(v)[1])
+		fmt.Printf("%s: %s %.4f, %s %.4f\n", id, c.Colors[0], table[v][0], c.Colors[1], table[v][1])
 	}
 	// Output:
 	// a: no 0.0989, yes 0.9011
@@ -37,7 +38,7 @@ func ExampleBinaryBalanced() {
 }
 
 // What b does is given; it hits the only boundary edge. What d does as well may be too much.
-func ExampleExtend() {
+func ExampleProblem_Solve_given() {
 	c, err := graph.ReadCSV(strings.NewReader(nodes), strings.NewReader(edges), graph.CSVOptions{ColorColumn: "answer"})
 	if err != nil {
 		log.Fatal(err)
@@ -47,7 +48,9 @@ func ExampleExtend() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		table, err := graph.Extend(c.Graph, c.Preferences, graph.Privacy{Epsilon: 1}, h)
+		table, err := graph.Problem{
+			Graph: c.Graph, Preferences: c.Preferences, Privacy: graph.Privacy{Epsilon: 1}, Given: h,
+		}.Solve(context.Background())
 		var conflict *graph.ConflictError
 		if errors.As(err, &conflict) {
 			fmt.Printf("%s and %s exclude each other\n", c.IDs[conflict.From], c.IDs[conflict.To])
@@ -57,7 +60,7 @@ func ExampleExtend() {
 			log.Fatal(err)
 		}
 		for v, id := range c.IDs {
-			fmt.Printf("%s: yes %.4f\n", id, table.At(v)[1])
+			fmt.Printf("%s: yes %.4f\n", id, table[v][1])
 		}
 	}
 	// Output:
@@ -66,22 +69,4 @@ func ExampleExtend() {
 	// c: yes 0.2207
 	// d: yes 0.0812
 	// b and d exclude each other
-}
-
-// The datasets are the integers, and 0 answers truthfully with probability 0.6. The line has no end, but at
-// least every given dataset answers 0 with probability 0.6, so that none farther away than 0 matters.
-func ExampleExtendAt() {
-	law, err := graph.ExtendAt(graph.Surroundings[int]{
-		Near: func(v int) iter.Seq[int] { return slices.Values([]int{v - 1, v + 1}) },
-		Color: func(v int) int {
-			if v < 0 {
-				return 1
-			}
-			return 0
-		},
-		Given: func(v int) (int, float64, bool) { return 0, 0.6, v == 0 },
-		Least: [2]float64{0.6, 0.4},
-	}, graph.Privacy{Epsilon: 1}, 3)
-	fmt.Printf("%.4f %v\n", law, err)
-	// Output: [0.9801 0.0199] <nil>
 }

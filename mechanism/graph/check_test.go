@@ -24,8 +24,8 @@ func subsetExcess(p, q []float64, dp Privacy) float64 {
 	return most
 }
 
-// TestOneSumStandsForAllSets enumerates the sets of up to 6 outputs.
-func TestOneSumStandsForAllSets(t *testing.T) {
+// One sum is enough for all sets of up to 6 outputs, and a conflict names the worst set.
+func TestLargestExcess_IsThatOfTheWorstSet(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	private := 0
 	for range 20000 {
@@ -38,20 +38,25 @@ func TestOneSumStandsForAllSets(t *testing.T) {
 			}
 		}
 		want := subsetExcess(p, q, dp)
-		worst := worstSet(p, q, dp)
-		if math.Abs(worst.Excess-want) > 1e-14 {
-			t.Fatalf("%v, %v, %v: %v, want %v", p, q, dp, worst.Excess, want)
+		if got, _ := largestExcess(p, q, dp); math.Abs(got-want) > 1e-14 {
+			t.Fatalf("%v, %v, %v: %v, want %v", p, q, dp, got, want)
+		}
+		worst := conflictOf(q, p, dp)
+		if worst == nil {
+			if want > 1e-12 {
+				t.Fatalf("%v, %v, %v: no conflict, though %v is too much", p, q, dp, want)
+			}
+			private++
+			continue
 		}
 		here, there := 0.0, 0.0
 		for _, j := range worst.Outputs {
 			here += p[j]
 			there += q[j]
 		}
-		if !slices.IsSorted(worst.Outputs) || math.Abs(here-math.Exp(dp.Epsilon)*there-dp.Delta-want) > 1e-14 {
-			t.Fatalf("%v, %v, %v: set %v does not have the excess %v", p, q, dp, worst.Outputs, want)
-		}
-		if want <= 0 {
-			private++
+		if !slices.IsSorted(worst.Outputs) || worst.Distance != 1 || here != worst.ToProbability || there != worst.FromProbability ||
+			math.Abs(here-math.Exp(dp.Epsilon)*there-dp.Delta-want) > 1e-14 || worst.Bound != dp.Upper(there) || worst.Bound >= here {
+			t.Fatalf("%v, %v, %v: %+v does not have the excess %v", p, q, dp, worst, want)
 		}
 	}
 	if private < 1000 || private > 19000 {
@@ -59,77 +64,44 @@ func TestOneSumStandsForAllSets(t *testing.T) {
 	}
 }
 
-// tableOf returns the table with the given rows.
-func tableOf(rows ...[]float64) *Table {
-	t := NewTable(len(rows), len(rows[0]))
-	for v, row := range rows {
-		copy(t.At(v), row)
-	}
-	return t
-}
-
-func TestCheckFindsTheWorst(t *testing.T) {
-	g := pathOf(t, 4)
-	table := tableOf([]float64{0.5, 0.3, 0.2}, []float64{0.5, 0.3, 0.2}, []float64{0.3, 0.2, 0.5}, []float64{0.3, 0.3, 0.4})
-	dp := Privacy{math.Log(1.5), 0.01}
+func TestCheck_NotPrivate_NamesTheWorstEdge(t *testing.T) {
+	g := pathGraph(t, 4)
+	table := Table{{0.5, 0.3, 0.2}, {0.5, 0.3, 0.2}, {0.3, 0.2, 0.5}, {0.3, 0.3, 0.4}}
 	// From 1 to 2: 0.5 − 1.5·0.3 = 0.05 and 0.3 − 1.5·0.2 = 0; from 2 to 1: 0.5 − 1.5·0.2 = 0.2.
-	r, err := Check(g, table, dp)
-	if err != nil {
-		t.Fatal(err)
+	err := table.Check(g, Privacy{math.Log(1.5), 0.01})
+	var c *ConflictError
+	if !errors.As(err, &c) || c.From != 1 || c.To != 2 || !slices.Equal(c.Outputs, []int{2}) ||
+		math.Abs(c.ToProbability-c.Bound-0.19) > 1e-15 || c.FromProbability != 0.2 || c.ToProbability != 0.5 {
+		t.Errorf("%+v", err)
 	}
-	w := r.Worst
-	if r.Edges != 3 || w.From != 2 || w.To != 1 || !slices.Equal(w.Outputs, []int{2}) || math.Abs(w.Excess-0.19) > 1e-15 {
-		t.Errorf("%+v", r)
-	}
-	var edge *EdgeError
-	if !errors.As(r.Err(), &edge) || edge.From != 2 || edge.Excess != w.Excess {
-		t.Errorf("%v", r.Err())
-	}
-	dp.Delta = 0.25
-	if r, err = Check(g, table, dp); err != nil || r.Err() != nil || math.Abs(r.Worst.Excess+0.05) > 1e-15 {
-		t.Errorf("with enough δ: %+v, %v, %v", r, err, r.Err())
-	}
-	// Equal laws leave room e^ε − 1 on the least likely output.
-	dp = Privacy{Epsilon: math.Log(1.5)}
-	r, err = Check(pathOf(t, 2), tableOf([]float64{0.9, 0.1}, []float64{0.9, 0.1}), dp)
-	if err != nil || math.Abs(r.Worst.Excess+0.05) > 1e-15 || !slices.Equal(r.Worst.Outputs, []int{1}) {
-		t.Errorf("%+v, %v", r, err)
-	}
-	r, err = Check(edgesOf(t, 2), tableOf([]float64{1, 0}, []float64{0, 1}), dp)
-	if err != nil || r.Err() != nil || r.Edges != 0 || r.Worst.Outputs != nil || r.Worst.Excess != 0 {
-		t.Errorf("no edges: %+v, %v", r, err)
-	}
+	mustPass(t, g, table, Privacy{math.Log(1.5), 0.2})
+	mustPass(t, graphOfEdges(t, 2), Table{{1, 0}, {0, 1}}, Privacy{Epsilon: 1}) // no edges
+	mustPass(t, graphOfEdges(t, 0), nil, Privacy{Epsilon: 1})
 }
 
-// TestCheckTestsTheTest spoils optimal mechanisms, which leave no room, by a little.
-func TestCheckTestsTheTest(t *testing.T) {
+// Optimal mechanisms leave no room: spoiled by a little, they are no longer private.
+func TestCheck_SpoiltOptimum_IsNoticed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	tried := 0
 	for range 200 {
 		outputs := 2 + rng.IntN(4)
 		dp := Privacy{0.1 + 2*rng.Float64(), float64(rng.IntN(2)) * 0.01}
-		law, err := DefaultLaw(outputs, dp.Epsilon)
+		g, p := pathGraph(t, 6), colorsOf(t, outputs, 0, 0, 0, 0, 1, 1)
+		table, err := balanced(g, p, dp)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := ColorsOf(outputs, []int{0, 0, 0, 0, 1, 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		g := pathOf(t, 6)
-		table, err := Homogeneous(g, p, dp, slices.Repeat([][]float64{law}, outputs))
-		if err != nil {
-			t.Fatal(err)
-		}
-		spoilt := table.At(0) // the truth is as likely there as it may be
+		spoilt := slices.Clone(table[0]) // the truth is as likely there as it may be
 		if spoilt[0] == 1 {
 			continue
 		}
 		tried++
 		spoilt[0] += 1e-6 * spoilt[1]
 		spoilt[1] -= 1e-6 * spoilt[1]
-		if r, err := Check(g, table, dp); err != nil || r.Err() == nil || r.Worst.From+r.Worst.To != 1 {
-			t.Errorf("%v, %d outputs: not noticed, %+v, %v", dp, outputs, r, err)
+		table[0] = spoilt
+		var c *ConflictError
+		if err := table.Check(g, dp); !errors.As(err, &c) || c.From+c.To != 1 {
+			t.Errorf("%v, %d outputs: not noticed, %v", dp, outputs, err)
 		}
 	}
 	if tried < 100 {
@@ -137,22 +109,22 @@ func TestCheckTestsTheTest(t *testing.T) {
 	}
 }
 
-func TestCheckRefusesTables(t *testing.T) {
-	g, good := pathOf(t, 2), []float64{0.5, 0.5}
-	for _, bad := range [][]float64{{0.5, 0.4}, {-0.5, 1.5}, {math.NaN(), 1}, {math.Inf(1), 0}, {0, 0}, {0.5, 0.5 + 1e-11}} {
-		_, err := Check(g, tableOf(good, bad), Privacy{Epsilon: 1})
+func TestCheck_NoMechanism_IsRefused(t *testing.T) {
+	g, good := pathGraph(t, 2), []float64{0.5, 0.5}
+	for _, bad := range append(badLaws(), []float64{0.5, 0.5 + 1e-11}, []float64{0.5, 0.3, 0.2}) {
+		err := Table{good, bad}.Check(g, Privacy{Epsilon: 1})
 		var input *InputError
 		if !errors.As(err, &input) || input.Vertex != "1" || !errors.Is(err, ErrInvalid) {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
 	for _, dp := range badPrivacy() {
-		if _, err := Check(g, tableOf(good, good), dp); !errors.Is(err, ErrInvalid) {
+		if err := (Table{good, good}).Check(g, dp); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%v: %v", dp, err)
 		}
 	}
-	for _, table := range []*Table{tableOf(good), tableOf(good, good, good), NewTable(0, 2), {}, NewTable(2, 1)} {
-		if _, err := Check(g, table, Privacy{Epsilon: 1}); !errors.Is(err, ErrInvalid) {
+	for _, table := range []Table{nil, {good}, {good, good, good}, {{1}, {1}}, {nil, nil}} {
+		if err := table.Check(g, Privacy{Epsilon: 1}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v: %v", table, err)
 		}
 	}

@@ -31,8 +31,8 @@ type CSVGraph struct {
 	IDs []string
 	// Colors are the names of the outputs.
 	Colors []string
-	// Preferences are those of [ColorsOf]: each vertex prefers its own colour, and then the others
-	// in the order of Colors.
+	// Preferences are those of [NewPreferences] without orders: each vertex prefers its own colour,
+	// and then the others in the order of Colors.
 	Preferences *Preferences
 
 	vertex map[string]int
@@ -46,7 +46,7 @@ type CSVGraph struct {
 // It takes memory in proportion to the files. It returns an [*InputError] with the file, the line
 // and, if about one, the id of a vertex, for: malformed CSV, rows of another length than the
 // header, columns that are missing or there twice; ids that are empty or given twice; colours that
-// are empty, not among those asked for, more than [MaxOutputs] or fewer than two; and edges with
+// are empty, not among those asked for, more than 1,024 or fewer than two; and edges with
 // unknown ids, from a vertex to itself or given twice, in either direction. It returns [ErrInvalid]
 // for options that are not as described, and errors of the readers as they are, wrapped.
 func ReadCSV(nodes, edges io.Reader, options CSVOptions) (*CSVGraph, error) {
@@ -67,8 +67,8 @@ func (o CSVOptions) validate() error {
 	if o.ColorColumn == "" {
 		return invalid("no name of the column with the colours")
 	}
-	if o.Colors != nil && (len(o.Colors) < 2 || len(o.Colors) > MaxOutputs) {
-		return invalid("%d colours; 2 to %d are possible", len(o.Colors), MaxOutputs)
+	if o.Colors != nil && (len(o.Colors) < 2 || len(o.Colors) > maxOutputs) {
+		return invalid("%d colours; 2 to %d are possible", len(o.Colors), maxOutputs)
 	}
 	for i, color := range o.Colors {
 		if color == "" || slices.Contains(o.Colors[:i], color) {
@@ -93,7 +93,7 @@ func (c *CSVGraph) readNodes(r io.Reader, options CSVOptions) error {
 	for number, name := range c.Colors {
 		numbers[name] = number
 	}
-	var colors []int
+	var colors []uint32
 	for f.next() {
 		id, name := strings.Clone(f.field(0)), f.field(1) // a field holds on to all of its row
 		if id == "" {
@@ -111,14 +111,14 @@ func (c *CSVGraph) readNodes(r io.Reader, options CSVOptions) error {
 			return f.fault(id, "no colour")
 		case options.Colors != nil:
 			return f.fault(id, "the colour is not one of %q", c.Colors)
-		case len(c.Colors) == MaxOutputs:
-			return f.fault(id, "its colour is one too many; %d are possible", MaxOutputs)
+		case len(c.Colors) == maxOutputs:
+			return f.fault(id, "its colour is one too many; %d are possible", maxOutputs)
 		default:
 			name, number = strings.Clone(name), len(c.Colors)
 			numbers[name] = number
 			c.Colors = append(c.Colors, name)
 		}
-		colors = append(colors, number)
+		colors = append(colors, uint32(number))
 	}
 	if f.err != nil {
 		return f.err
@@ -131,10 +131,11 @@ func (c *CSVGraph) readNodes(r io.Reader, options CSVOptions) error {
 		found := c.Colors
 		c.Colors = slices.Sorted(slices.Values(found))
 		for v, number := range colors {
-			colors[v], _ = slices.BinarySearch(c.Colors, found[number])
+			place, _ := slices.BinarySearch(c.Colors, found[number])
+			colors[v] = uint32(place)
 		}
 	}
-	c.Preferences, err = ColorsOf(len(c.Colors), colors)
+	c.Preferences, err = NewPreferences(len(c.Colors), nil, colors)
 	return err
 }
 
@@ -171,12 +172,12 @@ func (c *CSVGraph) readEdges(r io.Reader) error {
 	return nil
 }
 
-// ReadGiven reads what is given at some vertices, for [Extend], from a CSV file as [ReadCSV] reads
-// them: with columns id, color and probability, the probability of that colour at that vertex, a
-// decimal number in [0,1]. It is for two colours. It returns an [*InputError] as ReadCSV does, also
-// for a vertex that is given twice, an unknown id or colour, and a probability that is not one; and
+// ReadGiven reads laws at some vertices, for [Problem], from a CSV file as [ReadCSV] reads them:
+// with columns id, color and probability, the probability of that colour at that vertex, a decimal
+// number in [0,1]. It is for two colours. It returns an [*InputError] as ReadCSV does, also for a
+// vertex that is given twice, an unknown id or colour, and a probability that is not one; and
 // [ErrInvalid] if the graph has more than two colours.
-func (c *CSVGraph) ReadGiven(boundary io.Reader) ([]Given, error) {
+func (c *CSVGraph) ReadGiven(boundary io.Reader) (map[int][]float64, error) {
 	if len(c.Colors) != 2 {
 		return nil, invalid("a boundary of %d colours; 2 are possible", len(c.Colors))
 	}
@@ -184,8 +185,7 @@ func (c *CSVGraph) ReadGiven(boundary io.Reader) ([]Given, error) {
 	if err != nil {
 		return nil, err
 	}
-	var given []Given
-	seen := make(map[int]bool)
+	given := make(map[int][]float64)
 	for f.next() {
 		v, known := c.vertex[f.field(0)]
 		output := slices.Index(c.Colors, f.field(1))
@@ -198,11 +198,12 @@ func (c *CSVGraph) ReadGiven(boundary io.Reader) ([]Given, error) {
 			return nil, f.fault(f.field(0), "the colour is none of the nodes")
 		case err != nil || hexadecimal || !(probability >= 0 && probability <= 1):
 			return nil, f.fault(f.field(0), "the probability is not a number in [0,1]")
-		case seen[v]:
+		case given[v] != nil:
 			return nil, f.fault(f.field(0), "the id is given twice")
 		}
-		seen[v] = true
-		given = append(given, Given{v, output, probability})
+		law := []float64{1 - probability, 1 - probability}
+		law[output] = probability
+		given[v] = law
 	}
 	if f.err != nil {
 		return nil, f.err

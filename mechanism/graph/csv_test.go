@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -66,7 +67,7 @@ func TestReadCSVColors(t *testing.T) {
 func TestReadCSVRefuses(t *testing.T) {
 	const nodes, edges = "id,color\na,blue\nb,red\nc,red\n", "source,target\na,b\n"
 	many := new(strings.Builder)
-	for i := range MaxOutputs + 1 {
+	for i := range maxOutputs + 1 {
 		fmt.Fprintf(many, "v%d,c%d\n", i, i)
 	}
 	for _, test := range []struct {
@@ -114,7 +115,7 @@ func TestReadCSVRefuses(t *testing.T) {
 	for _, options := range []CSVOptions{
 		{}, {IDColumn: "id"}, {ColorColumn: "color", Colors: []string{}}, {ColorColumn: "color", Colors: []string{"blue"}},
 		{ColorColumn: "color", Colors: []string{"blue", "blue"}}, {ColorColumn: "color", Colors: []string{"blue", ""}},
-		{ColorColumn: "color", Colors: make([]string, MaxOutputs+1)},
+		{ColorColumn: "color", Colors: make([]string, maxOutputs+1)},
 	} {
 		if _, err := readText(nodes, edges, options); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%q: %v", options, err)
@@ -151,7 +152,7 @@ func TestReadGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	given, err := c.ReadGiven(strings.NewReader("probability,note,id,color\n0.75,x,b,blue\n1e-20,,a,red\n"))
-	if want := []Given{{1, 0, 0.75}, {0, 1, 1e-20}}; err != nil || !slices.Equal(given, want) {
+	if want := map[int][]float64{1: {0.75, 0.25}, 0: {1, 1e-20}}; err != nil || !reflect.DeepEqual(given, want) {
 		t.Errorf("%v, %v, want %v", given, err, want)
 	}
 	for text, want := range map[string]InputError{
@@ -207,7 +208,7 @@ func TestKarate(t *testing.T) {
 		t.Errorf("%q, last id %q", c.Colors, c.IDs[33])
 	}
 	dp := Privacy{math.Log(3), 0}
-	table, err := BinaryBalanced(c.Graph, c.Preferences, dp)
+	table, err := balanced(c.Graph, c.Preferences, dp)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +216,7 @@ func TestKarate(t *testing.T) {
 	// 17 knows only 6 and 7, they only members of their faction, and these 1, who knows officers.
 	for id, truth := range map[string]float64{"1": 3. / 4, "6": 11. / 12, "17": 35. / 36, "34": 3. / 4, "27": 11. / 12} {
 		v, _ := c.Vertex(id)
-		if got := table.At(v)[c.Preferences.Color(v)]; apart(got, truth, 1e-15, 0) {
+		if got := table[v][c.Preferences.Color(v)]; apart(got, truth, 1e-15, 0) {
 			t.Errorf("member %s: %v, want %v", id, got, truth)
 		}
 	}
@@ -228,12 +229,12 @@ func TestReadCSVLarge(t *testing.T) {
 	if err != nil || c.Graph.Vertices() != 20_000 || c.Graph.Edges() != 100_000 {
 		t.Fatal(err)
 	}
-	table, err := BinaryBalanced(c.Graph, c.Preferences, Privacy{1, 0})
+	table, err := balanced(c.Graph, c.Preferences, Privacy{1, 0})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Vertex 5000 is 1000 steps of 5 from the far end of its half.
-	if got := table.At(5000)[1-c.Preferences.Color(5000)]; got != tiny {
+	if got := table[5000][1-c.Preferences.Color(5000)]; got != tiny {
 		t.Errorf("error %v in the middle", got)
 	}
 	_, err = readText(nodes, edges+"dataset-4,dataset-3\n", byColor)
@@ -269,7 +270,7 @@ func FuzzReadCSV(f *testing.F) {
 			return
 		}
 		dp := Privacy{1, 0}
-		table, err := BinaryBalanced(c.Graph, c.Preferences, dp)
+		table, err := balanced(c.Graph, c.Preferences, dp)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +282,7 @@ func FuzzReadCSV(f *testing.F) {
 			}
 			return
 		}
-		if table, err := Extend(c.Graph, c.Preferences, dp, given); err == nil {
+		if table, err := (Problem{Graph: c.Graph, Preferences: c.Preferences, Privacy: dp, Given: given}).Solve(t.Context()); err == nil {
 			mustPass(t, c.Graph, table, dp)
 		}
 	})

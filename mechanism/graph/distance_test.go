@@ -7,18 +7,6 @@ import (
 	"testing"
 )
 
-// allDistances returns the distance of each two vertices, -1 if there is no path.
-func allDistances(g *Graph) [][]int {
-	d := make([][]int, g.Vertices())
-	for v := range d {
-		d[v] = make([]int, g.Vertices())
-		for w, x := range bareSearch(g, []uint32{uint32(v)}) {
-			d[v][w] = int(x)
-		}
-	}
-	return d
-}
-
 // TestDistances compares with the definition: the distance to the nearest vertex of the own colour that has
 // a neighbour of another.
 func TestDistances(t *testing.T) {
@@ -26,15 +14,15 @@ func TestDistances(t *testing.T) {
 	for range 500 {
 		g, p := randomColored(t, random, 10)
 		between := allDistances(g)
-		got, err := Distances(g, p)
+		got, err := g.Distances(p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for v := range g.Vertices() {
-			want := int32(Unreachable)
+			want := int32(-1)
 			for w := range g.Vertices() {
 				d := int32(between[v][w])
-				if d >= 0 && p.Color(w) == p.Color(v) && g.onBoundary(p, w) && (want == Unreachable || d < want) {
+				if d >= 0 && p.Color(w) == p.Color(v) && g.onBoundary(p, w) && (want == -1 || d < want) {
 					want = d
 				}
 			}
@@ -52,11 +40,11 @@ func TestDistancesByRainbow(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := graphOfEdges(t, 6, [2]int{0, 1}, [2]int{1, 2}, [2]int{2, 3}, [2]int{3, 4})
-	got, err := Distances(g, p)
-	if want := []int32{2, 1, 0, 0, 1, Unreachable}; err != nil || !slices.Equal(got, want) {
+	got, err := g.Distances(p)
+	if want := []int32{2, 1, 0, 0, 1, -1}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
-	if _, err := Distances(pathGraph(t, 5), p); !errors.Is(err, ErrInvalid) {
+	if _, err := pathGraph(t, 5).Distances(p); !errors.Is(err, ErrInvalid) {
 		t.Errorf("another number of vertices: %v", err)
 	}
 }

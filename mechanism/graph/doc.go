@@ -20,16 +20,13 @@
 //
 // # What to use
 //
-// For a question about real records nobody needs a graph: see package mechanism. On an explicit
-// [Graph], [BinaryHomogeneous] and [BinaryBalanced] solve for two outputs when all of a boundary
-// answers alike, [Extend] for given answers that differ ([ExtendAt] at one dataset of a graph that
-// is too large to build), [Homogeneous] for any number of outputs, and [SolveLP] where there may be
-// no single optimum and weights must choose. What neighbours may differ by is [Privacy], or any
-// suitable [Pair] of bounds, as that of [Gaussian].
+// A question about real records needs no graph: see package mechanism. On an explicit [Graph],
+// [Problem.Solve] finds the best mechanism for what is known of the boundary. [Privacy.Law] is the
+// law at one distance from a boundary where all vertices are alike.
 //
 // [Gradual] decides whether answers can be released gradually, such that all of them together cost
 // the largest ε only, and proves it.
 //
 // A component without a boundary has the same true answer everywhere; it is given with probability
-// 1, and tells nothing.
+// 1, and reveals nothing.
 package graph

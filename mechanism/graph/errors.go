@@ -36,11 +36,46 @@ func (e *InputError) Error() string {
 // Unwrap returns [ErrInvalid].
 func (e *InputError) Unwrap() error { return ErrInvalid }
 
+// ConflictError says that no private mechanism has the given laws, and names two vertices: at To,
+// one of Outputs has a higher probability than is possible at that distance from From. It wraps
+// [ErrInvalid].
+//
+// Two other conflicts have no outputs: laws that only exclude each other together, of more than two
+// outputs (Others), and a boundary without laws (Missing).
+type ConflictError struct {
+	From, To int   // the vertices
+	Outputs  []int // whose probabilities are added up, in ascending order
+	Distance int   // the number of steps of a path between both; if another is shorter, Bound is lower yet
+
+	FromProbability, ToProbability float64 // of Outputs
+	Bound                          float64 // the largest ToProbability possible
+
+	Others  []int // further vertices whose laws take part, in ascending order
+	Missing bool  // From and To are neighbours of different colours, and neither has a law
+}
+
+func (e *ConflictError) Error() string {
+	switch {
+	case e.Missing:
+		return fmt.Sprintf("vertices %d and %d are neighbours with different true answers, and neither is given",
+			e.From, e.To)
+	case len(e.Outputs) == 0:
+		return fmt.Sprintf("no private mechanism has the laws given at vertices %v",
+			append([]int{e.From, e.To}, e.Others...))
+	}
+	return fmt.Sprintf("vertex %d has outputs %v with probability %v; at distance %d, vertex %d may have them with "+
+		"at most %v, but has them with %v",
+		e.From, e.Outputs, e.FromProbability, e.Distance, e.To, e.Bound, e.ToProbability)
+}
+
+// Unwrap returns [ErrInvalid].
+func (e *ConflictError) Unwrap() error { return ErrInvalid }
+
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
 // faultAt is an error about a vertex.
-func faultAt[V any](v V, format string, args ...any) error {
+func faultAt(v int, format string, args ...any) error {
 	return &InputError{Vertex: fmt.Sprint(v), Reason: fmt.Sprintf(format, args...)}
 }

@@ -1,53 +1,18 @@
 package graph
 
 import (
-	"cmp"
-	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
 
-// Given fixes what a mechanism with two outputs does at one vertex: it answers Output with
-// Probability. Of a probability near 1 that of the other output should be given instead: it has
-// more digits.
-type Given struct {
-	Vertex, Output int     // where, and what
-	Probability    float64 // from 0 to 1
-}
-
-// Extend returns the optimal mechanism with two outputs that has the given probabilities at some
-// vertices, which need not be alike. At every other vertex w it gives the true answer T(w) with the
-// largest probability possible, for all vertices at once,
-//
-//	min over given h of U^dist(w,h)(Pr[h answers T(w)]),
-//
-// where U is Upper (torkamani2023 Theorem 1, for suitable pairs Theorem 2). So it is the best for
-// every utility that increases with the probability of the true answer. This is unique only if the
-// given vertices are a boundary-hitting set: one end at least of each edge between two colours. In
-// a component without a given vertex, which then has no boundary, the true answer has probability
-// 1.
-//
-// The mechanism keeps to the bounds between neighbours, for [Privacy] it is (ε,δ)-differentially
-// private, with a slack of [Tolerance] for rounding: next to a given vertex, a probability may be
-// above what the bounds allow by so much. Elsewhere both probabilities of a row have all their
-// digits, as those of [BinaryHomogeneous] do.
+// extend solves the problem of [Problem.Given] for two outputs.
 //
 // Instead of torkamani2023 Algorithm 1, with all distances and all pairs of given vertices, there
-// is one sweep for each colour, over disjoint parts of the graph: O(|V| + |E| + |H| log |H|) for
-// |H| given vertices.
-//
-// It returns an [*InputError] with the vertex for a vertex that is not there or given twice, an
-// output other than 0 and 1, or a probability outside [0,1]; a [*MissedEdgeError] if the set does
-// not hit the boundary; a [*ConflictError] with two given vertices if no mechanism has all the
-// given probabilities; a [*PairError] if a suitable pair proves not to be one; and [ErrInvalid] for
-// preferences of more than two outputs or another number of vertices, or parameters that
-// [Privacy.Validate] refuses.
-func Extend(g *Graph, p *Preferences, b Bounds, given []Given) (*Table, error) {
-	s, err := newSweep(g, p, b)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.place(given); err != nil {
+// is one sweep for each colour, over disjoint parts of the graph.
+func (p Problem) extend() (Table, error) {
+	s := newSweep(p)
+	if err := s.place(p.Given); err != nil {
 		return nil, err
 	}
 	if err := s.scan(); err != nil {
@@ -58,34 +23,21 @@ func Extend(g *Graph, p *Preferences, b Bounds, given []Given) (*Table, error) {
 			return nil, err
 		}
 	}
-	if err := s.steps.fault; err != nil {
-		return nil, err
-	}
+	t := make(Table, len(s.from))
 	for v, from := range s.from {
 		if from >= unseen { // no given vertex can be reached
-			s.table.set(v, int(from-unseen), chance{1, 0})
+			s.set(v, int(from-unseen), chance{1, 0})
 		}
+		t[v] = s.laws[2*v : 2*v+2 : 2*v+2]
 	}
-	return s.table, nil
+	return t, nil
 }
 
-// MissedEdgeError says that a set of vertices does not hit the boundary: an edge joins two colours,
-// and neither end is in the set. It wraps [ErrInvalid].
-type MissedEdgeError struct{ From, To int }
-
-func (e *MissedEdgeError) Error() string {
-	return fmt.Sprintf("vertices %d and %d are neighbours with different true answers, and neither is given",
-		e.From, e.To)
-}
-
-// Unwrap returns [ErrInvalid].
-func (e *MissedEdgeError) Unwrap() error { return ErrInvalid }
-
-// sweep computes the minimum of [Extend]. It is a shortest-path problem in which a step takes a
-// chance to its Upper. As this is the same increasing function on all edges, and does not lessen a
-// chance, labels come off in non-decreasing order and new ones are in non-decreasing order too:
-// they queue behind each other as in a breadth-first search, the first label of a vertex is its
-// least, and the given vertices need only be sorted and merged in.
+// sweep computes the minimum that [Problem.Solve] describes. It is a shortest-path problem in which
+// a step takes a chance to its Upper. As this is the same increasing function on all edges, and
+// does not lessen a chance, labels come off in non-decreasing order and new ones are in
+// non-decreasing order too: they queue behind each other as in a breadth-first search, the first
+// label of a vertex is its least, and the given vertices need only be sorted and merged in.
 //
 // A sweep stops at given vertices, and compares. That is enough: if no label undercuts a given
 // chance, no path through that vertex leads to a smaller label than the vertex itself; and if some
@@ -95,8 +47,8 @@ func (e *MissedEdgeError) Unwrap() error { return ErrInvalid }
 // and (by torkamani2023 Lemma 9) it does not matter for which colour a path is tested.
 type sweep struct {
 	graph   *Graph
-	steps   *stepper
-	table   *Table
+	steps   powers
+	laws    []float64   // two probabilities a vertex
 	sources [2][]source // the given vertices beside free ones, by the colour of these
 	queue   []uint32
 	// here is the chance of the vertex that was visited last, and bound that of its neighbours.
@@ -114,51 +66,40 @@ type source struct {
 	chance chance // of the colour
 }
 
-func newSweep(g *Graph, p *Preferences, b Bounds) (*sweep, error) {
-	steps, err := binarySteps(p, b)
-	if err != nil {
-		return nil, err
-	}
-	if g.Vertices() != p.Vertices() {
-		return nil, invalid("a graph of %d vertices with preferences of %d", g.Vertices(), p.Vertices())
-	}
-	s := &sweep{graph: g, steps: steps, table: NewTable(g.Vertices(), 2)}
-	s.queue = make([]uint32, 0, g.Vertices())
-	s.from = make([]uint32, g.Vertices())
+func newSweep(p Problem) *sweep {
+	n := p.Graph.Vertices()
+	s := &sweep{graph: p.Graph, steps: p.Privacy.powers(), laws: make([]float64, 2*n)}
+	s.queue = make([]uint32, 0, n)
+	s.from = make([]uint32, n)
 	for v := range s.from {
-		s.from[v] = unseen + uint32(p.Color(v))
+		s.from[v] = unseen + uint32(p.Preferences.Color(v))
 	}
-	return s, nil
+	return s
 }
 
-// place puts the given chances into the table.
-func (s *sweep) place(given []Given) error {
-	for _, h := range given {
-		switch {
-		case h.Vertex < 0 || h.Vertex >= s.graph.Vertices():
-			return faultAt(h.Vertex, "there is no such vertex")
-		case s.from[h.Vertex] < unseen:
-			return faultAt(h.Vertex, "given twice")
+// set puts the chance of an output into the laws.
+func (s *sweep) set(v, output int, c chance) {
+	s.laws[2*v+output], s.laws[2*v+1-output] = c.yes, c.no
+}
+
+// chance returns the chance of an output.
+func (s *sweep) chance(v, output int) chance {
+	return chance{s.laws[2*v+output], s.laws[2*v+1-output]}
+}
+
+// place puts the given laws in.
+func (s *sweep) place(given map[int][]float64) error {
+	for _, v := range slices.Sorted(maps.Keys(given)) {
+		if v < 0 || v >= s.graph.Vertices() {
+			return faultAt(v, "there is no such vertex")
 		}
-		c, err := givenChance(h.Vertex, h.Output, h.Probability)
-		if err != nil {
-			return err
+		if reason := lawFault(given[v], 2); reason != "" {
+			return faultAt(v, "given law %v: %s", given[v], reason)
 		}
-		s.table.set(h.Vertex, 0, c)
-		s.from[h.Vertex] = uint32(h.Vertex)
+		s.set(v, 0, chanceIn(given[v]))
+		s.from[v] = uint32(v)
 	}
 	return nil
-}
-
-// givenChance returns the chance of output 0 that is given.
-func givenChance[V any](vertex V, output int, probability float64) (chance, error) {
-	switch {
-	case output != 0 && output != 1:
-		return chance{}, faultAt(vertex, "output %d is neither 0 nor 1", output)
-	case !(probability >= 0 && probability <= 1):
-		return chance{}, faultAt(vertex, "probability %v is not in [0,1]", probability)
-	}
-	return chanceOf(probability).of(output), nil
 }
 
 // scan goes through all edges in order: it tests that one end of each boundary edge is given and
@@ -173,7 +114,7 @@ func (s *sweep) scan() error {
 		}
 		for _, w := range s.graph.Neighbors(v) {
 			if other := s.from[w]; other >= unseen && other != color {
-				return &MissedEdgeError{v, int(w)}
+				return &ConflictError{From: v, To: int(w), Missing: true}
 			}
 		}
 	}
@@ -186,15 +127,14 @@ func (s *sweep) scanGiven(v int) error {
 		if from := s.from[w]; from >= unseen {
 			beside[from-unseen] = true
 		} else if int(w) > v {
-			err := checkEdge(s.steps, edge{v, int(w), 0}, s.table.chance(v, 0), s.table.chance(int(w), 0))
-			if err != nil {
+			if err := s.checkEdge(edge{v, int(w), 0}); err != nil {
 				return err
 			}
 		}
 	}
 	for color, is := range beside {
 		if is {
-			s.sources[color] = append(s.sources[color], source{uint32(v), s.table.chance(v, color)})
+			s.sources[color] = append(s.sources[color], source{uint32(v), s.chance(v, color)})
 		}
 	}
 	return nil
@@ -208,7 +148,7 @@ func (s *sweep) run(color int) error {
 	for done := 0; done < len(s.queue) || len(sources) > 0; {
 		var v uint32
 		if done == len(s.queue) ||
-			len(sources) > 0 && sources[0].chance.below(s.table.chance(int(s.queue[done]), color)) {
+			len(sources) > 0 && sources[0].chance.below(s.chance(int(s.queue[done]), color)) {
 			v, sources = sources[0].vertex, sources[1:]
 		} else {
 			v = s.queue[done]
@@ -224,29 +164,36 @@ func (s *sweep) run(color int) error {
 // visit labels the neighbours of a vertex whose own label is final, and compares those that are
 // given.
 func (s *sweep) visit(v uint32, color int) error {
-	here := s.table.chance(int(v), color)
+	here := s.chance(int(v), color)
 	if here != s.here { // many that follow each other are alike
 		s.here, s.bound = here, s.steps.next(here)
-	}
-	if n := len(s.queue); n > 0 {
-		// The order of the queue rests on this: the bound of a chance is not below those of smaller
-		// ones. Differences by rounding are no more than an error of that size in the result.
-		if last := s.table.chance(int(s.queue[n-1]), color); exceeds(last.yes, s.bound.yes) {
-			return cmp.Or[error](s.steps.fault, &PairError{UpperGrows, here.yes, last.yes, s.bound.yes})
-		}
 	}
 	free := s.from[v] != v
 	for _, w := range s.graph.Neighbors(int(v)) {
 		switch from := s.from[w]; {
 		case from == unseen+uint32(color):
-			s.table.set(int(w), color, s.bound)
+			s.set(int(w), color, s.bound)
 			s.from[w] = v
 			s.queue = append(s.queue, w)
 		case from == w && free:
-			if there := s.table.chance(int(w), color); !within(s.steps, here, s.bound, there) {
+			if there := s.chance(int(w), color); !s.steps.within(here, s.bound, there) {
 				return s.conflict(edge{int(v), int(w), color}, there)
 			}
 		}
+	}
+	return nil
+}
+
+type edge struct{ from, to, output int }
+
+// checkEdge tests the chances of an output at both ends of an edge.
+func (s *sweep) checkEdge(e edge) error {
+	for range 2 {
+		from, to := s.chance(e.from, e.output), s.chance(e.to, e.output)
+		if !s.steps.within(from, s.steps.next(from), to) {
+			return s.steps.conflict(e, 1, from, to)
+		}
+		e.from, e.to = e.to, e.from
 	}
 	return nil
 }
@@ -258,5 +205,18 @@ func (s *sweep) conflict(e edge, there chance) error {
 	for ; s.from[e.from] != uint32(e.from); distance++ {
 		e.from = int(s.from[e.from])
 	}
-	return conflict(s.steps, e, distance, s.table.chance(e.from, e.output), there)
+	return s.steps.conflict(e, distance, s.chance(e.from, e.output), there)
+}
+
+// conflict describes the chances of an output at two vertices that exclude each other. If it is the
+// opposite output whose probability is too large, in the other direction, it names that.
+func (p powers) conflict(e edge, distance int, from, to chance) error {
+	bound := p.walk(from, distance)
+	if to.yes <= bound.yes+tolerance {
+		e = edge{e.to, e.from, 1 - e.output}
+		from, to = to.opposite(), from.opposite()
+		bound = p.walk(from, distance)
+	}
+	return &ConflictError{From: e.from, To: e.to, Outputs: []int{e.output}, Distance: distance,
+		FromProbability: from.yes, ToProbability: to.yes, Bound: bound.yes}
 }

@@ -54,17 +54,18 @@ func (e *NotGradualError) Unwrap() error { return ErrInvalid }
 //
 // For two outputs whose laws are those of the balanced optimum no program is needed, see
 // mechanism.Score; for other laws on a line, see mechanism.Sampler.Rank. Of more outputs and
-// several regions, take laws as [Homogeneous] has them with the default law on the boundary
-// ([RationalLaws]), at e^ε₁ = E₁ and e^ε₂ = E₂ = growth. For E₁² ≥ k−1 errors are uniform, and
-// there is a gradual release on every graph. For smaller E₁ there may be none: where three regions
-// of three outputs meet there is none from E₁ = 6/5 to E₂ = 5/4, but there is one from 5/4 to 5.
+// several regions, take the optimal laws with randomized response on the boundary
+// ([Graph.RationalLaws]), at e^ε₁ = E₁ and e^ε₂ = E₂ = growth. For E₁² ≥ k−1 errors are uniform,
+// and there is a gradual release on every graph. For smaller E₁ there may be none: where three
+// regions of three outputs meet there is none from E₁ = 6/5 to E₂ = 5/4, but there is one from 5/4
+// to 5.
 //
 // Gradual returns a [*NotGradualError] if there are none, and [ErrNoCertificate] if the effort was
 // not enough to know. It returns [ErrInvalid] unless growth is at least 1, low and high have a law
 // for each vertex that adds up to exactly 1, and the vertices times the pairs of outputs are at
 // most 4,000.
 //
-// When ctx ends, so does Gradual, with its error, as [SolveLP] does.
+// When ctx ends, so does Gradual, with its error, as [Problem.Solve] does.
 func Gradual(ctx context.Context, g *Graph, low, high [][]*big.Rat, growth *big.Rat) ([][][]*big.Rat, error) {
 	if growth == nil || growth.Cmp(big.NewRat(1, 1)) < 0 {
 		return nil, invalid("e^ε is missing or below 1")
@@ -123,8 +124,8 @@ func checkRational(vertices int, laws [][]*big.Rat) (outputs int, err error) {
 		return 0, invalid("%d laws for %d vertices; one each is needed", len(laws), vertices)
 	}
 	for v, law := range laws {
-		if len(law) < 2 || len(law) > MaxOutputs {
-			return 0, invalid("vertex %d: a law has 2 to %d outputs", v, MaxOutputs)
+		if err := checkOutputs(len(law)); err != nil {
+			return 0, fmt.Errorf("vertex %d: %w", v, err)
 		}
 		if reason := exact.LawFault(law); reason != "" {
 			return 0, invalid("vertex %d: %s", v, reason)
@@ -221,19 +222,20 @@ func (p *pairs) game(multipliers []*big.Rat) *NotGradualError {
 	return e
 }
 
-// RationalLaws returns the laws of [Homogeneous] with the default law on the boundary
-// ([DefaultLaw]), by vertex and output, in rational numbers with e^ε = growth: for [Gradual]. A
-// vertex without a boundary has its true answer with probability 1. It returns [ErrInvalid] for
-// growth of at most 1 or preferences of another number of vertices.
+// RationalLaws returns the optimal laws with randomized response on the boundary, as
+// [Problem.Solve] has them for more than two outputs, by vertex and output, in rational numbers
+// with e^ε = growth: for [Gradual]. A vertex without a boundary has its true answer with
+// probability 1. It returns [ErrInvalid] for growth of at most 1 or preferences of another number
+// of vertices.
 //
 // It also returns ErrInvalid where the vertices times the outputs are more than 4,000, as [Gradual]
 // takes no more, and where the bits of growth, numerator and denominator, times the largest
 // distance from the boundary are more than 65,536: numbers grow with both.
-func RationalLaws(g *Graph, p *Preferences, growth *big.Rat) ([][]*big.Rat, error) {
+func (g *Graph) RationalLaws(p *Preferences, growth *big.Rat) ([][]*big.Rat, error) {
 	if growth == nil || growth.Cmp(big.NewRat(1, 1)) <= 0 {
 		return nil, invalid("e^ε is missing or not above 1")
 	}
-	distances, err := Distances(g, p)
+	distances, err := g.Distances(p)
 	if err != nil {
 		return nil, err
 	}
@@ -257,13 +259,13 @@ func RationalLaws(g *Graph, p *Preferences, growth *big.Rat) ([][]*big.Rat, erro
 	return laws, nil
 }
 
-// maxRationalBits bounds the size of the numbers in [RationalLaws].
+// maxRationalBits bounds the size of the numbers in [Graph.RationalLaws].
 const maxRationalBits = 1 << 16
 
 // rationalSum returns U^distance((e^ε+n−1)/(e^ε+k−1)), the probability of the first n of k outputs.
 func rationalSum(growth *big.Rat, n, k int, distance int32) *big.Rat {
 	one := big.NewRat(1, 1)
-	if distance == Unreachable || n == k {
+	if distance < 0 || n == k {
 		return one
 	}
 	plus := func(n int) *big.Rat { return new(big.Rat).Add(growth, big.NewRat(int64(n), 1)) }

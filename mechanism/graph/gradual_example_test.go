@@ -30,8 +30,8 @@ func ExampleGradual() {
 		return
 	}
 	for _, growth := range [][2]*big.Rat{{big.NewRat(6, 5), big.NewRat(5, 4)}, {big.NewRat(3, 2), big.NewRat(2, 1)}} {
-		low, err1 := graph.RationalLaws(g, p, growth[0])
-		high, err2 := graph.RationalLaws(g, p, growth[1])
+		low, err1 := g.RationalLaws(p, growth[0])
+		high, err2 := g.RationalLaws(p, growth[1])
 		_, err := graph.Gradual(context.Background(), g, low, high, growth[1])
 		var not *graph.NotGradualError
 		fmt.Println(growth[0], growth[1], errors.Join(err1, err2), errors.As(err, &not), err == nil)

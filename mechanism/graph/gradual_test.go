@@ -111,7 +111,7 @@ func gradual(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat) bo
 
 func optimal(t *testing.T, g *Graph, p *Preferences, growth *big.Rat) [][]*big.Rat {
 	t.Helper()
-	laws, err := RationalLaws(g, p, growth)
+	laws, err := g.RationalLaws(p, growth)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func meeting(t *testing.T, k, depth int) (*Graph, *Preferences) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return edgesOf(t, k*(depth+1), edges...), p
+	return graphOfEdges(t, k*(depth+1), edges...), p
 }
 
 // TestOptimalAnswersOfThreeRegions is the counterexample: where three regions of three outputs meet, there may
@@ -367,7 +367,7 @@ func TestLinesAreGradual(t *testing.T) {
 		for _, texts := range [][]string{{"6/5", "5/4"}, {"2", "4"}, {"3/2", "8"}} {
 			e := rats(t, texts...)
 			low, high := lineLaws(e[0], rats(t, c.low...), -3, 3), lineLaws(e[1], rats(t, c.high...), -3, 3)
-			if !gradual(t, pathOf(t, 7), low, high, e[1]) {
+			if !gradual(t, pathGraph(t, 7), low, high, e[1]) {
 				t.Errorf("%v to %v, from e^ε = %v: no gradual release", c.low, c.high, texts)
 			}
 		}
@@ -466,7 +466,7 @@ func TestSlackBoundariesMayNotBeGradual(t *testing.T) {
 			return new(big.Rat).Inv(new(big.Rat).Add(growth, big.NewRat(1, 1)))
 		}
 		b1, b2 := wrong(e[0], c.low), wrong(e[1], c.high)
-		if got := gradual(t, pathOf(t, 2*n), outward(t, e[0], b1, b1, n), outward(t, e[1], b2, b2, n), e[1]); got != c.released {
+		if got := gradual(t, pathGraph(t, 2*n), outward(t, e[0], b1, b1, n), outward(t, e[1], b2, b2, n), e[1]); got != c.released {
 			t.Errorf("%v, coins %v and %v: released %v, want %v", c.texts, c.low, c.high, got, c.released)
 		}
 	}
@@ -480,21 +480,14 @@ func TestRationalLawsAreTheHomogeneousOptimum(t *testing.T) {
 		g, p := randomRainbows(t, rng, 1+rng.IntN(12), k)
 		growth := big.NewRat(101+rng.Int64N(400), 100)
 		e, _ := growth.Float64()
-		boundary, err := DefaultLaw(k, math.Log(e))
+		want, err := balanced(g, p, Privacy{Epsilon: math.Log(e)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for v, law := range optimal(t, g, p, growth) {
-			distance := g.distances(p)[v]
-			want := append([]float64{1}, make([]float64, k-1)...)
-			if distance != Unreachable {
-				if want, err = Line(boundary, Privacy{Epsilon: math.Log(e)}, int(distance)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for rank, output := range p.Order(v) {
-				if got, _ := law[output].Float64(); math.Abs(got-want[rank]) > 1e-13 {
-					t.Errorf("e^ε = %v, distance %d: rank %d with probability %v, want %v", growth, distance, rank, got, want[rank])
+			for j, x := range law {
+				if got, _ := x.Float64(); math.Abs(got-want[v][j]) > 1e-13 {
+					t.Errorf("e^ε = %v, vertex %d: output %d with probability %v, want %v", growth, v, j, got, want[v][j])
 				}
 			}
 		}
@@ -503,7 +496,7 @@ func TestRationalLawsAreTheHomogeneousOptimum(t *testing.T) {
 
 // At ε = 0 both answers say the same at all vertices, or there is no release.
 func TestGradualAtNoEpsilon(t *testing.T) {
-	g, half, third := pathOf(t, 2), rats(t, "1/2", "1/2"), rats(t, "1/3", "2/3")
+	g, half, third := pathGraph(t, 2), rats(t, "1/2", "1/2"), rats(t, "1/3", "2/3")
 	one, same := big.NewRat(1, 1), [][]*big.Rat{half, half}
 	if !gradual(t, g, same, same, one) || gradual(t, g, same, [][]*big.Rat{half, third}, one) {
 		t.Error("at e^ε = 1, laws that are the same are no gradual release, or others are")
@@ -511,9 +504,9 @@ func TestGradualAtNoEpsilon(t *testing.T) {
 }
 
 func TestGradualRefuses(t *testing.T) {
-	g, half := pathOf(t, 2), rats(t, "1/2", "1/2")
+	g, half := pathGraph(t, 2), rats(t, "1/2", "1/2")
 	two, e := [][]*big.Rat{half, half}, big.NewRat(2, 1)
-	many := pathOf(t, 1001)
+	many := pathGraph(t, 1001)
 	var laws [][]*big.Rat
 	for range 1001 {
 		laws = append(laws, half)
@@ -526,7 +519,7 @@ func TestGradualRefuses(t *testing.T) {
 	}{
 		"no growth":       {g, two, two, nil, "e^ε"},
 		"small growth":    {g, two, two, big.NewRat(99, 100), "e^ε"},
-		"no vertices":     {edgesOf(t, 0), nil, nil, e, "vertices"},
+		"no vertices":     {graphOfEdges(t, 0), nil, nil, e, "vertices"},
 		"few laws":        {g, two[:1], two, e, "first laws"},
 		"few second laws": {g, two, two[:1], e, "second laws"},
 		"outputs differ":  {g, [][]*big.Rat{half, rats(t, "1/3", "1/3", "1/3")}, two, e, "vertex 1"},
@@ -542,12 +535,9 @@ func TestGradualRefuses(t *testing.T) {
 	if !errors.As(err, &not) || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "no gradual release") {
 		t.Errorf("a second law that is not private itself: %v", err)
 	}
-	p, err := ColorsOf(2, []int{0, 1, 0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := colorsOf(t, 2, 0, 1, 0)
 	for name, growth := range map[string]*big.Rat{"nil": nil, "1": big.NewRat(1, 1), "vertices": e} {
-		if _, err := RationalLaws(g, p, growth); !errors.Is(err, ErrInvalid) {
+		if _, err := g.RationalLaws(p, growth); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -566,11 +556,8 @@ func TestRationalLaws_TooLarge_AreRefused(t *testing.T) {
 	} {
 		colors := make([]int, c.vertices)
 		colors[c.vertices-1] = 1
-		p, err := ColorsOf(c.outputs, colors)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if laws, err := RationalLaws(pathOf(t, c.vertices), p, c.growth); (err == nil) != c.ok || !c.ok && (laws != nil || !errors.Is(err, ErrInvalid)) {
+		p := colorsOf(t, c.outputs, colors...)
+		if laws, err := pathGraph(t, c.vertices).RationalLaws(p, c.growth); (err == nil) != c.ok || !c.ok && (laws != nil || !errors.Is(err, ErrInvalid)) {
 			t.Errorf("%d vertices, %d outputs, %d bits: %v", c.vertices, c.outputs, c.growth.Num().BitLen(), err)
 		}
 	}

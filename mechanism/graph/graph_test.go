@@ -9,62 +9,6 @@ import (
 	"testing"
 )
 
-// graphOfEdges returns a graph with the given edges.
-func graphOfEdges(tb testing.TB, vertices int, edges ...[2]int) *Graph {
-	tb.Helper()
-	g, err := New(vertices, func(yield func(int, int) bool) {
-		for _, e := range edges {
-			if !yield(e[0], e[1]) {
-				return
-			}
-		}
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return g
-}
-
-// pathGraph returns the path 0 – 1 – … – n−1.
-func pathGraph(tb testing.TB, vertices int) *Graph {
-	tb.Helper()
-	var edges [][2]int
-	for v := 1; v < vertices; v++ {
-		edges = append(edges, [2]int{v - 1, v})
-	}
-	return graphOfEdges(tb, vertices, edges...)
-}
-
-// twoColors returns preferences over two outputs.
-func twoColors(tb testing.TB, colors ...int) *Preferences {
-	tb.Helper()
-	p, err := ColorsOf(2, colors)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return p
-}
-
-// randomColored returns a graph with 1 to most vertices, two colours and any density.
-func randomColored(tb testing.TB, random *rand.Rand, most int) (*Graph, *Preferences) {
-	n := 1 + random.IntN(most)
-	density := random.Float64()
-	var edges [][2]int
-	for a := range n {
-		for b := range a {
-			if random.Float64() < density {
-				edges = append(edges, [2]int{b, a})
-			}
-		}
-	}
-	random.Shuffle(len(edges), func(i, j int) { edges[i], edges[j] = edges[j], edges[i] })
-	colors := make([]int, n)
-	for v := range colors {
-		colors[v] = random.IntN(2)
-	}
-	return graphOfEdges(tb, n, edges...), twoColors(tb, colors...)
-}
-
 func TestGraph(t *testing.T) {
 	g := graphOfEdges(t, 5, [2]int{3, 1}, [2]int{0, 3}, [2]int{1, 0}, [2]int{3, 4})
 	if g.Vertices() != 5 || g.Edges() != 4 {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -26,30 +25,6 @@ func eachOrder(n int, visit func([]int)) {
 		}
 	}
 	extend()
-}
-
-// edgesOf returns the graph with the given edges.
-func edgesOf(t testing.TB, vertices int, edges ...[2]int) *Graph {
-	t.Helper()
-	g, err := New(vertices, func(yield func(int, int) bool) {
-		for _, edge := range edges {
-			if !yield(edge[0], edge[1]) {
-				return
-			}
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
-func pathOf(t testing.TB, vertices int) *Graph {
-	edges := make([][2]int, 0, vertices)
-	for v := 1; v < vertices; v++ {
-		edges = append(edges, [2]int{v - 1, v})
-	}
-	return edgesOf(t, vertices, edges...)
 }
 
 // randomRainbows returns a random graph, with preferences of which few regions are large.
@@ -77,72 +52,81 @@ func randomRainbows(t testing.TB, rng *rand.Rand, vertices, outputs int) (*Graph
 	if err != nil {
 		t.Fatal(err)
 	}
-	return edgesOf(t, vertices, edges...), p
+	return graphOfEdges(t, vertices, edges...), p
 }
 
-// TestDefaultLawIsPrivateForAllOrders tries all pairs of orders that neighbours may have.
-func TestDefaultLawIsPrivateForAllOrders(t *testing.T) {
+// All pairs of orders that neighbours may have.
+func TestRandomizedResponse_IsPrivateForAllOrders(t *testing.T) {
 	for _, epsilon := range []float64{1e-9, 0.1, 1, 5, 30, 400, 1000} {
 		for outputs := 2; outputs <= 5; outputs++ {
-			law, err := DefaultLaw(outputs, epsilon)
-			if err != nil || lawFault(law) != "" || slices.Min(law) <= 0 {
-				t.Fatalf("ε = %v: %v, %v", epsilon, law, err)
+			law := response(t, outputs, epsilon)
+			if reason := lawFault(law, outputs); reason != "" || slices.Min(law) <= 0 {
+				t.Fatalf("ε = %v: %v, %v", epsilon, law, reason)
 			}
 			if math.Abs(math.Log(law[0]/law[1])-epsilon) > 1e-6 && epsilon < 690 {
 				t.Errorf("ε = %v: %v", epsilon, law)
 			}
 			eachOrder(outputs, func(order []int) {
-				if worst := worstSet(law, unranked(order, law), Privacy{Epsilon: epsilon}); worst.Excess > 1e-15 {
-					t.Errorf("ε = %v, orders 0 … %d and %v: %+v", epsilon, outputs-1, order, worst)
+				if excess, _ := largestExcess(law, unranked(order, law), Privacy{Epsilon: epsilon}); excess > 1e-15 {
+					t.Errorf("ε = %v, orders 0 … %d and %v: %v", epsilon, outputs-1, order, excess)
 				}
 			})
 		}
 	}
-	for _, outputs := range []int{-1, 0, 1, MaxOutputs + 1} {
-		if law, err := DefaultLaw(outputs, 1); !errors.Is(err, ErrInvalid) || law != nil {
+	for _, outputs := range []int{-1, 0, 1, maxOutputs + 1} {
+		if law, err := (Privacy{Epsilon: 1}).RandomizedResponse(outputs); !errors.Is(err, ErrInvalid) || law != nil {
 			t.Errorf("%d outputs: %v, %v", outputs, law, err)
 		}
 	}
-	for _, epsilon := range []float64{0, -1, math.NaN(), math.Inf(1), 1001} {
-		if law, err := DefaultLaw(3, epsilon); !errors.Is(err, ErrInvalid) || law != nil {
-			t.Errorf("ε = %v: %v, %v", epsilon, law, err)
+	for _, dp := range badPrivacy() {
+		if law, err := dp.RandomizedResponse(3); !errors.Is(err, ErrInvalid) || law != nil {
+			t.Errorf("%v: %v, %v", dp, law, err)
 		}
 	}
 }
 
-// TestHomogeneous compares with Line at the distance of each vertex, and checks the whole.
+// worstTruth returns the least probability of a true answer.
+func worstTruth(p *Preferences, table Table) float64 {
+	least := 1.0
+	for v, law := range table {
+		least = min(least, law[p.Color(v)])
+	}
+	return least
+}
+
+// TestHomogeneous compares with the law at the distance of each vertex, and checks the whole.
 func TestHomogeneous(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 300 {
 		outputs := 2 + rng.IntN(3)
 		g, p := randomRainbows(t, rng, 1+rng.IntN(40), outputs)
 		dp, _ := randomPrivacy(rng)
-		law, err := DefaultLaw(outputs, dp.Epsilon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		law := response(t, outputs, dp.Epsilon)
 		laws := slices.Repeat([][]float64{law}, p.Rainbows())
-		table, err := Homogeneous(g, p, dp, laws)
+		table, err := homogeneous(g, p, dp, laws)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := Check(g, table, dp); err != nil || r.Err() != nil || r.Edges != g.Edges() {
-			t.Fatalf("%+v, %v, %v", r, err, r.Err())
+		mustPass(t, g, table, dp)
+		if again, err := homogeneous(g, p, dp, nil); outputs > 2 {
+			mustEqual(t, again, table, 0, 0) // randomized response is what it takes by itself
+		} else if err != nil || len(boundaryOf(g, p)) > 0 && dp.Delta > 1e-6 && dp.Epsilon < 10 && !(worstTruth(p, again) > worstTruth(p, table)) {
+			t.Fatalf("%v: balanced %v, %v, no better than %v", dp, again, err, table)
 		}
-		distances, err := Distances(g, p)
+		distances, err := g.Distances(p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for v, d := range distances {
 			want := append([]float64{1}, make([]float64, outputs-1)...)
-			if d != Unreachable {
-				if want, err = Line(law, dp, int(d)); err != nil {
+			if d != -1 {
+				if want, err = dp.Law(law, int(d)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for rank, output := range p.Order(v) {
-				if math.Abs(table.At(v)[output]-want[rank]) > 1e-14 {
-					t.Fatalf("vertex %d at distance %d: %v, want %v in the order %v", v, d, table.At(v), want, p.Order(v))
+				if math.Abs(table[v][output]-want[rank]) > 1e-14 {
+					t.Fatalf("vertex %d at distance %d: %v, want %v in the order %v", v, d, table[v], want, p.Order(v))
 				}
 			}
 		}
@@ -151,56 +135,48 @@ func TestHomogeneous(t *testing.T) {
 
 func TestHomogeneousNamesTheEdge(t *testing.T) {
 	// 0 – 1 – 2 – 3, where 0, 1 prefer output 0 and 2, 3 output 1.
-	g := pathOf(t, 4)
-	p, err := ColorsOf(3, []int{0, 0, 1, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := pathGraph(t, 4)
+	p := colorsOf(t, 3, 0, 0, 1, 1)
 	// In preference order; at 2 that is 0.2, 0.6, 0.2. Outputs 0 has 0.7 > 2·0.2 + 0.1.
 	laws := [][]float64{{0.7, 0.2, 0.1}, {0.6, 0.2, 0.2}, nil}
-	table, err := Homogeneous(g, p, Privacy{math.Ln2, 0.1}, laws)
-	var edge *EdgeError
-	if !errors.As(err, &edge) || !errors.Is(err, ErrInvalid) || table != nil {
+	table, err := homogeneous(g, p, Privacy{math.Ln2, 0.1}, laws)
+	var c *ConflictError
+	if !errors.As(err, &c) || !errors.Is(err, ErrInvalid) || table != nil {
 		t.Fatalf("%v, %v", table, err)
 	}
-	if edge.From != 1 || edge.To != 2 || !slices.Equal(edge.Outputs, []int{0}) || math.Abs(edge.Excess-0.2) > 1e-15 {
-		t.Errorf("%+v", edge)
+	if c.From != 2 || c.To != 1 || !slices.Equal(c.Outputs, []int{0}) || math.Abs(c.ToProbability-c.Bound-0.2) > 1e-15 {
+		t.Errorf("%+v", c)
 	}
-	if text := err.Error(); !strings.Contains(text, "edge between 1 and 2") || !strings.Contains(text, "[0]") {
-		t.Error(text)
+	const text = "vertex 2 has outputs [0] with probability 0.2; at distance 1, vertex 1 may have them with at most 0.5, but has them with 0.7"
+	if c.Error() != text {
+		t.Error(c)
 	}
-	if _, err := Homogeneous(g, p, Privacy{math.Ln2, 0.3 + 1e-9}, laws); err != nil {
+	if _, err := homogeneous(g, p, Privacy{math.Ln2, 0.3 + 1e-9}, laws); err != nil {
 		t.Errorf("with enough δ: %v", err)
 	}
 }
 
 func TestLawsWithoutBoundary(t *testing.T) {
-	g := edgesOf(t, 5, [2]int{0, 1}, [2]int{2, 3})
-	p, err := ColorsOf(3, []int{2, 2, 0, 1, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := graphOfEdges(t, 5, [2]int{0, 1}, [2]int{2, 3})
+	p := colorsOf(t, 3, 2, 2, 0, 1, 1)
 	law := []float64{0.4, 0.3, 0.3}
-	table, err := Homogeneous(g, p, Privacy{Epsilon: 1}, [][]float64{law, law, nil})
+	table, err := homogeneous(g, p, Privacy{Epsilon: 1}, [][]float64{law, law, nil})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for v, want := range [][]float64{{0, 0, 1}, {0, 0, 1}, {0.4, 0.3, 0.3}, {0.3, 0.4, 0.3}, {0, 1, 0}} {
-		if !slices.Equal(table.At(v), want) {
-			t.Errorf("vertex %d: %v, want %v", v, table.At(v), want)
+		if !slices.Equal(table[v], want) {
+			t.Errorf("vertex %d: %v, want %v", v, table[v], want)
 		}
 	}
 }
 
 func TestHomogeneousLawsRefused(t *testing.T) {
-	g, law := pathOf(t, 3), []float64{0.6, 0.4}
-	p, err := ColorsOf(2, []int{0, 0, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g, law := pathGraph(t, 3), []float64{0.6, 0.4}
+	p := colorsOf(t, 2, 0, 0, 1)
 	check := func(what string, p *Preferences, dp Privacy, laws ...[]float64) {
 		t.Helper()
-		if table, err := Homogeneous(g, p, dp, laws); !errors.Is(err, ErrInvalid) || table != nil {
+		if table, err := homogeneous(g, p, dp, laws); !errors.Is(err, ErrInvalid) || table != nil {
 			t.Errorf("%s: %v, %v", what, table, err)
 		}
 	}
@@ -215,18 +191,24 @@ func TestHomogeneousLawsRefused(t *testing.T) {
 	}
 	check("one law", p, good, law)
 	check("three laws", p, good, law, law, law)
-	other, err := ColorsOf(2, []int{0, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := colorsOf(t, 2, 0, 1)
 	check("other size", other, good, law, law)
+	check("other size, balanced", other, good)
 	// A law that no vertex needs is tested if it is there.
-	inside, err := ColorsOf(2, []int{0, 0, 0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	inside := colorsOf(t, 2, 0, 0, 0)
 	check("unused", inside, good, nil, []float64{1, 1})
-	if _, err := Homogeneous(g, inside, good, [][]float64{nil, nil}); err != nil {
+	if _, err := homogeneous(g, inside, good, [][]float64{nil, nil}); err != nil {
 		t.Errorf("no boundary, no laws: %v", err)
+	}
+	for name, problem := range map[string]Problem{
+		"no graph":          {Preferences: p, Privacy: good},
+		"no preferences":    {Graph: g, Privacy: good},
+		"laws and given":    {Graph: g, Preferences: p, Privacy: good, Laws: [][]float64{law, law}, Given: map[int][]float64{}},
+		"laws and weights":  {Graph: g, Preferences: p, Privacy: good, Laws: [][]float64{law, law}, Weights: [][]float64{}},
+		"balanced, δ = NaN": {Graph: g, Preferences: p, Privacy: Privacy{1, math.NaN()}},
+	} {
+		if table, err := problem.Solve(t.Context()); !errors.Is(err, ErrInvalid) || table != nil {
+			t.Errorf("%s: %v, %v", name, table, err)
+		}
 	}
 }

@@ -1,15 +1,16 @@
 package graph
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
 
-// Tolerance is what rounding may do to a law: its sum may differ from 1, and the probability of a
+// tolerance is what rounding may do to a law: its sum may differ from 1, and the probability of a
 // set of outputs may exceed what (ε,δ) allows, by so much.
-const Tolerance = 1e-12
+const tolerance = 1e-12
 
-// Line returns the optimal law of a dataset at a distance from the boundary of its region, when all
+// Law returns the optimal law of a dataset at a distance from the boundary of its region, when all
 // datasets on that boundary have the same law (a homogeneous boundary). Both laws are in preference
 // order, the true answer first.
 //
@@ -22,20 +23,21 @@ const Tolerance = 1e-12
 // grow beyond e^ε times its probability plus δ, or shrink to less than e^−ε times what the cut
 // leaves of it.
 //
-// For three outputs and δ = 0 this is zhou2022 Theorems 4 and 5 and Corollary 1 (see [Ternary]);
-// for any number of outputs and any δ it is the optimum of Gu et al., "Generalized Rainbow
-// Differential Privacy" (Journal of Privacy and Confidentiality 14(2), 2024).
+// For three outputs and δ = 0 this is zhou2022 Theorems 4 and 5 and Corollary 1; for any number of
+// outputs and any δ it is the optimum of Gu et al., "Generalized Rainbow Differential Privacy"
+// (Journal of Privacy and Confidentiality 14(2), 2024). For two outputs the first probability is
+// p(d, α) of torkamani2023 Definition 9 (doliveira2021 Theorem 4).
 //
 // The time does not depend on the distance. Results are at least 0 and sum to 1 within 1e-15 times
 // their number; rounding makes the laws of two neighbours violate (ε,δ) by about 1e-15, also where
-// e^ε is large. Line returns [ErrInvalid] for a law that does not sum to 1 within [Tolerance], of
-// fewer than 2 or more than [MaxOutputs] outputs, or with anything but numbers of at least 0 in it;
+// e^ε is large. Law returns [ErrInvalid] for a law that does not sum to 1 within 1e-12, of
+// fewer than 2 or more than 1,024 outputs, or with anything but numbers of at least 0 in it;
 // for ε and δ that [Privacy.Validate] refuses; and for a negative distance.
-func Line(boundary []float64, dp Privacy, distance int) ([]float64, error) {
+func (dp Privacy) Law(boundary []float64, distance int) ([]float64, error) {
 	if err := dp.Validate(); err != nil {
 		return nil, err
 	}
-	if reason := lawFault(boundary); reason != "" {
+	if reason := lawFault(boundary, len(boundary)); reason != "" {
 		return nil, invalid("boundary %v: %s", boundary, reason)
 	}
 	if distance < 0 {
@@ -64,20 +66,21 @@ func Line(boundary []float64, dp Privacy, distance int) ([]float64, error) {
 	return l.law, nil
 }
 
-// lawFault says what keeps p from being a law; "" if nothing does.
-func lawFault(p []float64) string {
-	if len(p) < 2 || len(p) > MaxOutputs {
+// lawFault says what keeps p from being a law of so many outputs; "" if nothing does.
+func lawFault(p []float64, outputs int) string {
+	if len(p) != outputs {
+		return fmt.Sprintf("it has %d outputs, not %d", len(p), outputs)
+	}
+	if len(p) < 2 || len(p) > maxOutputs {
 		return "a law has 2 to 1024 outputs"
 	}
-	sum := 0.0
-	for _, x := range p {
-		if !(x >= 0) {
-			return "a probability is not a number of at least 0"
-		}
-		sum += x
+	total := sum(p)
+	if !(slices.Min(p) >= 0) {
+		return "a probability is not a number of at least 0"
 	}
-	if !(math.Abs(sum-1) <= Tolerance) {
-		return "the probabilities do not sum to 1"
+	if !(math.Abs(total-1) <= tolerance) {
+		return fmt.Sprintf("the probabilities do not sum to 1: they sum to %.15g, and no more than 1e-12 may be "+
+			"missing, so give 13 decimals of what has more", total)
 	}
 	return ""
 }

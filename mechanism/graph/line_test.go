@@ -34,7 +34,7 @@ func TestLineVectors(t *testing.T) {
 	for _, row := range file.Rows {
 		dp := Privacy{parsed(t, row.Epsilon)[0], parsed(t, row.Delta)[0]}
 		for d, want := range row.ByDistance {
-			got, err := Line(parsed(t, row.Boundary...), dp, d)
+			got, err := dp.Law(parsed(t, row.Boundary...), d)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +126,7 @@ func TestLineAgainstDefinition(t *testing.T) {
 		}
 		prefix = append(prefix, bigFloat(1))
 		for d := range 40 {
-			got, err := Line(law, dp, d)
+			got, err := dp.Law(law, d)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,8 +154,8 @@ func TestLineIsPrivateToTheLastDigits(t *testing.T) {
 		growth := expOf(nano)
 		rows := lawsByDistance(law, dp, 30)
 		for d := range 30 {
-			near, err := Line(law, dp, d)
-			far, err2 := Line(law, dp, d+1)
+			near, err := dp.Law(law, d)
+			far, err2 := dp.Law(law, d+1)
 			if err != nil || err2 != nil {
 				t.Fatal(err, err2)
 			}
@@ -195,8 +195,8 @@ func TestLineAtTheThreshold(t *testing.T) {
 				first := math.Exp(-dp.Epsilon*float64(steps)) / (math.Exp(dp.Epsilon) + 1) * off
 				law := []float64{first / 2, first / 2, 0.6 * (1 - first), 0.4 * (1 - first)}
 				for d := max(0, steps-3); d < steps+4; d++ {
-					near, err := Line(law, dp, d)
-					far, err2 := Line(law, dp, d+1)
+					near, err := dp.Law(law, d)
+					far, err2 := dp.Law(law, d+1)
 					if err != nil || err2 != nil {
 						t.Fatal(err, err2)
 					}
@@ -220,11 +220,11 @@ func TestLineAtAnyDistance(t *testing.T) {
 		}
 		before := law
 		for _, d := range []int{1, 10, 1000, 1e6, 1 << 30, math.MaxInt} {
-			got, err := Line(law, dp, d)
+			got, err := dp.Law(law, d)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if reason := lawFault(got); reason != "" {
+			if reason := lawFault(got, len(got)); reason != "" {
 				t.Fatalf("%v, %v, distance %d: %v: %s", law, dp, d, got, reason)
 			}
 			for j := range got {
@@ -241,12 +241,12 @@ func TestLineAtAnyDistance(t *testing.T) {
 }
 
 func TestLineDoesNotTakeEachStep(t *testing.T) {
-	law := make([]float64, MaxOutputs)
+	law := make([]float64, maxOutputs)
 	for j := range law {
-		law[j] = 1.0 / MaxOutputs
+		law[j] = 1.0 / maxOutputs
 	}
 	start := time.Now()
-	if _, err := Line(law, Privacy{Epsilon: 1e-9}, math.MaxInt); err != nil {
+	if _, err := (Privacy{Epsilon: 1e-9}).Law(law, math.MaxInt); err != nil {
 		t.Fatal(err)
 	}
 	if elapsed := time.Since(start); elapsed > 5*time.Second {
@@ -260,7 +260,7 @@ func TestLineLeapsWhereStepsAreLostInRounding(t *testing.T) {
 	for _, epsilon := range []float64{1e-300, 1e-20, 1e-17} {
 		for _, delta := range []float64{0, 1e-18, 1e-17} {
 			const distance = 1 << 40 // step by step it would take hours
-			got, err := Line(law, Privacy{epsilon, delta}, distance)
+			got, err := (Privacy{epsilon, delta}).Law(law, distance)
 			want := 0.5 + distance*delta + distance*epsilon/2 // to the first order, and all others are below 1e-10
 			if err != nil || math.Abs(got[0]-want) > 1e-9 {
 				t.Errorf("ε = %v, δ = %v: %v, want %v, %v", epsilon, delta, got, want, err)
@@ -274,8 +274,8 @@ func TestLineWhereTheThresholdIsLost(t *testing.T) {
 	for _, epsilon := range []float64{700, 740, 746, 1000} {
 		dp := Privacy{epsilon, 0.25}
 		for _, law := range [][]float64{{0, 1}, {0, 0, 1}, {0, 0.5, 0.5}} {
-			near, err := Line(law, dp, 0)
-			far, err2 := Line(law, dp, 1)
+			near, err := dp.Law(law, 0)
+			far, err2 := dp.Law(law, 1)
 			if err != nil || err2 != nil {
 				t.Fatal(err, err2)
 			}
@@ -298,7 +298,7 @@ func TestLineRowsAgree(t *testing.T) {
 		law := randomLaw(rng, 2+rng.IntN(5))
 		dp, _ := randomPrivacy(rng)
 		for d, row := range lawsByDistance(law, dp, 300) {
-			got, err := Line(law, dp, d)
+			got, err := dp.Law(law, d)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -319,7 +319,7 @@ func TestLineUsesUpper(t *testing.T) {
 		alpha := rng.Float64()
 		want := alpha
 		for d := range 20 {
-			got, err := Line([]float64{alpha, 1 - alpha}, dp, d)
+			got, err := dp.Law([]float64{alpha, 1 - alpha}, d)
 			if err != nil || math.Abs(got[0]-want) > 2e-14 {
 				t.Fatalf("%v at %d from %v: %v, want %v, %v", dp, d, alpha, got, want, err)
 			}
@@ -331,7 +331,7 @@ func TestLineUsesUpper(t *testing.T) {
 func badLaws() [][]float64 {
 	return [][]float64{
 		nil, {}, {1}, {0.5, 0.4}, {0.5, 0.5 + 1e-11}, {-0.1, 1.1}, {math.NaN(), 1}, {math.Inf(1), 0},
-		{math.Inf(1), math.Inf(-1)}, {1, math.NaN()}, {0, 0}, make([]float64, MaxOutputs+1),
+		{math.Inf(1), math.Inf(-1)}, {1, math.NaN()}, {0, 0}, make([]float64, maxOutputs+1),
 	}
 }
 
@@ -346,8 +346,8 @@ func TestLineRefuses(t *testing.T) {
 	good, dp := []float64{0.5, 0.3, 0.2}, Privacy{1, 0.1}
 	check := func(law []float64, dp Privacy, distance int) {
 		t.Helper()
-		if got, err := Line(law, dp, distance); !errors.Is(err, ErrInvalid) || got != nil {
-			t.Errorf("Line(%v, %v, %d) = %v, %v", law, dp, distance, got, err)
+		if got, err := dp.Law(law, distance); !errors.Is(err, ErrInvalid) || got != nil {
+			t.Errorf("%v.Law(%v, %d) = %v, %v", law, dp, distance, got, err)
 		}
 	}
 	for _, law := range badLaws() {
@@ -358,14 +358,14 @@ func TestLineRefuses(t *testing.T) {
 	}
 	check(good, dp, -1)
 	kept := slices.Clone(good)
-	if _, err := Line(good, dp, 5); err != nil || !slices.Equal(good, kept) {
+	if _, err := dp.Law(good, 5); err != nil || !slices.Equal(good, kept) {
 		t.Errorf("the argument is now %v, %v", good, err)
 	}
 }
 
 // TestLineSumsTo1WhereDeltaOutweighsAll has an ε so small that δ/(e^ε − 1) has all digits of what grows.
 func TestLineSumsTo1WhereDeltaOutweighsAll(t *testing.T) {
-	law, err := Line([]float64{0.134, 0.764, 0, 0.1015, 0.0005}, Privacy{1e-16, 0.44}, 2)
+	law, err := (Privacy{1e-16, 0.44}).Law([]float64{0.134, 0.764, 0, 0.1015, 0.0005}, 2)
 	if err != nil || math.Abs(sum(law)-1) > 1e-14 {
 		t.Errorf("%v sums to %v, %v", law, sum(law), err)
 	}

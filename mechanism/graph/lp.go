@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"math/big"
@@ -16,30 +15,6 @@ import (
 // ErrNoCertificate says that a linear program was given up without a proven answer.
 var ErrNoCertificate = lp.ErrNoCertificate
 
-// InfeasibleError says that no (ε,δ)-differentially private mechanism has all the given laws. It
-// wraps [ErrInvalid].
-type InfeasibleError struct {
-	// Given are vertices whose laws exclude one another, in ascending order. Of more than two
-	// outputs, it may take more than two laws to exclude any mechanism.
-	Given []int
-}
-
-func (e *InfeasibleError) Error() string {
-	return fmt.Sprintf("no private mechanism has the laws given at vertices %v", e.Given)
-}
-
-// Unwrap returns [ErrInvalid].
-func (e *InfeasibleError) Unwrap() error { return ErrInvalid }
-
-// Solution is a mechanism that is optimal for given weights.
-type Solution struct {
-	Table   *Table  // the law at each vertex
-	Utility float64 // the sum over all vertices of the expected weight of the answer
-
-	program *program
-	exact   []*big.Rat // by variable
-}
-
 // safety is by what part e^ε and δ are reduced, so that the mechanism is private after its
 // probabilities are rounded to float64, and their sum is again made 1.
 const safety = 1.0 / (1 << 38)
@@ -47,84 +22,52 @@ const safety = 1.0 / (1 << 38)
 // maxLPEpsilon is the largest ε of which the exponential is safely a float64.
 const maxLPEpsilon = 700
 
-// SolveLP returns a mechanism that, of all (ε,δ)-differentially private ones with the given laws,
-// has the largest expected weight: the sum, over all vertices v and ranks r, of weights[v][r] times
-// the probability of the output that v ranks r-th (from 0). It is a linear program, for any given
-// laws and also for none; for a homogeneous boundary it comes to the mechanism of [Homogeneous].
-// With nil, weights fall evenly from 1 for the true answer to 0 for the last.
-//
-// Laws are given by vertex, in the order of the outputs 0 … k−1, as in a [Table].
-//
-// The optimum is proven in rational arithmetic. In place of e^ε and δ, the program has numbers
-// smaller by a part of 4e-12; so that the probabilities in the table, which are nearest to the
-// exact ones, satisfy (ε,δ) without any tolerance wherever one end of an edge was not given. For
-// that, where a probability would be positive but below 1e-300, it is 1e-300, and given ones should
-// be 0 or no less. Between given laws rounding is forgiven as in [Check].
-//
-// Weights that fall strictly from rank to rank at every vertex make the solution dominate all
-// others if any mechanism does ([Solution.Dominates]).
-//
-// When ctx ends, so does SolveLP, with its error, within the time of one step of the simplex
-// method: less than a second for any program.
-//
-// It returns an [*EdgeError] if given laws of neighbours are not private, an [*InfeasibleError] if
-// those of other vertices rule out any mechanism, [ErrNoCertificate] if the effort was not enough,
-// and [ErrInvalid] for arguments out of range: ε is at most 700, weights are at most 1e100 in size,
-// and the vertices without a given law, times the number of outputs, are at most 4,000. 500 of
-// these variables take less than a second; where ε times distances is large, so that probabilities
-// are very small, it takes longer.
-func SolveLP(
-	ctx context.Context, g *Graph, p *Preferences, dp Privacy, given map[int][]float64, weights [][]float64,
-) (*Solution, error) {
-	if err := checkLP(g, p, dp, given, weights); err != nil {
+// maximize solves the problem of [Problem.Weights].
+func (p Problem) maximize(ctx context.Context) (Table, error) {
+	if err := p.checkProgram(); err != nil {
 		return nil, err
 	}
-	program, err := newProgram(ctx, g, p, dp, given)
+	program, err := newProgram(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	objective, constant := program.objective(weights)
-	optimum, err := program.maximize(ctx, objective)
+	x, err := program.maximize(ctx, program.objective(p.Weights))
 	if err != nil {
 		return nil, err
 	}
-	utility, _ := constant.Add(constant, optimum.Value).Float64()
-	return &Solution{program.table(optimum.X, given), utility, program, optimum.X}, nil
+	return program.table(x, p.Given), nil
 }
 
-func checkLP(g *Graph, p *Preferences, dp Privacy, given map[int][]float64, weights [][]float64) error {
-	if err := dp.Validate(); err != nil {
+func (p Problem) checkProgram() error {
+	if p.Privacy.Epsilon > maxLPEpsilon {
+		return invalid("ε = %v is above %d", p.Privacy.Epsilon, maxLPEpsilon)
+	}
+	outputs := p.Preferences.Outputs()
+	if free := p.Graph.Vertices() - len(p.Given); free > lp.MaxVars/outputs {
+		return invalid("%d vertices without a given law, of %d outputs, are too many", free, outputs)
+	}
+	if err := p.checkGiven(); err != nil {
 		return err
 	}
-	if dp.Epsilon > maxLPEpsilon {
-		return invalid("ε = %v is above %d", dp.Epsilon, maxLPEpsilon)
-	}
-	if g.Vertices() != p.Vertices() {
-		return invalid("a graph of %d vertices with preferences of %d", g.Vertices(), p.Vertices())
-	}
-	if free := g.Vertices() - len(given); free > lp.MaxVars/p.Outputs() {
-		return invalid("%d vertices without a given law, of %d outputs, are too many", free, p.Outputs())
-	}
-	if err := checkGiven(g, p, dp, given); err != nil {
-		return err
-	}
-	return checkWeights(p, weights)
+	return checkWeights(p.Preferences, p.Weights)
 }
 
-func checkGiven(g *Graph, p *Preferences, dp Privacy, given map[int][]float64) error {
-	for _, v := range slices.Sorted(maps.Keys(given)) {
-		if v < 0 || v >= g.Vertices() {
-			return invalid("a law is given for vertex %d, which is not there", v)
+func (p Problem) checkGiven() error {
+	for _, v := range slices.Sorted(maps.Keys(p.Given)) {
+		law := p.Given[v]
+		if v < 0 || v >= p.Graph.Vertices() {
+			return faultAt(v, "there is no such vertex")
 		}
-		if reason := lawFault(given[v]); reason != "" || len(given[v]) != p.Outputs() {
-			return faultAt(v, "given law %v, for %d outputs: %s", given[v], p.Outputs(), reason)
+		if reason := lawFault(law, p.Preferences.Outputs()); reason != "" {
+			return faultAt(v, "given law %v: %s", law, reason)
 		}
-		for _, w := range g.Neighbors(v) {
-			if law := given[int(w)]; len(law) == p.Outputs() {
-				if worst := worstSet(given[v], law, dp); worst.Excess > Tolerance {
-					worst.From, worst.To = v, int(w)
-					return &EdgeError{worst}
-				}
+		for _, w := range p.Graph.Neighbors(v) {
+			near := p.Given[int(w)]
+			if len(near) != len(law) { // none, or one that is refused in its turn
+				continue
+			}
+			if c := conflictOf(near, law, p.Privacy); c != nil {
+				return c.between(int(w), v)
 			}
 		}
 	}
@@ -155,7 +98,6 @@ func checkWeights(p *Preferences, weights [][]float64) error {
 type program struct {
 	g       *Graph
 	p       *Preferences
-	dp      Privacy
 	growth  *big.Rat     // e^ε, or a little less
 	slack   *big.Rat     // δ, or a little less
 	laws    [][]*big.Rat // by vertex; nil where none is given
@@ -165,21 +107,22 @@ type program struct {
 	err     error // of adding rows
 }
 
-func newProgram(ctx context.Context, g *Graph, p *Preferences, dp Privacy, given map[int][]float64) (*program, error) {
-	m := &program{g: g, p: p, dp: dp, laws: make([][]*big.Rat, g.Vertices()), first: make([]int, g.Vertices())}
-	m.growth = new(big.Rat).SetFloat64(max(1, math.Exp(dp.Epsilon)*(1-safety)))
-	m.slack = new(big.Rat).SetFloat64(dp.Delta * (1 - safety))
+func newProgram(ctx context.Context, p Problem) (*program, error) {
+	n, outputs := p.Graph.Vertices(), p.Preferences.Outputs()
+	m := &program{g: p.Graph, p: p.Preferences, laws: make([][]*big.Rat, n), first: make([]int, n)}
+	m.growth = new(big.Rat).SetFloat64(max(1, math.Exp(p.Privacy.Epsilon)*(1-safety)))
+	m.slack = new(big.Rat).SetFloat64(p.Privacy.Delta * (1 - safety))
 	free := 0
 	for v := range m.first {
-		if law, ok := given[v]; ok {
+		if law, ok := p.Given[v]; ok {
 			m.laws[v] = normalized(law)
 		} else {
-			m.first[v] = free * p.Outputs()
+			m.first[v] = free * outputs
 			free++
 		}
 	}
 	// A variable that occurs nowhere does no harm, and without any there would be no program.
-	program, err := lp.New(max(1, free*p.Outputs()))
+	program, err := lp.New(max(1, free*outputs))
 	if err != nil {
 		return nil, err
 	}
@@ -250,25 +193,22 @@ func (m *program) add(row lp.Row, v, w int) {
 	m.err = errors.Join(m.err, m.program.Add(row))
 }
 
-// objective returns the weights, less the largest of each vertex, and the sum of these. As no term
-// of it is positive, the first vertex of the simplex method, 0, suits it.
-func (m *program) objective(weights [][]float64) ([]lp.Term, *big.Rat) {
-	var terms []lp.Term
-	constant := new(big.Rat)
-	for v := range m.g.Vertices() {
+// objective returns the weights, less the largest of each vertex. As no term of it is positive, the
+// first vertex of the simplex method, 0, suits it.
+func (m *program) objective(weights [][]float64) (terms []lp.Term) {
+	for v, law := range m.laws {
+		if law != nil {
+			continue
+		}
 		w := exactWeights(weights, v, m.p.Outputs())
 		most := slices.MaxFunc(w, (*big.Rat).Cmp)
-		constant.Add(constant, most)
 		for rank, output := range m.p.Order(v) {
-			loss := new(big.Rat).Sub(w[rank], most)
-			if law := m.laws[v]; law != nil {
-				constant.Add(constant, loss.Mul(loss, law[output]))
-			} else if loss.Sign() != 0 {
+			if loss := new(big.Rat).Sub(w[rank], most); loss.Sign() != 0 {
 				terms = append(terms, lp.Term{Var: m.first[v] + output, Coef: loss})
 			}
 		}
 	}
-	return terms, constant
+	return terms
 }
 
 func exactWeights(weights [][]float64, v, outputs int) []*big.Rat {
@@ -285,7 +225,7 @@ func exactWeights(weights [][]float64, v, outputs int) []*big.Rat {
 
 // maximize solves the program. Sets of several outputs, of which there are too many, are added
 // where they are violated, until none is.
-func (m *program) maximize(ctx context.Context, objective []lp.Term) (*lp.Optimum, error) {
+func (m *program) maximize(ctx context.Context, objective []lp.Term) ([]*big.Rat, error) {
 	for {
 		optimum, err := m.program.Maximize(ctx, objective)
 		var infeasible *lp.InfeasibleError
@@ -296,7 +236,7 @@ func (m *program) maximize(ctx context.Context, objective []lp.Term) (*lp.Optimu
 			return nil, err
 		}
 		if !m.addViolated(ctx, optimum.X) {
-			return optimum, m.err
+			return optimum.X, m.err
 		}
 	}
 }
@@ -311,7 +251,8 @@ func (m *program) conflict(proof *lp.InfeasibleError) error {
 			}
 		}
 	}
-	return &InfeasibleError{slices.Sorted(maps.Keys(part))}
+	vertices := slices.Sorted(maps.Keys(part)) // at least two: any law alone may be that of all vertices
+	return &ConflictError{From: vertices[0], To: vertices[1], Others: vertices[2:]}
 }
 
 // addViolated adds the worst set of each edge and direction where x is not private. It reports
@@ -358,17 +299,18 @@ func (m *program) probability(x []*big.Rat, v, output int) *big.Rat {
 	return x[m.first[v]+output]
 }
 
-func (m *program) table(x []*big.Rat, given map[int][]float64) *Table {
-	t := NewTable(m.g.Vertices(), m.p.Outputs())
-	for v := range m.g.Vertices() {
-		if law, ok := given[v]; ok {
-			copy(t.At(v), law)
+func (m *program) table(x []*big.Rat, given map[int][]float64) Table {
+	t := make(Table, m.g.Vertices())
+	for v := range t {
+		t[v] = make([]float64, m.p.Outputs())
+		copy(t[v], given[v])
+		if m.laws[v] != nil {
 			continue
 		}
-		for j := range m.p.Outputs() {
+		for j := range t[v] {
 			if p := m.probability(x, v, j); p.Sign() > 0 {
 				rounded, _ := p.Float64()
-				t.At(v)[j] = max(tiny, rounded)
+				t[v][j] = max(tiny, rounded)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,38 +15,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 )
-
-// allDistancesOf returns the distances between all vertices; a distance that is not there is large.
-func allDistancesOf(g *Graph) [][]int {
-	const none = 1 << 20
-	d := make([][]int, g.Vertices())
-	for v := range d {
-		d[v] = slices.Repeat([]int{none}, g.Vertices())
-		d[v][v] = 0
-		for _, w := range g.Neighbors(v) {
-			d[v][w] = 1
-		}
-	}
-	for m := range d {
-		for v := range d {
-			for w := range d {
-				d[v][w] = min(d[v][w], d[v][m]+d[m][w])
-			}
-		}
-	}
-	return d
-}
-
-// upperAt is U^distance(α), 1 where there is no path.
-func upperAt(dp Privacy, alpha float64, distance int) float64 {
-	if distance >= 1<<20 {
-		return 1
-	}
-	for range distance {
-		alpha = dp.Upper(alpha)
-	}
-	return alpha
-}
 
 // fallingWeights returns random weights that fall strictly from rank to rank.
 func fallingWeights(rng *rand.Rand, vertices, outputs int) [][]float64 {
@@ -70,41 +39,28 @@ func moderatePrivacy(rng *rand.Rand) (dp Privacy, nano int64) {
 	}
 }
 
-// utility is what SolveLP maximizes.
-func utility(p *Preferences, t *Table, weights [][]float64) (total float64) {
-	for v := range t.Vertices() {
+// utility is what the program maximizes.
+func utility(p *Preferences, t Table, weights [][]float64) (total float64) {
+	for v := range len(t) {
 		for rank, output := range p.Order(v) {
-			total += weights[v][rank] * t.At(v)[output]
+			total += weights[v][rank] * t[v][output]
 		}
 	}
 	return total
 }
 
 // mustBePrivate tests in 256 bits and without any tolerance, wherever one end of an edge was not given.
-func mustBePrivate(t *testing.T, g *Graph, table *Table, given map[int][]float64, dp Privacy, nano int64) {
+func mustBePrivate(t *testing.T, g *Graph, table Table, given map[int][]float64, dp Privacy, nano int64) {
 	t.Helper()
-	if r, err := Check(g, table, dp); err != nil || r.Err() != nil {
-		t.Fatalf("%v, %v", err, r.Err())
-	}
+	mustPass(t, g, table, dp)
 	growth := expOf(nano)
 	for v := range g.Vertices() {
 		for _, w := range g.Neighbors(v) {
 			if given[v] != nil && given[int(w)] != nil {
 				continue
 			}
-			if excess := bigExcess(table.At(v), table.At(int(w)), growth, dp.Delta); excess > 0 {
-				t.Fatalf("%v: edge between %d and %d exceeds (ε,δ) by %v: %v, %v", dp, v, w, excess, table.At(v), table.At(int(w)))
-			}
-		}
-	}
-}
-
-func mustBeClose(t *testing.T, what string, got, want *Table, tolerance float64) {
-	t.Helper()
-	for v := range want.Vertices() {
-		for j, x := range want.At(v) {
-			if !(math.Abs(got.At(v)[j]-x) <= tolerance) {
-				t.Fatalf("%s: vertex %d has %v, want %v", what, v, got.At(v), want.At(v))
+			if excess := bigExcess(table[v], table[int(w)], growth, dp.Delta); excess > 0 {
+				t.Fatalf("%v: edge between %d and %d exceeds (ε,δ) by %v: %v, %v", dp, v, w, excess, table[v], table[int(w)])
 			}
 		}
 	}
@@ -120,7 +76,7 @@ func TestLPAgreesOnTwoOutputs(t *testing.T) {
 		n := 2 + rng.IntN(6)
 		g, p := randomRainbows(t, rng, n, 2)
 		dp, nano := moderatePrivacy(rng)
-		distances := allDistancesOf(g)
+		distances := allDistances(g)
 		given := make(map[int][]float64)
 		spread := 7 * dp.Epsilon
 		for v := range n {
@@ -129,23 +85,23 @@ func TestLPAgreesOnTwoOutputs(t *testing.T) {
 				given[v] = []float64{odds / (1 + odds), 1 / (1 + odds)}
 			}
 		}
-		want, conflict := NewTable(n, 2), false
+		want, conflict := make(Table, n), false
 		for v := range n {
 			color := p.Color(v)
 			truth := 1.0
 			for h, law := range given {
-				bound := upperAt(dp, law[color], distances[v][h])
+				bound := iterated(dp, law[color], distances[v][h])
 				truth = min(truth, bound)
-				other := upperAt(dp, law[1-color], distances[v][h])
+				other := iterated(dp, law[1-color], distances[v][h])
 				conflict = conflict || given[v] != nil && (given[v][color] > bound+1e-12 || given[v][1-color] > other+1e-12)
 			}
-			want.At(v)[color], want.At(v)[1-color] = truth, 1-truth
+			want[v] = unranked(p.Order(v), []float64{truth, 1 - truth})
 		}
 		weights := fallingWeights(rng, n, 2)
-		s, err := SolveLP(t.Context(), g, p, dp, given, weights)
+		table, err := maximize(t.Context(), g, p, dp, given, weights)
 		if conflict {
 			infeasible++
-			if !errors.As(err, new(*InfeasibleError)) && !errors.As(err, new(*EdgeError)) {
+			if !errors.As(err, new(*ConflictError)) {
 				t.Fatalf("%v, %v: %v, want an error", dp, given, err)
 			}
 			continue
@@ -154,33 +110,17 @@ func TestLPAgreesOnTwoOutputs(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v, %v: %v", dp, given, err)
 		}
-		mustBeClose(t, "minimum over h", s.Table, want, 1e-10)
-		mustBeClose(t, "sweep", s.Table, extended(t, g, p, dp, given), 1e-10)
-		mustBePrivate(t, g, s.Table, given, dp, nano)
-		if u := utility(p, s.Table, weights); math.Abs(u-s.Utility) > 1e-12*float64(n) {
-			t.Fatalf("utility %v, want %v", s.Utility, u)
+		swept, err := Problem{Graph: g, Preferences: p, Privacy: dp, Given: given}.Solve(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-		if ok, shortfall, err := s.Dominates(t.Context()); !ok || shortfall != nil || err != nil {
-			t.Fatalf("does not dominate: %+v, %v", shortfall, err)
-		}
+		mustEqual(t, table, want, 0, 1e-10)
+		mustEqual(t, table, swept, 0, 1e-10)
+		mustBePrivate(t, g, table, given, dp, nano)
 	}
 	if feasible < 100 || infeasible < 100 {
 		t.Errorf("%d feasible, %d infeasible", feasible, infeasible)
 	}
-}
-
-// extended is what Extend makes of the same laws.
-func extended(t *testing.T, g *Graph, p *Preferences, dp Privacy, laws map[int][]float64) *Table {
-	t.Helper()
-	var given []Given
-	for v, law := range laws {
-		given = append(given, Given{Vertex: v, Probability: law[0]})
-	}
-	table, err := Extend(g, p, dp, given)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
 }
 
 // TestLPAgreesOnHomogeneousBoundaries takes random graphs and rainbows, and a random law for each: the linear
@@ -205,12 +145,8 @@ func TestLPAgreesOnHomogeneousBoundaries(t *testing.T) {
 			}
 			laws[rainbow] = law
 		}
-		distances, err := Distances(g, p)
-		if err != nil {
-			t.Fatal(err)
-		}
 		given := make(map[int][]float64)
-		for v, d := range distances {
+		for v, d := range g.distances(p) {
 			if d == 0 {
 				given[v] = unranked(p.Order(v), laws[p.Rainbow(v)])
 			}
@@ -221,12 +157,12 @@ func TestLPAgreesOnHomogeneousBoundaries(t *testing.T) {
 				possible = possible && (given[int(w)] == nil || subsetExcess(law, given[int(w)], dp) <= 1e-12)
 			}
 		}
-		want, err := Homogeneous(g, p, dp, laws)
+		want, err := homogeneous(g, p, dp, laws)
 		weights := fallingWeights(rng, n, outputs)
-		s, err2 := SolveLP(t.Context(), g, p, dp, given, weights)
+		table, err2 := maximize(t.Context(), g, p, dp, given, weights)
 		if !possible {
 			infeasible++
-			if !errors.As(err, new(*EdgeError)) || !errors.As(err2, new(*EdgeError)) {
+			if !errors.As(err, new(*ConflictError)) || !errors.As(err2, new(*ConflictError)) {
 				t.Fatalf("%v, linear program: %v; want an edge", err, err2)
 			}
 			continue
@@ -238,11 +174,8 @@ func TestLPAgreesOnHomogeneousBoundaries(t *testing.T) {
 		if err2 != nil {
 			t.Fatal(err2)
 		}
-		mustBeClose(t, "homogeneous", s.Table, want, 1e-10)
-		mustBePrivate(t, g, s.Table, given, dp, nano)
-		if ok, shortfall, err := s.Dominates(t.Context()); !ok || err != nil {
-			t.Fatalf("does not dominate: %+v, %v", shortfall, err)
-		}
+		mustEqual(t, table, want, 0, 1e-10)
+		mustBePrivate(t, g, table, given, dp, nano)
 	}
 	if feasible < 100 || infeasible < 50 {
 		t.Errorf("%d feasible, %d infeasible", feasible, infeasible)
@@ -272,16 +205,16 @@ func TestLPWithAnyLaws(t *testing.T) {
 				given[v] = law
 			}
 		}
-		s, err := SolveLP(t.Context(), g, p, dp, given, nil)
-		possible := setsFit(allDistancesOf(g), given, dp)
+		table, err := maximize(t.Context(), g, p, dp, given, nil)
+		possible := setsFit(allDistances(g), given, dp)
 		counts[fmt.Sprintf("fit %v, solved %v", possible, err == nil)]++
 		if err == nil {
 			if !possible {
 				t.Fatalf("%v, %v: solved against all bounds", dp, given)
 			}
-			mustBePrivate(t, g, s.Table, given, dp, nano)
-			mustNotBeBeaten(t, g, p, dp, given, s)
-		} else if !errors.As(err, new(*InfeasibleError)) && !errors.As(err, new(*EdgeError)) {
+			mustBePrivate(t, g, table, given, dp, nano)
+			mustNotBeBeaten(t, g, p, dp, given, table)
+		} else if !errors.As(err, new(*ConflictError)) {
 			t.Fatal(err)
 		}
 	}
@@ -302,7 +235,7 @@ func setsFit(distances [][]int, given map[int][]float64, dp Privacy) bool {
 						there += other[j]
 					}
 				}
-				if here > upperAt(dp, there, distances[v][w])+1e-12 {
+				if here > iterated(dp, there, distances[v][w])+1e-12 {
 					return false
 				}
 			}
@@ -311,171 +244,103 @@ func setsFit(distances [][]int, given map[int][]float64, dp Privacy) bool {
 	return true
 }
 
-// mustNotBeBeaten compares a solution with that for other weights, and what Dominates says with the
-// prefix sums of both.
-func mustNotBeBeaten(t *testing.T, g *Graph, p *Preferences, dp Privacy, given map[int][]float64, s *Solution) {
+// mustNotBeBeaten compares a solution for even weights with those for the first ranks of one vertex alone: none of
+// these has less there, nor more of what the even weights count.
+func mustNotBeBeaten(t *testing.T, g *Graph, p *Preferences, dp Privacy, given map[int][]float64, table Table) {
 	t.Helper()
-	dominates, shortfall, err := s.Dominates(t.Context())
-	if err != nil || dominates != (shortfall == nil) {
-		t.Fatalf("%v, %v, %v", dominates, shortfall, err)
-	}
-	if shortfall != nil && (shortfall.Has >= shortfall.Possible || given[shortfall.Vertex] != nil) {
-		t.Fatalf("%+v", shortfall)
-	}
+	even := slices.Repeat([][]float64{{1, 0.5, 0}}, g.Vertices())
 	for vertex := range g.Vertices() {
 		for ranks := 1; ranks < p.Outputs(); ranks++ {
-			weights := make([][]float64, g.Vertices())
-			for v := range weights {
-				weights[v] = make([]float64, p.Outputs())
-			}
-			for r := range ranks {
-				weights[vertex][r] = 1
-			}
-			best, err := SolveLP(t.Context(), g, p, dp, given, weights)
+			weights := slices.Repeat([][]float64{{0, 0, 0}}, g.Vertices())
+			weights[vertex] = []float64{1, float64(ranks - 1), 0}
+			best, err := maximize(t.Context(), g, p, dp, given, weights)
 			if err != nil {
 				t.Fatal(err)
 			}
-			has := utility(p, s.Table, weights)
-			if has > best.Utility+1e-12 || dominates && has < best.Utility-2e-9 {
-				t.Fatalf("vertex %d, %d ranks: %v, possible %v", vertex, ranks, has, best.Utility)
+			if has, possible := utility(p, table, weights), utility(p, best, weights); has > possible+1e-12 {
+				t.Fatalf("vertex %d, %d ranks: %v, possible %v", vertex, ranks, has, possible)
 			}
-			if shortfall != nil && shortfall.Vertex == vertex && shortfall.Ranks == ranks &&
-				(math.Abs(shortfall.Has-has) > 1e-12 || math.Abs(shortfall.Possible-best.Utility) > 1e-12) {
-				t.Fatalf("%+v, but %v and %v", shortfall, has, best.Utility)
+			if has, possible := utility(p, best, even), utility(p, table, even); has > possible+1e-11 {
+				t.Fatalf("vertex %d, %d ranks: %v of even weights, possible %v", vertex, ranks, has, possible)
 			}
 		}
 	}
 }
 
-// TestNoMechanismDominates shows that a boundary that is not homogeneous may leave no mechanism that is
-// best in every respect (as Gu et al., "Generalized Rainbow Differential Privacy", do with another). On the
-// path 0 – 1 – 2 – 3 – 4 – 5, e^ε = 2, the vertices 1 … 4 are one region; its ends have different laws:
+// A boundary that is not homogeneous may leave no mechanism that is best in every respect (as Gu et al.,
+// "Generalized Rainbow Differential Privacy", show with another). On the path 0 – 1 – 2 – 3 – 4 – 5, e^ε = 2, the
+// vertices 1 … 4 are one region; its ends have different laws:
 //
 //	1: (0.1, 0.6, 0.3)    4: (0.2, 0.2, 0.6)
 //
 // At 2 the last output can have 0.15 and not less. Then the first has 0.2 at most and the second 0.65 at
 // least; at 3 these have 0.325 and, because of 4, the last 0.3 at least, so that the first has at
 // most 0.375. But 0.4 is possible there, with 0.2 for the last output at 2.
-func TestNoMechanismDominates(t *testing.T) {
-	g := pathOf(t, 6)
-	p, err := NewPreferences(3, [][]int{{0, 1, 2}, {2, 1, 0}}, []uint32{1, 0, 0, 0, 0, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestSolve_GivenRainbows_DependsOnWeights(t *testing.T) {
+	g := pathGraph(t, 6)
+	p := ordersOf(t, 3, [][]int{{0, 1, 2}, {2, 1, 0}}, 1, 0, 0, 0, 0, 1)
 	left, right := []float64{0.1, 0.6, 0.3}, []float64{0.2, 0.2, 0.6}
 	given := map[int][]float64{0: left, 1: left, 4: right, 5: right}
-	dp := Privacy{Epsilon: math.Ln2}
-	s, err := SolveLP(t.Context(), g, p, dp, given, nil)
+	problem := Problem{Graph: g, Preferences: p, Privacy: Privacy{Epsilon: math.Ln2}, Given: given}
+	table, err := problem.Solve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustBeClose(t, "even weights", s.Table,
-		tableOf(left, left, []float64{0.2, 0.65, 0.15}, []float64{0.375, 0.325, 0.3}, right, right), 1e-11)
-	ok, shortfall, err := s.Dominates(t.Context())
-	if err != nil || ok || shortfall.Vertex != 3 || shortfall.Ranks != 1 ||
-		math.Abs(shortfall.Has-0.375) > 1e-11 || math.Abs(shortfall.Possible-0.4) > 1e-11 {
-		t.Errorf("%v, %+v, %v", ok, shortfall, err)
-	}
-	// What is given where no path leads does not matter.
-	apart := edgesOf(t, 7, [2]int{0, 1}, [2]int{1, 2}, [2]int{2, 3}, [2]int{3, 4}, [2]int{4, 5})
-	q, err := NewPreferences(3, [][]int{{0, 1, 2}, {2, 1, 0}}, []uint32{1, 0, 0, 0, 0, 1, 0})
-	if err != nil {
-		t.Fatal(err)
-	}
-	given[6] = []float64{0, 0, 1}
-	if s, err = SolveLP(t.Context(), apart, q, dp, given, nil); err != nil {
-		t.Fatal(err)
-	}
-	if ok, other, err := s.Dominates(t.Context()); ok || err != nil || *other != *shortfall {
-		t.Errorf("%v, %+v, %v", ok, other, err)
-	}
-	delete(given, 6)
+	mustEqual(t, table, Table{left, left, {0.2, 0.65, 0.15}, {0.375, 0.325, 0.3}, right, right}, 0, 1e-11)
 	// Other weights buy 0.4 at 3 and pay at 2.
-	weights := slices.Repeat([][]float64{{1, 0, 0}}, 6)
-	weights[3] = []float64{10, 0, 0}
-	weights[2] = []float64{1, 0.9, 0}
-	if s, err = SolveLP(t.Context(), g, p, dp, given, weights); err != nil {
-		t.Fatal(err)
-	}
-	if at := s.Table.At(3)[0]; math.Abs(at-0.4) > 1e-11 {
-		t.Errorf("vertex 3 has %v, want 0.4", at)
-	}
-	ok, shortfall, err = s.Dominates(t.Context())
-	if err != nil || ok || shortfall.Vertex != 2 || shortfall.Ranks != 2 || math.Abs(shortfall.Possible-0.85) > 1e-11 {
-		t.Errorf("%v, %+v, %v", ok, shortfall, err)
+	problem.Weights = slices.Repeat([][]float64{{1, 0, 0}}, 6)
+	problem.Weights[3] = []float64{10, 0, 0}
+	problem.Weights[2] = []float64{1, 0.9, 0}
+	if table, err = problem.Solve(t.Context()); err != nil || math.Abs(table[3][0]-0.4) > 1e-11 || table[2][0]+table[2][1] > 0.85-1e-3 {
+		t.Errorf("vertices 2 and 3 have %v, %v, want 0.4 first at 3", table[2:4], err)
 	}
 }
 
-// TestLPWithoutGivenLaws: two neighbours of different colours do best with randomized response, and
-// cannot both have what one can.
-func TestLPWithoutGivenLaws(t *testing.T) {
-	g, dp := pathOf(t, 2), Privacy{1, 0.01}
-	p, err := ColorsOf(2, []int{0, 1})
+// Two neighbours of different colours do best with randomized response.
+func TestSolve_NoGivenLaws_IsBalanced(t *testing.T) {
+	g, dp := pathGraph(t, 2), Privacy{1, 0.01}
+	p := twoColors(t, 0, 1)
+	table, err := maximize(t.Context(), g, p, dp, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := SolveLP(t.Context(), g, p, dp, nil, nil)
+	want, err := balanced(g, p, dp)
 	if err != nil {
 		t.Fatal(err)
 	}
-	truth := (math.E + dp.Delta) / (1 + math.E) // doliveira2021 Corollary 2 at distance 0
-	mustBeClose(t, "balanced", s.Table, tableOf([]float64{truth, 1 - truth}, []float64{1 - truth, truth}), 1e-11)
-	ok, shortfall, err := s.Dominates(t.Context())
-	if err != nil || ok || shortfall.Vertex != 0 || shortfall.Possible != 1 {
-		t.Errorf("%v, %+v, %v", ok, shortfall, err)
-	}
-	same, err := ColorsOf(2, []int{1, 1})
-	if err != nil {
+	mustEqual(t, table, want, 0, 1e-11)
+	if table, err = maximize(t.Context(), g, twoColors(t, 1, 1), dp, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = SolveLP(t.Context(), g, same, dp, nil, nil); err != nil || s.Utility != 2 {
-		t.Fatalf("%+v, %v", s, err)
-	}
-	if ok, shortfall, err := s.Dominates(t.Context()); !ok || err != nil {
-		t.Errorf("%+v, %v", shortfall, err)
-	}
+	mustEqual(t, table, Table{{0, 1}, {0, 1}}, 0, 0)
 	given := map[int][]float64{0: {0.5, 0.5}, 1: {0.4, 0.6}}
-	if s, err = SolveLP(t.Context(), g, p, dp, given, nil); err != nil || math.Abs(s.Utility-1.1) > 1e-15 {
-		t.Fatalf("all given: %+v, %v", s, err)
+	if table, err = maximize(t.Context(), g, p, dp, given, nil); err != nil {
+		t.Fatal(err)
 	}
-	mustBeClose(t, "all given", s.Table, tableOf(given[0], given[1]), 0)
-	if ok, _, err := s.Dominates(t.Context()); !ok || err != nil {
-		t.Errorf("all given: %v, %v", ok, err)
-	}
+	mustEqual(t, table, Table{given[0], given[1]}, 0, 0)
 }
 
-// TestLPWithTinyEpsilon: where e^ε is rounded to 1, all laws are alike; given ones that do not sum to
-// exactly 1 must not stand in the way.
-func TestLPWithTinyEpsilon(t *testing.T) {
-	p, err := ColorsOf(3, []int{0, 1, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+// Where e^ε is rounded to 1, all laws are alike; given ones that do not sum to exactly 1 must not stand in the way.
+func TestSolve_TinyEpsilon_AllLawsAreAlike(t *testing.T) {
 	law := []float64{0.3, 0.3, 0.4 - 9e-13}
-	s, err := SolveLP(t.Context(), pathOf(t, 3), p, Privacy{Epsilon: 1e-12}, map[int][]float64{0: law}, nil)
+	table, err := maximize(t.Context(), pathGraph(t, 3), colorsOf(t, 3, 0, 1, 2), Privacy{Epsilon: 1e-12}, map[int][]float64{0: law}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustBeClose(t, "alike", s.Table, tableOf(law, law, law), 1e-12)
+	mustEqual(t, table, Table{law, law, law}, 0, 1e-12)
 }
 
 // TestLPRoundsNothingTo0: what one dataset answers with a probability that is no float64 may not be impossible beside it.
 func TestLPRoundsNothingTo0(t *testing.T) {
-	p, err := ColorsOf(2, []int{0, 1, 1, 1, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := twoColors(t, 0, 1, 1, 1, 1)
 	for _, epsilon := range []float64{300, 700} {
-		law, err := DefaultLaw(2, epsilon)
+		law := response(t, 2, epsilon)
+		table, err := maximize(t.Context(), pathGraph(t, 5), p, Privacy{Epsilon: epsilon}, map[int][]float64{1: {law[1], law[0]}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := SolveLP(t.Context(), pathOf(t, 5), p, Privacy{Epsilon: epsilon}, map[int][]float64{1: {law[1], law[0]}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for v := range 5 {
-			if law := s.Table.At(v); law[0] == 0 || law[1] == 0 {
+		for v, law := range table {
+			if law[0] == 0 || law[1] == 0 {
 				t.Errorf("ε = %v, vertex %d: %v", epsilon, v, law)
 			}
 		}
@@ -484,24 +349,21 @@ func TestLPRoundsNothingTo0(t *testing.T) {
 
 // TestLPNamesTheConflict: laws too different for their distance of 3, which no edge shows.
 func TestLPNamesTheConflict(t *testing.T) {
-	p, err := ColorsOf(3, make([]int, 6))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := colorsOf(t, 3, make([]int, 6)...)
 	given := map[int][]float64{0: {0.3, 0.3, 0.4}, 2: {0.8, 0.1, 0.1}, 5: {0.05, 0.05, 0.9}}
-	s, err := SolveLP(t.Context(), pathOf(t, 6), p, Privacy{Epsilon: math.Ln2}, given, nil)
-	var conflict *InfeasibleError
-	if !errors.As(err, &conflict) || !errors.Is(err, ErrInvalid) || s != nil {
-		t.Fatalf("%+v, %v", s, err)
+	problem := Problem{Graph: pathGraph(t, 6), Preferences: p, Privacy: Privacy{Epsilon: math.Ln2}, Given: given}
+	table, err := problem.Solve(t.Context())
+	if !reflect.DeepEqual(err, &ConflictError{From: 2, To: 5, Others: []int{}}) || !errors.Is(err, ErrInvalid) || table != nil {
+		t.Fatalf("%+v, %v", table, err)
 	}
-	if !slices.Equal(conflict.Given, []int{2, 5}) || !strings.Contains(err.Error(), "[2 5]") {
+	if !strings.Contains(err.Error(), "[2 5]") {
 		t.Errorf("%v", err)
 	}
 	given[2] = []float64{0.1, 0.1, 0.8}
 	given[1] = []float64{0.6, 0.2, 0.2}
-	_, err = SolveLP(t.Context(), pathOf(t, 6), p, Privacy{Epsilon: math.Ln2}, given, nil)
-	var edge *EdgeError
-	if !errors.As(err, &edge) || edge.From != 1 || edge.To != 2 {
+	_, err = problem.Solve(t.Context())
+	var edge *ConflictError
+	if !errors.As(err, &edge) || edge.From != 2 || edge.To != 1 || edge.Distance != 1 || edge.ToProbability <= edge.Bound {
 		t.Errorf("%v", err)
 	}
 }
@@ -510,43 +372,38 @@ func TestLPNamesTheConflict(t *testing.T) {
 // distance: at the centre of a star, no output can have more than 0.3. With two outputs, two laws are
 // enough for a conflict (torkamani2023 Theorem 1).
 func TestThreeLawsExcludeOneAnother(t *testing.T) {
-	g := edgesOf(t, 4, [2]int{0, 1}, [2]int{0, 2}, [2]int{0, 3})
-	p, err := ColorsOf(3, make([]int, 4))
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := graphOfEdges(t, 4, [2]int{0, 1}, [2]int{0, 2}, [2]int{0, 3})
+	p := colorsOf(t, 3, make([]int, 4)...)
 	dp := Privacy{Epsilon: math.Ln2}
 	given := map[int][]float64{1: {0.15, 0.425, 0.425}, 2: {0.425, 0.15, 0.425}, 3: {0.425, 0.425, 0.15}}
-	if !setsFit(allDistancesOf(g), given, dp) {
+	if !setsFit(allDistances(g), given, dp) {
 		t.Error("two of the laws do not fit")
 	}
-	var conflict *InfeasibleError
-	if _, err := SolveLP(t.Context(), g, p, dp, given, nil); !errors.As(err, &conflict) || !slices.Equal(conflict.Given, []int{1, 2, 3}) {
+	_, err := maximize(t.Context(), g, p, dp, given, nil)
+	if !reflect.DeepEqual(err, &ConflictError{From: 1, To: 2, Others: []int{3}}) || !strings.Contains(err.Error(), "[1 2 3]") {
 		t.Errorf("%v", err)
 	}
 	delete(given, 2)
-	if _, err := SolveLP(t.Context(), g, p, dp, given, nil); err != nil {
+	if _, err := maximize(t.Context(), g, p, dp, given, nil); err != nil {
 		t.Errorf("two laws: %v", err)
 	}
 }
 
 // TestLPAddsSets: with three outputs and δ > 0 the sets of one output are not all there is.
 func TestLPAddsSets(t *testing.T) {
-	p, err := ColorsOf(4, []int{0, 0, 0, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := colorsOf(t, 4, 0, 0, 0, 1)
 	given := map[int][]float64{0: {0.25, 0.25, 0.25, 0.25}}
 	dp := Privacy{0.2, 0.05}
-	s, err := SolveLP(t.Context(), pathOf(t, 4), p, dp, given, nil)
+	table, err := maximize(t.Context(), pathGraph(t, 4), p, dp, given, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rows, single := s.program.program.Rows(), 3+6*4; rows <= single {
-		t.Errorf("%d rows, no more than %d", rows, single)
+	worst := math.Inf(-1)
+	for v := 1; v < 4; v++ {
+		worst = max(worst, subsetExcess(table[v], table[v-1], dp), subsetExcess(table[v-1], table[v], dp))
 	}
-	if r, err := Check(pathOf(t, 4), s.Table, dp); err != nil || r.Worst.Excess > 0 || r.Worst.Excess < -1e-10 {
-		t.Errorf("%+v, %v", r, err)
+	if worst > 0 || worst < -1e-10 {
+		t.Errorf("the worst set of outputs exceeds the bound by %v: %v", worst, table)
 	}
 }
 
@@ -568,21 +425,16 @@ func TestLPOnAGrid(t *testing.T) {
 			colors[v] = 2
 		}
 	}
-	g := edgesOf(t, side*side, edges...)
-	p, err := ColorsOf(3, colors)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := graphOfEdges(t, side*side, edges...)
+	p := colorsOf(t, 3, colors...)
 	for _, dp := range []Privacy{{0.5, 0}, {0.5, 0.01}} {
 		start := time.Now()
-		s, err := SolveLP(t.Context(), g, p, dp, nil, nil)
+		table, err := maximize(t.Context(), g, p, dp, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%v: %d variables, %d rows, %v", dp, len(s.exact), s.program.program.Rows(), time.Since(start))
-		if r, err := Check(g, s.Table, dp); err != nil || r.Worst.Excess > 0 {
-			t.Errorf("%+v, %v", r, err)
-		}
+		t.Logf("%v: %v", dp, time.Since(start))
+		mustPass(t, g, table, dp)
 	}
 }
 
@@ -593,34 +445,21 @@ func TestLPOfSmallProbabilities(t *testing.T) {
 		vertices int
 		epsilon  float64
 	}{{7, 10}, {7, 40}, {7, 90}, {40, 1}, {25, 4}} {
-		g := pathOf(t, c.vertices)
+		g := pathGraph(t, c.vertices)
 		colors := make([]int, c.vertices)
 		last := c.vertices - 1
 		colors[last] = 1
-		p, err := ColorsOf(3, colors)
-		if err != nil {
-			t.Fatal(err)
-		}
-		law, err := DefaultLaw(3, c.epsilon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := colorsOf(t, 3, colors...)
 		dp := Privacy{Epsilon: c.epsilon}
-		want, err := Homogeneous(g, p, dp, slices.Repeat([][]float64{law}, 3))
+		want, err := balanced(g, p, dp)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := SolveLP(t.Context(), g, p, dp, map[int][]float64{last - 1: want.At(last - 1), last: want.At(last)}, nil)
+		table, err := maximize(t.Context(), g, p, dp, map[int][]float64{last - 1: want[last-1], last: want[last]}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for v := range g.Vertices() {
-			for j, x := range want.At(v) {
-				if got := s.Table.At(v)[j]; math.Abs(got-x) > 1e-9*x {
-					t.Errorf("ε = %v: vertex %d has %v, want %v", c.epsilon, v, s.Table.At(v), want.At(v))
-				}
-			}
-		}
+		mustEqual(t, table, want, 1e-9, 0)
 	}
 }
 
@@ -639,25 +478,14 @@ func (c *countdown) Err() error {
 }
 
 func TestSolvers_ContextEnds_End(t *testing.T) {
-	g := pathOf(t, 6)
-	p, err := ColorsOf(3, []int{0, 0, 0, 1, 2, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := pathGraph(t, 6)
+	p := colorsOf(t, 3, 0, 0, 0, 1, 2, 1)
 	dp := Privacy{Epsilon: 0.5, Delta: 0.01}
 	growth := big.NewRat(2, 1)
 	low, high := optimal(t, g, p, big.NewRat(3, 2)), optimal(t, g, p, growth)
-	solved, err := SolveLP(t.Context(), g, p, dp, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, solve := range map[string]func(context.Context) error{
-		"SolveLP": func(ctx context.Context) error {
-			_, err := SolveLP(ctx, g, p, dp, nil, nil)
-			return err
-		},
-		"Dominates": func(ctx context.Context) error {
-			_, _, err := solved.Dominates(ctx)
+		"Solve": func(ctx context.Context) error {
+			_, err := maximize(ctx, g, p, dp, nil, nil)
 			return err
 		},
 		"Gradual": func(ctx context.Context) error {
@@ -681,22 +509,19 @@ func TestSolvers_ContextEnds_End(t *testing.T) {
 }
 
 func TestLPRefuses(t *testing.T) {
-	g, dp := pathOf(t, 3), Privacy{Epsilon: 1}
-	p, err := ColorsOf(2, []int{0, 0, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g, dp := pathGraph(t, 3), Privacy{Epsilon: 1}
+	p := colorsOf(t, 2, 0, 0, 1)
 	check := func(what string, g *Graph, dp Privacy, given map[int][]float64, weights [][]float64) {
 		t.Helper()
-		if s, err := SolveLP(t.Context(), g, p, dp, given, weights); !errors.Is(err, ErrInvalid) || s != nil {
-			t.Errorf("%s: %+v, %v", what, s, err)
+		if table, err := maximize(t.Context(), g, p, dp, given, weights); !errors.Is(err, ErrInvalid) || table != nil {
+			t.Errorf("%s: %+v, %v", what, table, err)
 		}
 	}
 	for _, bad := range badPrivacy() {
 		check("privacy", g, bad, nil, nil)
 	}
 	check("ε", g, Privacy{Epsilon: 701}, nil, nil)
-	check("other size", pathOf(t, 4), dp, nil, nil)
+	check("other size", pathGraph(t, 4), dp, nil, nil)
 	for _, bad := range append(badLaws(), []float64{0.5, 0.3, 0.2}) {
 		check("law", g, dp, map[int][]float64{1: {0.5, 0.5}, 2: bad}, nil)
 		check("law", g, dp, map[int][]float64{1: bad, 2: {0.5, 0.5}}, nil)
@@ -708,9 +533,7 @@ func TestLPRefuses(t *testing.T) {
 	for _, bad := range [][]float64{nil, {1}, {1, 2, 3}, {math.NaN(), 0}, {0, math.Inf(-1)}, {1e101, 0}} {
 		check("weights", g, dp, nil, [][]float64{good, good, bad})
 	}
-	large, many := pathOf(t, 2001), make([]int, 2001)
-	if p, err = ColorsOf(2, many); err != nil {
-		t.Fatal(err)
-	}
+	large, many := pathGraph(t, 2001), make([]int, 2001)
+	p = colorsOf(t, 2, many...)
 	check("too large", large, dp, nil, nil)
 }

@@ -1,6 +1,9 @@
 package graph
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Privacy holds the parameters of (ε,δ)-differential privacy between neighbouring datasets.
 type Privacy struct {
@@ -21,14 +24,48 @@ func (dp Privacy) Validate() error {
 
 // Upper is torkamani2023 Eq. (8), the largest probability of an output that a neighbour may have,
 // for α in [0,1] and valid parameters: min(e^ε α + δ, (e^ε + δ − 1 + α)/e^ε, 1). It is never below
-// α. As both terms may be alike but not equally exact, it is Lemma 3 that tells which of them is
+// α. As both terms may be alike but not equally exact, it is Lemma 3 that decides which of them is
 // the lesser.
 func (dp Privacy) Upper(alpha float64) float64 { return dp.powers().upper(alpha) }
 
-// Lower is torkamani2023 Eq. (9), the smallest probability of an output that a neighbour may have:
-// max(e^ε α − δ − e^ε + 1, (α − δ)/e^ε, 0) = 1 − Upper(1 − α). It is never above α, and as small
-// probabilities keep their digits it is not computed as that difference.
-func (dp Privacy) Lower(alpha float64) float64 { return dp.powers().lower(alpha) }
+// RandomizedResponse returns the law of randomized response on k outputs in preference order:
+// e^ε/(e^ε+k−1) for the true answer and 1/(e^ε+k−1) for each other. It does not use δ.
+//
+// It may be the boundary law of every rainbow on every graph: however two neighbours rank the
+// outputs, each output has at both of them one of these two probabilities, whose ratio is e^ε. So
+// the condition across regions holds with δ = 0, and with any δ.
+//
+// It returns [ErrInvalid] for parameters that [Privacy.Validate] refuses and k outside 2 … 1,024.
+func (dp Privacy) RandomizedResponse(outputs int) ([]float64, error) {
+	if err := dp.Validate(); err != nil {
+		return nil, err
+	}
+	if err := checkOutputs(outputs); err != nil {
+		return nil, err
+	}
+	other := max(tiny, math.Exp(-dp.Epsilon))
+	total := 1 + float64(outputs-1)*other
+	law := make([]float64, outputs)
+	for rank := range law {
+		law[rank] = other / total
+	}
+	law[0] = 1 / total
+	return law, nil
+}
+
+// balanced is the law of two outputs on every boundary that gives the true answer the largest
+// probability, the same for both: (e^ε+δ)/(e^ε+1) (torkamani2023 Corollary 2, doliveira2021
+// Corollary 2).
+func (dp Privacy) balanced() []float64 {
+	odds := math.Exp(-dp.Epsilon)
+	wrong := max(tiny, (1-dp.Delta)*odds/(1+odds))
+	return []float64{1 - wrong, wrong}
+}
+
+// tiny is what a probability that must stay above 0 does not fall below, lest it be rounded to 0
+// and the ratio of neighbours to infinity. An error that is more likely than it may be costs no
+// privacy.
+const tiny = 1e-300
 
 // powers are e^ε, which may be above all float64, as a product, and e^−ε, for many probabilities.
 type powers struct{ delta, grow, again, shrink float64 }
@@ -46,56 +83,88 @@ func (p powers) upper(alpha float64) float64 {
 	return max(alpha, min(1-p.shrink*rest, 1))
 }
 
+// lower is torkamani2023 Eq. (9), the smallest probability of an output that a neighbour may have:
+// max(e^ε α − δ − e^ε + 1, (α − δ)/e^ε, 0) = 1 − Upper(1 − α). As small probabilities keep their
+// digits it is not computed as that difference.
 func (p powers) lower(alpha float64) float64 {
-	rest := 1 - p.delta - (1-alpha)*p.grow*p.again
-	return min(alpha, max(rest, p.shrink*(alpha-p.delta), 0))
+	return p.positive(alpha, max(1-p.delta-(1-alpha)*p.grow*p.again, p.shrink*(alpha-p.delta)))
 }
 
-// tradeoff is 1 − Upper(α), with the digits that Upper loses near 1: the greater of 1 less both its
+// opposite is 1 − Upper(α), with the digits that Upper loses near 1: the greater of 1 less both its
 // terms.
-func (p powers) tradeoff(alpha float64) float64 {
-	rest := 1 - p.delta - alpha*p.grow*p.again
-	return min(1-alpha, max(rest, p.shrink*((1-alpha)-p.delta), 0))
+func (p powers) opposite(alpha float64) float64 {
+	return p.positive(1-alpha, max(1-p.delta-alpha*p.grow*p.again, p.shrink*((1-alpha)-p.delta)))
 }
 
-// Pair returns the bounds of (ε,δ)-differential privacy as a suitable pair (torkamani2023
-// Proposition 2). Where its Lower and Tradeoff would be positive but below 1e-300, they are that
-// (or α itself, or 1−α, if it is less): an error rounded to 0 would tell neighbours apart.
-func (dp Privacy) Pair() Pair {
-	positive := func(bound, alpha float64) float64 {
-		if alpha > dp.Delta { // else it is 0
-			bound = min(alpha, max(tiny, bound))
+// positive returns a lower bound of a neighbour of α. Where it would be positive but below tiny, it
+// is tiny or, if that is less, α: an error rounded to 0 would tell neighbours apart.
+func (p powers) positive(alpha, bound float64) float64 {
+	least := 0.0
+	if alpha > p.delta {
+		least = tiny
+	}
+	return min(alpha, max(least, bound))
+}
+
+// chance is the probability of an event and of its opposite. Both are kept, so that neither loses
+// its digits where the other is near 1.
+type chance struct{ yes, no float64 }
+
+func chanceOf(p float64) chance { return chance{p, 1 - p} }
+
+// chanceIn returns the chance of output 0 in a law of two, from the probability that has more
+// digits.
+func chanceIn(law []float64) chance {
+	if law[0] <= law[1] {
+		return chanceOf(law[0])
+	}
+	return chanceOf(law[1]).opposite()
+}
+
+func (c chance) opposite() chance { return chance{c.no, c.yes} }
+
+// below orders chances also where they differ in no alone.
+func (c chance) below(d chance) bool { return c.compare(d) < 0 }
+
+// compare puts chances in order.
+func (c chance) compare(d chance) int {
+	return cmp.Or(cmp.Compare(c.yes, d.yes), cmp.Compare(d.no, c.no))
+}
+
+// next returns the largest chance of an output that a neighbour may have. It needs Upper alone: two
+// chances are within the bounds of each other if each is at most the Upper of the other
+// (torkamani2023 Lemma 9). But from 1/2 on the digits are in the opposite chance.
+func (p powers) next(c chance) chance {
+	yes := p.upper(c.yes)
+	if yes <= 0.5 {
+		return chanceOf(yes)
+	}
+	no := 0.0
+	if c.yes <= 0.5 {
+		no = p.opposite(c.yes)
+	} else {
+		no = p.lower(c.no)
+	}
+	no = min(c.no, no)
+	return chance{1 - no, no}
+}
+
+// within reports whether a dataset may have a chance beside a neighbour whose chance and bound are
+// given. For both outputs what the bounds allow may be exceeded by the tolerance. That is more than
+// testing one of them: where e^ε is large, a harmless excess of a chance near 1 is a great one of
+// its opposite.
+func (p powers) within(from, bound, to chance) bool {
+	return to.yes <= bound.yes && to.no >= bound.no ||
+		to.yes <= bound.yes+tolerance && from.no <= p.next(to.opposite()).yes+tolerance
+}
+
+// walk returns the largest chance at a distance from a dataset with chance c.
+func (p powers) walk(c chance, distance int) chance {
+	for range distance {
+		before := c
+		if c = p.next(c); c == before {
+			break
 		}
-		return bound
 	}
-	p := dp.powers()
-	return Pair{
-		Lower:    func(alpha float64) float64 { return positive(p.lower(alpha), alpha) },
-		Upper:    p.upper,
-		Tradeoff: func(alpha float64) float64 { return positive(p.tradeoff(alpha), 1-alpha) },
-	}
-}
-
-// scaled returns x·e^(steps·rate), also where the power by itself is above all float64 or x is 0.
-// For one step it is right to a few units in the last place; for more, the rounding of the exponent
-// adds a relative error below 1e-12. The result may be +Inf.
-func scaled(x, rate float64, steps int) float64 {
-	exponent := float64(steps) * rate
-	switch {
-	case x == 0:
-		return 0
-	case math.Abs(exponent) <= 700:
-		return x * math.Exp(exponent)
-	}
-	half := math.Exp(exponent / 2)
-	return x * half * half
-}
-
-// logarithm is ln x. (On some machines, math.Log is wrong for x below 2^−1022: by 36 in the worst
-// case.)
-func logarithm(x float64) float64 {
-	if x < 0x1p-1022 {
-		return math.Log(x*0x1p64) - 64*math.Ln2
-	}
-	return math.Log(x)
+	return c
 }

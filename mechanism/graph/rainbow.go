@@ -5,8 +5,15 @@ import (
 	"slices"
 )
 
-// MaxOutputs is the largest number of outputs of a mechanism.
-const MaxOutputs = 1 << 10
+// maxOutputs is the largest number of outputs of a mechanism.
+const maxOutputs = 1 << 10
+
+func checkOutputs(outputs int) error {
+	if outputs < 2 || outputs > maxOutputs {
+		return invalid("%d outputs; 2 to %d are possible", outputs, maxOutputs)
+	}
+	return nil
+}
 
 // Preferences says how each vertex ranks the outputs 0 … k−1: the first of its order is its true
 // answer (its colour), the rest are the better the earlier they stand. Such an order is a rainbow
@@ -17,16 +24,25 @@ type Preferences struct {
 	of      []uint32 // by vertex, the place of its rainbow in orders
 }
 
-// NewPreferences returns preferences over the given number of outputs: orders are the rainbows,
-// each a permutation of all outputs and all different, and of gives each vertex the number of its
-// rainbow. Both are copied. It returns [ErrInvalid] for orders that are not so or fewer than 2 or
-// more than [MaxOutputs] outputs, and as an [*InputError] with the vertex for a rainbow that is not
-// there.
+// NewPreferences returns preferences over the given number of outputs, from 2 to 1,024: orders are
+// the rainbows, each a permutation of all outputs and all different, and of gives each vertex the
+// number of its rainbow. Without orders, of gives each vertex its colour, and a vertex ranks its
+// own colour first and the other outputs in ascending order after it. With two outputs that is all
+// there is to say. The arguments are copied.
+//
+// It returns [ErrInvalid] for orders or outputs that are not so, and as an [*InputError] with the
+// vertex for a rainbow that is not there.
 func NewPreferences(outputs int, orders [][]int, of []uint32) (*Preferences, error) {
-	if outputs < 2 || outputs > MaxOutputs {
-		return nil, invalid("%d outputs; 2 to %d are possible", outputs, MaxOutputs)
+	if err := checkOutputs(outputs); err != nil {
+		return nil, err
 	}
-	seen, copies := make(map[string]bool, len(orders)), make([][]int, len(orders))
+	copies := make([][]int, 0, max(outputs, len(orders)))
+	for color := range outputs {
+		if orders == nil {
+			copies = append(copies, ownFirst(outputs, color))
+		}
+	}
+	seen := make(map[string]bool, len(orders))
 	for i, order := range orders {
 		if len(order) != outputs || !isPermutation(order) {
 			return nil, invalid("order %d, %v, does not rank each of %d outputs once", i, order, outputs)
@@ -35,10 +51,11 @@ func NewPreferences(outputs int, orders [][]int, of []uint32) (*Preferences, err
 		if seen[key] {
 			return nil, invalid("order %v is given twice", order)
 		}
-		seen[key], copies[i] = true, slices.Clone(order)
+		seen[key] = true
+		copies = append(copies, slices.Clone(order))
 	}
 	for v, number := range of {
-		if int(number) >= len(orders) {
+		if int(number) >= len(copies) {
 			return nil, faultAt(v, "there is no order %d", number)
 		}
 	}
@@ -54,28 +71,6 @@ func isPermutation(order []int) bool {
 		seen[output] = true
 	}
 	return true
-}
-
-// ColorsOf returns the preferences of vertices that rank their own colour first and the other
-// outputs in ascending order after it. With two outputs that is all there is to say. It returns
-// [ErrInvalid] for fewer than 2 or more than [MaxOutputs] outputs, and as an [*InputError] with the
-// vertex for a colour outside 0 … outputs−1.
-func ColorsOf(outputs int, colors []int) (*Preferences, error) {
-	if outputs < 2 || outputs > MaxOutputs {
-		return nil, invalid("%d outputs; 2 to %d are possible", outputs, MaxOutputs)
-	}
-	orders := make([][]int, outputs)
-	for color := range orders {
-		orders[color] = ownFirst(outputs, color)
-	}
-	of := make([]uint32, len(colors))
-	for v, color := range colors {
-		if color < 0 || color >= outputs {
-			return nil, faultAt(v, "there is no output %d", color)
-		}
-		of[v] = uint32(color)
-	}
-	return &Preferences{outputs, orders, of}, nil
 }
 
 func ownFirst(outputs, color int) []int {

@@ -42,13 +42,15 @@ func TestPreferencesRefuses(t *testing.T) {
 		hint    string
 	}{
 		{1, [][]int{{0}}, nil, "1 outputs"},
-		{MaxOutputs + 1, nil, nil, "1025 outputs"},
+		{maxOutputs + 1, nil, nil, "1025 outputs"},
 		{2, [][]int{{0, 1}, {0}}, nil, "order 1"},
 		{2, [][]int{{0, 0}}, nil, "order 0"},
 		{2, [][]int{{0, 2}}, nil, "order 0"},
 		{2, [][]int{{0, -1}}, nil, "order 0"},
 		{2, [][]int{{0, 1}, {1, 0}, {0, 1}}, nil, "twice"},
 		{2, [][]int{{0, 1}}, []uint32{0, 0, 1}, `vertex "2": there is no order 1`},
+		{4, nil, []uint32{0, 4}, `vertex "1": there is no order 4`},
+		{-1, nil, nil, "-1 outputs"},
 	} {
 		p, err := NewPreferences(test.outputs, test.orders, test.of)
 		if p != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.hint) {
@@ -57,29 +59,15 @@ func TestPreferencesRefuses(t *testing.T) {
 	}
 }
 
-func TestColorsOf(t *testing.T) {
-	p, err := ColorsOf(4, []int{3, 0, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestNewPreferences_WithoutOrders_RanksOwnColorFirst(t *testing.T) {
+	p := colorsOf(t, 4, 3, 0, 2)
 	for v, want := range [][]int{{3, 0, 1, 2}, {0, 1, 2, 3}, {2, 0, 1, 3}} {
 		if got := p.Order(v); !slices.Equal(got, want) {
 			t.Errorf("vertex %d: %v, want %v", v, got, want)
 		}
 	}
-	for _, colors := range [][]int{{0, 4}, {0, -1}} {
-		var input *InputError
-		if _, err := ColorsOf(4, colors); !errors.As(err, &input) || input.Vertex != "1" {
-			t.Errorf("%v: %v", colors, err)
-		}
-	}
-	for _, outputs := range []int{-1, 1, MaxOutputs + 1} {
-		if _, err := ColorsOf(outputs, nil); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%d outputs: %v", outputs, err)
-		}
-	}
-	if p, err := ColorsOf(MaxOutputs, []int{MaxOutputs - 1}); err != nil || p.Color(0) != MaxOutputs-1 {
-		t.Errorf("the most outputs: %v", err)
+	if p := colorsOf(t, maxOutputs, maxOutputs-1); p.Color(0) != maxOutputs-1 {
+		t.Error("the most outputs")
 	}
 }
 

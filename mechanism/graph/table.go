@@ -1,22 +1,93 @@
 package graph
 
-// Table is a mechanism on an explicit graph: the law of its answer at each vertex.
-type Table struct {
-	outputs int
-	p       []float64
+import "math"
+
+// Table is a mechanism on a graph: for each vertex the probabilities of the outputs 0 … k−1. In the
+// table of a solver, vertices may share a row: do not modify one.
+type Table [][]float64
+
+// Check tests the mechanism for (ε,δ)-differential privacy on a graph, up to 1e-12: for every edge,
+// both ways, and every set A of outputs, Pr[A | v] ≤ e^ε Pr[A | w] + δ. Of all sets the worst holds
+// just the outputs with Pr[j | v] > e^ε Pr[j | w], for any other leaves a positive term out or
+// takes a negative one in. So one sum an edge and direction, Σ_j max(0, Pr[j | v] − e^ε Pr[j | w]),
+// is enough for all 2^k sets.
+//
+// It returns a [*ConflictError] with the edge and the outputs that exceed the bound by the most if
+// the mechanism is not private, and [ErrInvalid] if it cannot test: for parameters that
+// [Privacy.Validate] refuses, another number of rows than vertices, and, as an [*InputError] with
+// the vertex, a row that is not a law or has another length than the first.
+func (t Table) Check(g *Graph, dp Privacy) error {
+	if err := dp.Validate(); err != nil {
+		return err
+	}
+	if err := t.checkRows(g.Vertices()); err != nil {
+		return err
+	}
+	worst, from, to := math.Inf(-1), 0, 0
+	for v := range g.Vertices() {
+		for _, w := range g.Neighbors(v) {
+			if excess, _ := largestExcess(t[v], t[w], dp); excess > worst {
+				worst, from, to = excess, int(w), v
+			}
+		}
+	}
+	if worst > tolerance {
+		return conflictOf(t[from], t[to], dp).between(from, to)
+	}
+	return nil
 }
 
-// NewTable returns a table of zeros, of at least 0 vertices and 1 output.
-func NewTable(vertices, outputs int) *Table {
-	vertices, outputs = max(vertices, 0), max(outputs, 1)
-	return &Table{outputs, make([]float64, vertices*outputs)}
+// checkRows tests that there is a law for each vertex.
+func (t Table) checkRows(vertices int) error {
+	if len(t) != vertices {
+		return invalid("a table of %d vertices for a graph of %d", len(t), vertices)
+	}
+	for v, law := range t {
+		if reason := lawFault(law, len(t[0])); reason != "" {
+			return faultAt(v, "law %v: %s", law, reason)
+		}
+	}
+	return nil
 }
 
-// Vertices returns the number of vertices.
-func (t *Table) Vertices() int { return len(t.p) / max(t.outputs, 1) }
+// largestExcess returns by how much the worst set of outputs but the empty one exceeds the bound,
+// for laws p and q at the two ends of an edge, and the output that is worst by itself.
+func largestExcess(p, q []float64, dp Privacy) (excess float64, output int) {
+	total, most := 0.0, math.Inf(-1)
+	for j := range p {
+		alone := p[j] - grown(q[j], dp.Epsilon, 1)
+		total += max(0, alone)
+		if alone > most {
+			most, output = alone, j
+		}
+	}
+	if most <= 0 {
+		total = most // no output is above e^ε times its share: a second one can only make it less
+	}
+	return total - dp.Delta, output
+}
 
-// Outputs returns the number of outputs.
-func (t *Table) Outputs() int { return t.outputs }
+// conflictOf returns the conflict of the laws of two neighbours, nil if they are private: whether
+// some set of outputs is too probable in to.
+func conflictOf(from, to []float64, dp Privacy) *ConflictError {
+	excess, output := largestExcess(to, from, dp)
+	if excess <= tolerance {
+		return nil
+	}
+	c := &ConflictError{Distance: 1}
+	for j := range to {
+		if j == output || to[j] > grown(from[j], dp.Epsilon, 1) {
+			c.Outputs = append(c.Outputs, j)
+			c.FromProbability += from[j]
+			c.ToProbability += to[j]
+		}
+	}
+	c.Bound = dp.Upper(min(c.FromProbability, 1))
+	return c
+}
 
-// At returns the probabilities of the outputs 0 … k−1 at a vertex. The slice is part of the table.
-func (t *Table) At(v int) []float64 { return t.p[v*t.outputs : (v+1)*t.outputs : (v+1)*t.outputs] }
+// between names the vertices.
+func (e *ConflictError) between(from, to int) *ConflictError {
+	e.From, e.To = from, to
+	return e
+}

@@ -3,18 +3,32 @@ package hostile
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // What a child may take for one file. The machine may be busy with other things: so a file has hung if it takes too long
@@ -40,12 +54,10 @@ func startChild(t *testing.T) *child {
 	c := &child{cmd: exec.CommandContext(t.Context(), os.Args[0])}
 	c.cmd.Env = append(os.Environ(), childEnv+"=yes")
 	c.cmd.Stderr = &c.stderr
-	in, err := c.cmd.StdinPipe()
-	must(t, err)
-	out, err := c.cmd.StdoutPipe()
-	must(t, err)
+	in := check.Value(c.cmd.StdinPipe())(t)
+	out := check.Value(c.cmd.StdoutPipe())(t)
 	c.in, c.out = in, bufio.NewReader(out)
-	must(t, c.cmd.Start())
+	check.Must(t, c.cmd.Start())
 	return c
 }
 
@@ -73,7 +85,7 @@ func (c *child) askPatiently(t *testing.T, one task, data []byte) (found finding
 	t.Helper()
 	for range tries {
 		dropLeftovers(t, one.Path)
-		must(t, os.WriteFile(one.Path, data, 0o600))
+		check.Must(t, os.WriteFile(one.Path, data, 0o600))
 		began := time.Now()
 		found, err = c.ask(one)
 		if took = time.Since(began); err != nil || took < patience {
@@ -87,10 +99,9 @@ func (c *child) askPatiently(t *testing.T, one task, data []byte) (found finding
 // after it would be refused for that. The file itself stays, as a new one would count as a copy.
 func dropLeftovers(t *testing.T, path string) {
 	t.Helper()
-	beside, err := filepath.Glob(path + "?*")
-	must(t, err)
+	beside := check.Value(filepath.Glob(path + "?*"))(t)
 	for _, leftover := range beside {
-		must(t, os.RemoveAll(leftover))
+		check.Must(t, os.RemoveAll(leftover))
 	}
 }
 
@@ -117,9 +128,8 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 	defer func() { c.end() }()
 	sound = settled(t, path, sound)
 	want, err := c.ask(task{Path: path, Checkpoint: checkpoint, Use: true})
-	if err != nil || want.Refused != "" || want.Problems > 0 || want.Failed != "" || want.Used < 10 {
-		t.Fatalf("the sound file: %+v, %v", want, err)
-	}
+	check.Need(t, err == nil && want.Refused == "" && want.Problems <= 0 && want.Failed == "" && want.Used >= 10,
+		"the sound file: %+v, %v", want, err)
 	var n tally
 	memory, slowest := want.Memory, time.Duration(0)
 	for i := range files {
@@ -136,9 +146,8 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 			c = startChild(t)
 			continue
 		}
-		if found.Memory > mostMemory && memory <= mostMemory {
-			t.Errorf("file %d: %s: the process has %d MiB", i, what, found.Memory>>20)
-		}
+		check.That(t, found.Memory <= mostMemory || memory > mostMemory,
+			"file %d: %s: the process has %d MiB", i, what, found.Memory>>20)
 		memory = max(memory, found.Memory)
 		if i%1000 == 999 {
 			t.Logf("%d files: %+v", i+1, n)
@@ -150,22 +159,21 @@ func TestNoDamageIsPassedOver(t *testing.T) {
 	if files < 24 {
 		return
 	}
-	if n.refused < files/20 || n.reported*20 < files || n.same*100 < files || n.usedDamaged*100 < files {
-		t.Errorf("the damage is not of all sorts: %+v", n)
-	}
+	check.That(t, n.refused >= files/20 && n.reported*20 >= files && n.same*100 >= files && n.usedDamaged*100 >= files,
+		"the damage is not of all sorts: %+v", n)
 }
 
 // settled puts a ledger at a place and changes it there, so that it is no copy, which would be audited before it is used.
 func settled(t *testing.T, path string, data []byte) (file []byte) {
 	t.Helper()
-	must(t, os.WriteFile(path, data, 0o600))
+	check.Must(t, os.WriteFile(path, data, 0o600))
 	l, err := open(path, false)
-	must(t, err)
+	check.Must(t, err)
 	_, err = l.Release(t.Context(), api.ReleaseRequest{Key: "settled", Question: vote, Object: people(300, 400)[99], Epsilon: tenths(13), Truth: truths})
-	must(t, errors.Join(err, l.Close()))
+	check.Must(t, errors.Join(err, l.Close()))
 	file, err = os.ReadFile(path)
-	must(t, err)
-	must(t, os.WriteFile(path, file, 0o600))
+	check.Must(t, err)
+	check.Must(t, os.WriteFile(path, file, 0o600))
 	return file
 }
 
@@ -173,7 +181,7 @@ func settled(t *testing.T, path string, data []byte) (file []byte) {
 func keep(t *testing.T, i int, data []byte) string {
 	t.Helper()
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("sluice-hostile-%d-%d.db", os.Getpid(), i))
-	must(t, os.WriteFile(path, data, 0o600))
+	check.Must(t, os.WriteFile(path, data, 0o600))
 	return path
 }
 
@@ -207,7 +215,599 @@ func wantRich(t *testing.T, sound []byte) {
 	for id := 2; id < d.pages(); id++ {
 		kinds[uint16(d.page(id)[8])]++
 	}
-	if kinds[branchKind] < 5 || kinds[leafKind] < 100 || kinds[freeKind] < 1 {
-		t.Errorf("pages of each kind: %v", kinds)
+	check.That(t, kinds[branchKind] >= 5 && kinds[leafKind] >= 100 && kinds[freeKind] >= 1,
+		"pages of each kind: %v", kinds)
+}
+
+// start is later than the creation of any file of the tests.
+func start() time.Time { return time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// offer sells up to ε = 2, and releases 0.1 an hour from the start by itself.
+func offer(t testing.TB) (sale, calendar policy.Policy) {
+	t.Helper()
+	sale = check.Value(policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 35}, {Epsilon: tenths(20), Amount: 140}}}.Policy())(t)
+	calendar = check.Value(policy.Linear(tenths(1), tenths(20), start(), start().Add(19*time.Hour), tenths(1)))(t)
+	return sale, calendar
+}
+
+// signer is a key of the tests.
+func signer(t testing.TB) (key note.Signer, verifier string) {
+	t.Helper()
+	private, verifier, err := note.GenerateKey(nil, "limits.example")
+	check.Must(t, err)
+	key, err = note.NewSigner(private)
+	check.Must(t, err)
+	return key, verifier
+}
+
+// market makes a ledger with the question "vote", in which some objects are for sale.
+func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
+	t.Helper()
+	key, verifier := signer(t)
+	path = filepath.Join(pace.Scratch(t), "ledger.db")
+	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "USD", LogKey: verifier}))
+	l = check.Value(ledger.Open(t.Context(), path, ledger.Options{Signer: key, Now: func() time.Time { return start().Add(time.Hour) }, ClockAhead: start().AddDate(1, 0, 0)}))(t)
+	t.Cleanup(func() { _ = l.Close() })
+	check.Must(t, l.DefineQuestion(t.Context(), "vote", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	sale, _ := offer(t)
+	if len(objects) > 0 {
+		_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "enroll", Question: "vote", Objects: objects, Policy: sale, Cap: boundless()}))(t)
+	}
+	return l, path
+}
+
+// wantClean has the ledger audited.
+func wantClean(t testing.TB, l *ledger.Ledger) {
+	t.Helper()
+	found, err := l.Verify(context.Background(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("audit: %+v", p) }})
+	check.That(t, err == nil && found.Problems == 0, "audit: %d problems, %v", found.Problems, err)
+}
+
+func events(t testing.TB, l *ledger.Ledger) uint64 {
+	t.Helper()
+	s := check.Value(l.Stats(context.Background()))(t)
+	return s.Events
+}
+
+// allocated is how many bytes are allocated while something is done. Nothing else may run meanwhile.
+func allocated(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// boundless is the cap of those whom only a policy bounds, or nothing.
+func boundless() privacy.Epsilon { return privacy.MaxEpsilon() }
+
+func copyFile(from, to string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o600)
+}
+
+// sameTruth is a source with one value for all objects.
+func sameTruth(value string) api.TruthFunc {
+	return func(_ context.Context, _ string, objects []string) ([]string, error) {
+		return slices.Repeat([]string{value}, len(objects)), nil
 	}
 }
+
+// The specimen is a ledger with everything in it, large enough that its buckets have branch pages.
+
+const (
+	origin  = "sluice-hostile"
+	vote    = "vote"
+	home    = "home"
+	party   = "party"
+	members = 400
+)
+
+// opening is later than the creation of any file of the tests.
+func opening() time.Time { return time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func tenths(n int) privacy.Epsilon {
+	e, err := privacy.EpsilonFromNano(int64(n) * 100_000_000)
+	if err != nil {
+		panic(err) // a constant of the tests
+	}
+	return e
+}
+
+// people returns the names of those with numbers in a range.
+func people(from, to int) (names []string) {
+	for i := from; i < to; i++ {
+		names = append(names, fmt.Sprintf("person %05d", i))
+	}
+	return names
+}
+
+func valuesOf(question string) []string {
+	switch question {
+	case home:
+		return []string{"north", "south", "east", "west", "abroad"}
+	case party:
+		return []string{"A", "B", "C", "D"}
+	}
+	return []string{"yes", "no"}
+}
+
+// truths are the host's.
+func truths(_ context.Context, question string, objects []string) (values []string, err error) {
+	for _, name := range objects {
+		values = append(values, valuesOf(question)[int(name[len(name)-1])%len(valuesOf(question))])
+	}
+	return values, nil
+}
+
+// keys are those by which the log is signed. They depend on nothing, so that each process has them.
+func keys() (note.Signer, note.Verifiers, string, error) {
+	secret, public, err := note.GenerateKey(bytes.NewReader(make([]byte, 64)), origin)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	signer, err := note.NewSigner(secret)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	verifier, err := note.NewVerifier(public)
+	return signer, note.VerifierList(verifier), public, err
+}
+
+func open(path string, readOnly bool) (*ledger.Ledger, error) {
+	signer, _, _, err := keys()
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Open(context.Background(), path, ledger.Options{ReadOnly: readOnly, Signer: signer, Now: opening, ClockAhead: opening()})
+}
+
+// questions are of each encoding.
+func questions(t testing.TB) []api.Question {
+	t.Helper()
+	design := check.Value(finite.SubsetSelection(4, 2))(t)
+	family := check.Value(design.Family(tenths(5), tenths(10)))(t)
+	return []api.Question{
+		{Name: vote, Values: valuesOf(vote)},
+		{Name: home, Values: valuesOf(home), Encoding: api.Unary},
+		{Name: party, Values: valuesOf(party), Mechanism: &api.Mechanism{Family: family}},
+	}
+}
+
+// specimen makes the file, and a checkpoint of its log.
+func specimen(t testing.TB) (file, checkpoint []byte) {
+	t.Helper()
+	path, ctx := filepath.Join(t.TempDir(), "ledger.db"), t.Context()
+	_, _, public, err := keys()
+	check.Must(t, err)
+	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "EUR", LogKey: public}))
+	l, err := open(path, false)
+	check.Must(t, err)
+	terms, err := policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(20), Amount: 200}}}.Policy()
+	check.Must(t, err)
+	for i, q := range questions(t) {
+		check.Must(t, l.DefineQuestion(ctx, fmt.Sprint("define ", i), q))
+		_ = check.Value(l.Enroll(ctx, api.EnrollRequest{Key: fmt.Sprint("enroll ", i), Question: q.Name, Objects: people(0, members), Policy: terms, Cap: tenths(90)}))(t)
+		trade(ctx, t, l, i, q.Name)
+	}
+	leave(ctx, t, l)
+	check.Must(t, l.Compact(ctx, nil))
+	// What is written now leaves free pages behind, here and there.
+	for i := range 12 {
+		_ = check.Value(l.Release(ctx, api.ReleaseRequest{Key: fmt.Sprint("late ", i), Question: vote, Object: people(300, 400)[7*i], Epsilon: tenths(13), Truth: truths}))(t)
+	}
+	checkpoint, err = l.Checkpoint(ctx)
+	check.Must(t, errors.Join(err, l.Close()))
+	file, err = os.ReadFile(path)
+	check.Must(t, err)
+	return file, checkpoint
+}
+
+// trade lets buyers buy, reserve and ask.
+func trade(ctx context.Context, t testing.TB, l *ledger.Ledger, i int, question string) {
+	t.Helper()
+	key := func(what string) string { return fmt.Sprintf("%s of %s", what, question) }
+	order := func(buyer string, epsilon, from, to int) api.Order {
+		return api.Order{Buyer: buyer, Question: question, Epsilon: tenths(epsilon), Objects: people(from, to)}
+	}
+	for n, o := range []api.Order{order("acme", 5, 0, 250), order("zeta", 10, 100, 400), order("acme", 5, 200, 300)} {
+		_ = check.Value(l.Sell(ctx, api.SellRequest{Key: key(fmt.Sprint("sale ", n)), Order: o, Truth: truths}))(t)
+	}
+	kept, err := l.Reserve(ctx, api.ReserveRequest{Key: key("kept"), Order: order("hooli", 10, 10, 20), For: time.Hour})
+	check.Must(t, err)
+	_, err = l.Capture(ctx, api.CaptureRequest{Key: key("commit"), Reservation: kept.Number, Truth: truths})
+	check.Must(t, err)
+	given, err := l.Reserve(ctx, api.ReserveRequest{Key: key("given up"), Order: order("hooli", 10, 20, 30), For: time.Hour})
+	check.Must(t, err)
+	check.Must(t, l.Cancel(ctx, key("cancel"), given.Number))
+	_, err = l.Reserve(ctx, api.ReserveRequest{Key: key("held"), Order: order("hooli", 10, 30, 60), For: time.Hour})
+	check.Must(t, err)
+	for n := range 3 {
+		_, err = l.Answer(ctx, api.AnswerRequest{Key: key(fmt.Sprint("answer ", n)), Question: question, Query: "majority:" + valuesOf(question)[0], Epsilon: tenths(2 + i + n), Objects: people(0, 30), AcceptLoss: true, Truth: truths})
+		check.Must(t, err)
+	}
+	_, err = l.Raise(ctx, api.RaiseRequest{Key: key("raise"), Question: question, Epsilon: tenths(10), Objects: people(0, 80), Truth: truths})
+	check.Must(t, err)
+}
+
+// leave lets some go, and some be forgotten.
+func leave(ctx context.Context, t testing.TB, l *ledger.Ledger) {
+	t.Helper()
+	for i, name := range people(80, 90) {
+		check.Must(t, l.Withdraw(ctx, "leave "+name, name))
+		_ = check.Value(l.Statement(ctx, "state "+name, name))(t)
+		if i%2 == 0 {
+			check.Must(t, l.Forget(ctx, "forget "+name, name))
+		}
+	}
+}
+
+// What the environment tells a process that is to be a host, and not the tests.
+const (
+	hostPath = "SLUICE_PROCESSES_PATH"
+	hostMode = "SLUICE_PROCESSES_MODE" // "read" or "write", or "no sockets": write, and make no socket
+)
+
+const (
+	reading   = "read"
+	writing   = "write"
+	noSockets = "no sockets"
+)
+
+// said is what a host says of an open or a call.
+type said struct {
+	Kind  string // "" if it went well
+	Text  string // of the error
+	Value string // of the response
+	Took  time.Duration
+}
+
+// typedErrors are the errors that a host tells apart.
+func typedErrors() map[string]error {
+	return map[string]error{"in use": api.ErrInUse, "replaced": api.ErrReplaced, "read-only": api.ErrReadOnly, "stopped": api.ErrStopped}
+}
+
+func sayOf(value string, err error, since time.Time) said {
+	out := said{Value: value, Took: time.Since(since)}
+	if err != nil {
+		out.Kind, out.Text = "another error", err.Error()
+		for kind, target := range typedErrors() {
+			if errors.Is(err, target) {
+				out.Kind = kind
+			}
+		}
+	}
+	return out
+}
+
+// serveHost opens a ledger and says how that went, and then the same of a call for each line that it is given: "draw KEY
+// NANOS" raises ann's chain, "read" looks at her, "copy PATH" makes a backup.
+func serveHost(path, mode string, in io.Reader, out io.Writer) error {
+	if mode == noSockets {
+		if err := forbidSockets(); err != nil {
+			return err
+		}
+	}
+	say := json.NewEncoder(out)
+	since := time.Now()
+	l, err := ledger.Open(context.Background(), path, ledger.Options{ReadOnly: mode == reading})
+	if saying := say.Encode(sayOf("", err, since)); err != nil || saying != nil {
+		return saying
+	}
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		since := time.Now()
+		value, err := call(l, lines.Text())
+		if err := say.Encode(sayOf(value, err, since)); err != nil {
+			return err
+		}
+	}
+	return l.Close()
+}
+
+func call(l *ledger.Ledger, line string) (value string, err error) {
+	ctx := context.Background()
+	var what, key string
+	var nanos int64
+	if _, err := fmt.Sscan(line, &what, &key, &nanos); err != nil {
+		return "", err
+	}
+	switch what {
+	case "copy":
+		_, err = l.Backup(ctx, key, nil)
+		return "", err
+	case "compact":
+		return "", l.Compact(ctx, nil)
+	case "read":
+		o, err := l.Object(ctx, "ann")
+		if err != nil {
+			return "", err
+		}
+		return o.Chains[0].Response, nil
+	}
+	epsilon, err := privacy.EpsilonFromNano(nanos)
+	if err != nil {
+		return "", err
+	}
+	r, err := l.Release(ctx, api.ReleaseRequest{Key: key, Question: "vote", Object: "ann", Epsilon: epsilon, TrueValue: "yes"})
+	return r.Value, err
+}
+
+// host is a process that has a ledger open, or was refused it.
+type host struct {
+	opened said
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *json.Decoder
+}
+
+// startHost lets a process open a ledger, and does not wait until it has.
+func startHost(t testing.TB, path, mode string) *host {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), hostPath+"="+path, hostMode+"="+mode)
+	cmd.Stderr = os.Stderr
+	in := check.Value(cmd.StdinPipe())(t)
+	out := check.Value(cmd.StdoutPipe())(t)
+	check.Must(t, cmd.Start())
+	h := &host{cmd: cmd, in: in, out: json.NewDecoder(out)}
+	t.Cleanup(func() { _, _ = h.in.Close(), h.cmd.Wait() })
+	return h
+}
+
+func (h *host) wait(t testing.TB) *host {
+	t.Helper()
+	check.Must(t, h.out.Decode(&h.opened))
+	return h
+}
+
+// openHost lets a process open a ledger.
+func openHost(t testing.TB, path, mode string) *host {
+	t.Helper()
+	return startHost(t, path, mode).wait(t)
+}
+
+// ask has a host make a call.
+func (h *host) ask(t testing.TB, what, key string, nanos int64) (out said) {
+	t.Helper()
+	_ = check.Value(fmt.Fprintln(h.in, what, key, nanos))(t)
+	check.Must(t, h.out.Decode(&out))
+	return out
+}
+
+// end lets a host close its ledger.
+func (h *host) end(t testing.TB) {
+	t.Helper()
+	check.Must(t, h.in.Close())
+	check.Must(t, h.cmd.Wait())
+}
+
+// childEnv tells a process that it is to open files, and not to run the tests.
+const childEnv = "SLUICE_HOSTILE_CHILD"
+
+// task is what a child is asked to look at.
+type task struct {
+	Path       string
+	Checkpoint []byte // to verify against; may be nil
+	Use        bool   // go on to use the file, whatever is wrong with it
+}
+
+// finding is what a child says of it.
+type finding struct {
+	Refused  string // by Open
+	Problems uint64 // that Verify reports
+	Failed   string // what went wrong and should not
+	Content  string // a hash of all that can be read, if nothing is wrong
+	Used     int    // calls that were carried out all the same
+	Memory   uint64 // bytes that the process has ever had from the system
+}
+
+// serve does what the lines say that come in, one by one.
+func serve() error {
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<20)
+	out := json.NewEncoder(os.Stdout)
+	for lines.Scan() {
+		var one task
+		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+			return err
+		}
+		found := look(context.Background(), one)
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		found.Memory = m.Sys
+		if err := out.Encode(found); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// typed tells whether an error says what it should about a damaged file.
+func typed(err error) bool {
+	return errors.Is(err, api.ErrCorrupt) || errors.Is(err, api.ErrJournal) || errors.Is(err, api.ErrVersion)
+}
+
+// look opens a file for reading, verifies it, reads all of it if it is clean, and uses it.
+func look(ctx context.Context, one task) (found finding) {
+	fail := func(what string, err error) { found.Failed += fmt.Sprintf("%s: %v\n", what, err) }
+	l, err := open(one.Path, true)
+	switch {
+	case typed(err):
+		found.Refused = err.Error()
+	case err != nil:
+		fail("Open", err)
+	default:
+		found.Problems, err = verify(ctx, l, one.Checkpoint)
+		if err != nil {
+			fail("Verify", err)
+		}
+		content, err := readAll(ctx, l)
+		found.Content = content
+		if err != nil && found.Problems == 0 {
+			fail("reading a file that is clean", err)
+		}
+		if err := l.Close(); err != nil && !typed(err) {
+			fail("Close", err)
+		}
+	}
+	if one.Use && found.Failed == "" {
+		if found.Used, err = use(ctx, one.Path); err != nil {
+			fail("using the file", err)
+		} else if found.Content != "" && found.Problems == 0 && found.Used > 0 {
+			if err := verifyFile(ctx, one.Path); err != nil {
+				fail("a clean file that was used", err)
+			}
+		}
+	}
+	return found
+}
+
+func verify(ctx context.Context, l *ledger.Ledger, checkpoint []byte) (problems uint64, err error) {
+	r := api.VerifyRequest{}
+	if checkpoint != nil {
+		r.Checkpoints = [][]byte{checkpoint}
+		if _, r.Verifiers, _, err = keys(); err != nil {
+			return 0, err
+		}
+	}
+	done, err := l.Verify(ctx, r)
+	return done.Problems, err
+}
+
+func verifyFile(ctx context.Context, path string) error {
+	l, err := open(path, true)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	problems, err := verify(ctx, l, nil)
+	if problems > 0 {
+		err = errors.Join(err, fmt.Errorf("%d problems", problems))
+	}
+	return err
+}
+
+// reader writes down what calls return.
+type reader struct {
+	out   *json.Encoder
+	fault error
+}
+
+func (r *reader) note(what any, err error) {
+	if err == nil {
+		err = r.out.Encode(what)
+	}
+	if errors.Is(err, api.ErrNoResponses) {
+		err = r.out.Encode(err.Error())
+	}
+	r.fault = errors.Join(r.fault, err)
+}
+
+func noteAll[T any](r *reader, all iter.Seq2[T, error]) (items []T) {
+	for item, err := range all {
+		r.note(item, err)
+		if err != nil {
+			break
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// readAll makes every call that reads, and returns a hash of what they return. It goes on when one fails.
+func readAll(ctx context.Context, l *ledger.Ledger) (content string, err error) {
+	sum := sha256.New()
+	r := &reader{out: json.NewEncoder(sum)}
+	r.note(l.About(), nil)
+	stats, err := l.Stats(ctx)
+	stats.Bytes = 0 // a file may be cut behind what it uses
+	r.note(stats, err)
+	r.note(l.Head(ctx, 0))
+	r.note(l.Buyers(ctx))
+	var defined []api.Question
+	defined, err = l.Questions(ctx)
+	r.note(defined, err)
+	for _, q := range defined {
+		levels, err := l.Levels(ctx, q.Name)
+		r.note(levels, err)
+		r.note(l.Estimate(ctx, api.EstimateRequest{Question: q.Name}))
+		noteAll(r, l.Responses(ctx, q.Name, privacy.Epsilon{}))
+		for _, level := range levels {
+			r.note(l.Estimate(ctx, api.EstimateRequest{Question: q.Name, Epsilon: level.Epsilon}))
+			noteAll(r, l.Responses(ctx, q.Name, level.Epsilon))
+		}
+	}
+	for _, name := range people(0, members) {
+		r.note(l.Object(ctx, name))
+	}
+	for _, sale := range noteAll(r, l.Sales(ctx, "")) {
+		noteAll(r, l.Deliveries(ctx, sale.Number))
+	}
+	noteAll(r, l.Reservations(ctx, ""))
+	for e, err := range l.Events(ctx, 1) {
+		if err != nil {
+			r.note(nil, err)
+			break
+		}
+		r.note(e, nil)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), r.fault
+}
+
+// use opens a file for writing and makes calls of several kinds. On a damaged file they may fail, for any reason that is
+// said; what they must not do is end the process. It returns how many were carried out.
+func use(ctx context.Context, path string) (done int, err error) {
+	l, err := open(path, false)
+	if err != nil {
+		if typed(err) {
+			err = nil
+		}
+		return 0, err
+	}
+	count := func(_ any, err error) {
+		if err == nil {
+			done++
+		}
+	}
+	for i, name := range people(0, members) {
+		if i%37 == 3 {
+			count(l.Release(ctx, api.ReleaseRequest{Key: fmt.Sprint("use ", i), Question: vote, Object: name, Epsilon: tenths(15), Truth: truths}))
+		}
+	}
+	all := api.Order{Buyer: "late", Question: home, Epsilon: tenths(12), All: true}
+	count(l.Quote(ctx, all))
+	count(l.Sell(ctx, api.SellRequest{Key: "use it all", Order: all, Partial: true, Truth: truths}))
+	count(nil, l.Forget(ctx, "use and forget", people(81, 82)[0]))
+	count(l.Enroll(ctx, api.EnrollRequest{Key: "use new", Question: vote, Objects: people(members, members+20), Cap: tenths(90)}))
+	_ = l.Close() // says again what is wrong
+	return done, nil
+}
+
+// TestMain is also the child processes of the tests, which the environment asks for.
+func TestMain(m *testing.M) {
+	var err error
+	if path := os.Getenv(hostPath); path != "" {
+		err = serveHost(path, os.Getenv(hostMode), os.Stdin, os.Stdout)
+	} else if path := os.Getenv(fillPath); path != "" {
+		err = runFill(path)
+	} else if os.Getenv(childEnv) != "" {
+		err = serve()
+	} else {
+		os.Exit(m.Run())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(3)
+	}
+}
+
+// zeros returns so many zero bytes as a text. The system gives memory for them only when they are written to.
+func zeros(n int) string {
+	return textOf(make([]byte, n))
+}
+
+// textOf returns bytes as a text, without a copy. Nobody may write to them any more.
+func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -6,19 +6,28 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // field is a place where a caller can put a text.
@@ -195,18 +204,13 @@ func TestTextsAreAnyLength(t *testing.T) {
 			before := events(t, l)
 			var err error
 			used := allocated(func() { err = f.put(l, text) })
-			if err != nil && !decided(err) {
-				t.Errorf("%s, %d bytes: %.300v", f.name, len(text), err)
-			}
-			if err == nil && len(text) > 1 && !f.lists() {
-				t.Errorf("%s: %d bytes are taken", f.name, len(text))
-			}
+			check.That(t, err == nil || decided(err), "%s, %d bytes: %.300v", f.name, len(text), err)
+			check.That(t, err != nil || len(text) <= 1 || f.lists(), "%s: %d bytes are taken", f.name, len(text))
 			if err != nil && len(err.Error()) > 2000 {
 				t.Errorf("%s, %d bytes: the error has %d bytes", f.name, len(text), len(err.Error()))
 			}
-			if used > f.copies()*uint64(len(text))+4<<20 {
-				t.Errorf("%s, %d bytes: %d more are allocated", f.name, len(text), used)
-			}
+			check.That(t, used <= f.copies()*uint64(len(text))+4<<20,
+				"%s, %d bytes: %d more are allocated", f.name, len(text), used)
 			if n := events(t, l); err != nil && n != before {
 				t.Errorf("%s, %d bytes: %d events after %d", f.name, len(text), n, before)
 			}
@@ -257,12 +261,8 @@ func TestTruthsAreAnyLength(t *testing.T) {
 			if len(values) == 2 { // as many as objects, and one is none of the question's
 				wanted = errors.As(err, &refused) && len(refused.TruthInvalid) > 0
 			}
-			if !wanted || len(err.Error()) > 300 {
-				t.Errorf("%s, %s: %.300v", call, name, err)
-			}
-			if used > 1<<20 {
-				t.Errorf("%s, %s: %d bytes are allocated", call, name, used)
-			}
+			check.That(t, wanted && len(err.Error()) <= 300, "%s, %s: %.300v", call, name, err)
+			check.That(t, used <= 1<<20, "%s, %s: %d bytes are allocated", call, name, used)
 		}
 	}
 	if n := events(t, l); n != before {
@@ -277,8 +277,7 @@ const raceFactor = 1 + 2*pace.Race
 // read with memory that its bytes account for.
 func TestDocumentsAreAnyLength(t *testing.T) {
 	_, verifier := signer(t)
-	known, err := note.NewVerifier(verifier)
-	must(t, err)
+	known := check.Value(note.NewVerifier(verifier))(t)
 	huge := make([]byte, 1<<30+1)
 	for _, one := range []struct {
 		name   string
@@ -298,21 +297,18 @@ func TestDocumentsAreAnyLength(t *testing.T) {
 			for _, text := range [][]byte{huge[:size], filled(' ', min(size, pace.Scale(1<<22, 1<<29))), filled('[', min(size, pace.Scale(1<<22, 1<<29)))} {
 				var err error
 				used := allocated(func() { err = one.read(text) })
-				if !errors.Is(err, one.wants) || len(err.Error()) > 300 {
-					t.Errorf("a %s of %d bytes: %.300v", one.name, len(text), err)
-				}
-				if used > raceFactor*one.copies*uint64(len(text))+1<<20 {
-					t.Errorf("a %s of %d bytes: %d more are allocated", one.name, len(text), used)
-				}
+				check.That(t, errors.Is(err, one.wants) && len(err.Error()) <= 300,
+					"a %s of %d bytes: %.300v", one.name, len(text), err)
+				check.That(t, used <= raceFactor*one.copies*uint64(len(text))+1<<20,
+					"a %s of %d bytes: %d more are allocated", one.name, len(text), used)
 			}
 		}
 	}
 	for _, digits := range []string{"", "1", textOf(huge), string(filled('1', 1<<22)), "0." + string(filled('0', 1<<22)) + "1", "1e" + string(filled('9', 1<<22))} {
 		var err error
 		used := allocated(func() { _, err = privacy.ParseEpsilon(digits) })
-		if (err == nil) != (digits == "1") || err != nil && len(err.Error()) > 300 || used > 1<<20 {
-			t.Errorf("ε in %d bytes: %d are allocated, %.300v", len(digits), used, err)
-		}
+		check.That(t, (err == nil) == (digits == "1") && (err == nil || len(err.Error()) <= 300) && used <= 1<<20,
+			"ε in %d bytes: %d are allocated, %.300v", len(digits), used, err)
 	}
 }
 
@@ -321,15 +317,14 @@ func filled(with byte, n int) []byte { return bytes.Repeat([]byte{with}, n) }
 // TestFilesAreAnyLength opens what is no ledger, up to a gigabyte of it.
 func TestFilesAreAnyLength(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "ledger.db")
-	must(t, os.WriteFile(path, nil, 0o600))
+	check.Must(t, os.WriteFile(path, nil, 0o600))
 	for _, size := range []int64{0, 1, 4096, 16384, 1 << 20, 1 << 30} {
-		must(t, os.Truncate(path, size)) // a file with a hole, which takes no room
+		check.Must(t, os.Truncate(path, size)) // a file with a hole, which takes no room
 		for _, only := range []bool{false, true} {
 			var err error
 			used := allocated(func() { _, err = ledger.Open(t.Context(), path, ledger.Options{ReadOnly: only}) })
-			if !errors.Is(err, api.ErrCorrupt) || used > 1<<20 {
-				t.Errorf("a file of %d bytes: %d are allocated, %v", size, used, err)
-			}
+			check.That(t, errors.Is(err, api.ErrCorrupt) && used <= 1<<20,
+				"a file of %d bytes: %d are allocated, %v", size, used, err)
 		}
 	}
 	other := filepath.Join(pace.Scratch(t), "other.db")
@@ -344,4 +339,554 @@ func TestFilesAreAnyLength(t *testing.T) {
 	if _, err := os.Stat(other); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("there is a file: %v", err)
 	}
+}
+
+// quitter is a context that ends when it has been looked at so often: by Err, or by Done.
+type quitter struct {
+	context.Context
+	mu    sync.Mutex
+	looks int // that are left
+	done  chan struct{}
+}
+
+func quitAfter(looks int) *quitter {
+	return &quitter{Context: context.Background(), looks: looks, done: make(chan struct{})}
+}
+
+func (q *quitter) look() (ended bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.looks--; q.looks == 0 {
+		close(q.done)
+	}
+	return q.looks <= 0
+}
+
+func (q *quitter) ended() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.looks <= 0
+}
+
+func (q *quitter) Done() <-chan struct{} {
+	q.look()
+	return q.done
+}
+
+func (q *quitter) Err() error {
+	if q.look() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// mostLooks is how often a call looks at its context at most, among twice as many people. It looks every 64 records that it
+// reads. The call that reads most is a sweep: six records of each person with one chain, three times.
+const mostLooks = 200
+
+// errand is a call that somebody may give up. It is made for the n-th time.
+type errand struct {
+	name string
+	call func(ctx context.Context, l *ledger.Ledger, n int) (any, error)
+	// writes: it changes the ledger, and has a key.
+	writes bool
+}
+
+func errands(t testing.TB) []errand {
+	_, calendar := offer(t)
+	key := func(n int) string { return fmt.Sprint("errand ", n) }
+	person := func(n int) []string { return []string{fmt.Sprintf("person %08d", n)} }
+	// truths gives up where the caller does, as a source should.
+	truths := func(ctx context.Context, _ string, objects []string) ([]string, error) {
+		values := make([]string, len(objects))
+		for i := range values {
+			values[i] = "yes"
+		}
+		return values, ctx.Err()
+	}
+	order := func(n int) api.Order {
+		return api.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: append(person(n), person(n+mostLooks)...)}
+	}
+	none := func(err error) (any, error) { return nil, err }
+	return []errand{
+		{"DefineQuestion", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			return none(l.DefineQuestion(ctx, key(n), api.Question{Name: key(n), Values: []string{"a", "b"}}))
+		}, true},
+		{"Enroll", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			return l.Enroll(ctx, api.EnrollRequest{Key: key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()})
+		}, true},
+		{"Release", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			return l.Release(ctx, api.ReleaseRequest{Key: key(n), Question: "vote", Object: person(n)[0], Epsilon: tenths(5), Truth: truths})
+		}, true},
+		{"Raise", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			return l.Raise(ctx, api.RaiseRequest{Key: key(n), Question: "vote", Objects: order(n).Objects, Epsilon: tenths(5), Truth: truths})
+		}, true},
+		{"Raise all", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			return l.Raise(ctx, api.RaiseRequest{Key: key(n), Question: "vote", All: true, Epsilon: tenths(n%20 + 1), Truth: truths})
+		}, true},
+		{"Answer", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			return l.Answer(ctx, api.AnswerRequest{Key: key(n), Question: "vote", Query: "majority:yes", Objects: order(n).Objects, Epsilon: tenths(5), AcceptLoss: true, Truth: truths})
+		}, true},
+		{"Sell", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			return l.Sell(ctx, api.SellRequest{Key: key(n), Order: order(n), Truth: truths})
+		}, true},
+		{"Reserve", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			return l.Reserve(ctx, api.ReserveRequest{Key: key(n), Order: order(n), For: time.Hour})
+		}, true},
+		{"Commit", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			number, err := reserved(l, api.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
+			if err != nil {
+				return nil, err
+			}
+			return l.Capture(ctx, api.CaptureRequest{Key: key(n), Reservation: number, Truth: truths})
+		}, true},
+		{"Cancel", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			number, err := reserved(l, api.ReserveRequest{Key: "for " + key(n), Order: order(n), For: time.Hour})
+			if err != nil {
+				return nil, err
+			}
+			return none(l.Cancel(ctx, key(n), number))
+		}, true},
+		{"Advance", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			if _, err := l.Enroll(context.Background(), api.EnrollRequest{Key: "for " + key(n), Question: "vote", Objects: []string{key(n)}, Policy: calendar, Cap: boundless()}); err != nil {
+				return nil, err
+			}
+			return l.Advance(ctx, api.AdvanceRequest{Key: key(n), Truth: truths})
+		}, true},
+		{"ChangeTerms", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			return l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: key(n), Question: "vote", Objects: person(n), Cap: tenths(n%20 + 100), Consent: "agreed"})
+		}, true},
+		{"Withdraw", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			return none(l.Withdraw(ctx, key(n), person(n)[0]))
+		}, true},
+		{"Forget", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			return none(l.Forget(ctx, key(n), person(n)[0]))
+		}, true},
+		{"Statement", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			s, err := l.Statement(ctx, key(n), person(n)[0])
+			s.Checkpoint = "" // signatures differ
+			return s, err
+		}, true},
+		{"Quote", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			q, err := l.Quote(ctx, order(n))
+			return q, err
+		}, false},
+		{"Object", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) { return l.Object(ctx, person(n)[0]) }, false},
+		{"Questions", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return l.Questions(ctx) }, false},
+		{"Levels", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return l.Levels(ctx, "vote") }, false},
+		{"Events", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) {
+			for _, err := range l.Events(ctx, 1) {
+				if err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		}, false},
+		{"Checkpoint", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return l.Checkpoint(ctx) }, false},
+		{"Verify", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) {
+			return l.Verify(ctx, api.VerifyRequest{})
+		}, false},
+		{"Backup", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
+			return l.Backup(ctx, filepath.Join(pace.Scratch(t), key(n)), nil)
+		}, false},
+		{"Compact", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return none(l.Compact(ctx, nil)) }, false},
+	}
+}
+
+// TestACallerMayGiveUpAtAnyMoment ends the context of each call at every moment when anybody looks at it. The call either
+// says so, and then nothing has happened, and the same key does all of it later; or it is done. Who forgets may also hear that it is done, but that not
+// all bytes are destroyed yet.
+func TestACallerMayGiveUpAtAnyMoment(t *testing.T) {
+	for _, e := range errands(t) {
+		t.Run(e.name, func(t *testing.T) {
+			l, _ := market(t, crowd(2*mostLooks)...)
+			given := 0
+			for n := 1; ; n++ {
+				check.Need(t, n != mostLooks, "after %d looks the call still is not done", n)
+				ctx := quitAfter(n)
+				before := events(t, l)
+				first, err := e.call(ctx, l, n)
+				check.Need(t, err == nil || errors.Is(err, context.Canceled), "given up at look %d: %v", n, err)
+				held, late := errors.AsType[*journal.HeldError](err)
+				switch {
+				case late && (e.name != "Forget" || held.Through.Events >= held.Wanted.Events):
+					t.Fatalf("given up at look %d: %v", n, err)
+				case late:
+					given++
+				case err != nil:
+					given++
+					e.wantNothing(t, l, n, before)
+				}
+				quit := ctx.ended()
+				again, fault := e.call(context.Background(), l, n)
+				check.Need(t, fault == nil || errors.Is(fault, api.ErrForgotten),
+					"given up at look %d, and called again: %v", n, fault)
+				check.Need(t, err != nil || !e.writes || fault != nil || reflect.DeepEqual(first, again),
+					"given up at look %d it came to %+v, and then to %+v", n, first, again)
+				e.wantOnce(t, l, n, again)
+				if !quit {
+					break
+				}
+			}
+			check.That(t, given != 0, "the call never looks at its context")
+			wantClean(t, l)
+		})
+	}
+}
+
+// wantNothing checks that a call that was given up left nothing but what comes before it.
+func (e errand) wantNothing(t *testing.T, l *ledger.Ledger, n int, before uint64) {
+	t.Helper()
+	after := events(t, l)
+	if e.name == "Commit" || e.name == "Cancel" || e.name == "Advance" {
+		// What it needs was made before, by a call that nobody gave up. That is the only one to have settled anything.
+		for ev, err := range l.Events(context.Background(), before+1) {
+			check.Must(t, err)
+			settled, is := ev.Says.(says.Settled)
+			if is && settled.Key != fmt.Sprint("for errand ", n) || ev.Kind() == "released" || ev.Kind() == "sold" {
+				t.Errorf("given up at look %d: %+v", n, ev)
+			}
+		}
+		return
+	}
+	check.That(t, after == before, "given up at look %d: %d events after %d", n, after, before)
+}
+
+// wantOnce checks that a call that was carried out is not carried out again.
+func (e errand) wantOnce(t *testing.T, l *ledger.Ledger, n int, was any) {
+	t.Helper()
+	if !e.writes {
+		return
+	}
+	before := events(t, l)
+	again, err := e.call(context.Background(), l, n)
+	check.That(t, (err == nil || errors.Is(err, api.ErrForgotten)) && (err != nil || reflect.DeepEqual(again, was)),
+		"call %d came to %+v, and then to %+v, %v", n, was, again, err)
+	if now := events(t, l); now != before {
+		t.Errorf("call %d, repeated, makes %d events", n, now-before)
+	}
+}
+
+// TestACrowdsCallerMayGiveUp does so to requests that are carried out in parts. What is done stays done, and the same
+// key does the rest: everybody gets one response. The quick form tries a third of the moments, others in each run.
+func TestACrowdsCallerMayGiveUp(t *testing.T) {
+	names := crowd(9_000) // three parts
+	truths := sameTruth("yes")
+	sale, _ := offer(t)
+	calls := func(l *ledger.Ledger) []func(context.Context) (any, error) {
+		return []func(context.Context) (any, error){
+			func(ctx context.Context) (any, error) {
+				return l.Enroll(ctx, api.EnrollRequest{Key: "enroll", Question: "vote", Objects: names, Policy: sale, Cap: boundless()})
+			},
+			func(ctx context.Context) (any, error) {
+				return l.Raise(ctx, api.RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: tenths(5), Truth: truths})
+			},
+		}
+	}
+	// How often each looks at its context, if it is not given up.
+	var all []int
+	whole, _ := market(t)
+	for _, call := range calls(whole) {
+		patient := quitAfter(math.MaxInt)
+		_ = check.Value(call(patient))(t)
+		all = append(all, math.MaxInt-patient.looks)
+	}
+	// The first moments, before anything is done, and others all the way to the end.
+	const first, rest = 8, 12
+	stride := pace.Tries(3, 1, 1)
+	inMidst := uint64(0) // events of requests that were given up
+	for i := rand.IntN(stride); i < first+rest; i += stride {
+		l, _ := market(t)
+		for c, call := range calls(l) {
+			looks := i + 1
+			if i >= first {
+				looks = first + 1 + (i-first)*(all[c]-first-1)/(rest-1)
+			}
+			begun := events(t, l)
+			_, err := call(quitAfter(looks))
+			if !errors.Is(err, context.Canceled) && (err != nil || looks < all[c]) {
+				t.Fatalf("given up at look %d of %d: %v", looks, all[c], err)
+			}
+			if err != nil {
+				inMidst += events(t, l) - begun
+			}
+			first, err := call(context.Background())
+			check.Must(t, err)
+			before := events(t, l)
+			again, err := call(context.Background())
+			check.That(t, err == nil && reflect.DeepEqual(first, again) && events(t, l) == before,
+				"given up at look %d it came to %+v, and then to %+v, %v", looks, first, again, err)
+		}
+		levels, err := l.Levels(t.Context(), "vote")
+		check.That(t, err == nil && len(levels) == 1 && levels[0].N == int64(len(names)),
+			"given up at moment %d: %+v, %v", i, levels, err)
+		wantClean(t, l)
+	}
+	check.That(t, inMidst != 0, "of %d looks, none was between two parts", all)
+}
+
+// reserved returns the number of a reservation, whatever has become of it since.
+func reserved(l *ledger.Ledger, r api.ReserveRequest) (uint64, error) {
+	made, err := l.Reserve(context.Background(), r)
+	var closed *api.ReservationError
+	if errors.As(err, &closed) {
+		return closed.Number, nil
+	}
+	return made.Number, err
+}
+
+// together runs calls 0 to n−1 from many goroutines, which share commits.
+func together(t testing.TB, n int, call func(i int) error) {
+	t.Helper()
+	next, faults := make(chan int), make(chan error, 1)
+	var wg sync.WaitGroup
+	for range 500 {
+		wg.Go(func() {
+			for i := range next {
+				if err := call(i); err != nil {
+					select {
+					case faults <- fmt.Errorf("call %d: %w", i, err):
+					default:
+					}
+				}
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	close(faults)
+	check.Must(t, <-faults)
+}
+
+func crowd(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("person %08d", i)
+	}
+	return names
+}
+
+// TestVeryManyObjectsInARequest: a request that is one transaction says how many objects it takes, before it does
+// anything with them. One that is carried out in parts takes any number; what it refuses them for is in the error,
+// whose text is short.
+func TestVeryManyObjectsInARequest(t *testing.T) {
+	l, _ := market(t, "ann")
+	before := events(t, l)
+	names, yes := crowd(pace.Tries(api.MaxPanel+10_000, 400_000, 10_000_000)), sameTruth("yes")
+	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: tenths(5), Objects: names}
+	for name, call := range map[string]func() error{
+		"Quote": func() error { _, err := l.Quote(t.Context(), order); return err },
+		"Sell": func() error {
+			_, err := l.Sell(t.Context(), api.SellRequest{Key: "k", Order: order, Truth: yes})
+			return err
+		},
+		"Reserve": func() error {
+			_, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: order, For: time.Hour})
+			return err
+		},
+		"Answer": func() error {
+			_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: tenths(5), Objects: names, AcceptLoss: true, Truth: yes})
+			return err
+		},
+		"Raise": func() error {
+			_, err := l.Raise(t.Context(), api.RaiseRequest{Key: "k", Question: "vote", Epsilon: tenths(5), Objects: names, Truth: yes})
+			return err
+		},
+		"Enroll": func() error {
+			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: append(names[:len(names):len(names)], names[0]), Cap: boundless()})
+			return err
+		},
+	} {
+		var err error
+		began := time.Now()
+		used := allocated(func() { err = call() })
+		t.Logf("%s of %d objects: %v, %d MB allocated", name, len(names), time.Since(began).Round(time.Millisecond), used>>20)
+		check.That(t, decided(err) && len(err.Error()) <= 2000, "%s: %.300v", name, err)
+		// A name takes 16 bytes besides its text, and a refusal 200 or so.
+		if limit := uint64(len(names)) * 2000; used > limit {
+			t.Errorf("%s: %d bytes are allocated", name, used)
+		}
+	}
+	if n := events(t, l); n != before {
+		t.Errorf("%d events after %d", n, before)
+	}
+}
+
+// TestVeryManyValues: a question has so many values, or is refused.
+func TestVeryManyValues(t *testing.T) {
+	l, _ := market(t)
+	values := crowd(rrchain.MaxValues + 1)
+	for _, encoding := range []api.Encoding{"", api.Direct, api.Unary} {
+		err := l.DefineQuestion(t.Context(), "many", api.Question{Name: "many", Values: values, Encoding: encoding})
+		check.That(t, errors.Is(err, api.ErrInvalid) && len(err.Error()) <= 300, "%q: %.300v", encoding, err)
+	}
+	if !pace.Deep() {
+		return // to define the largest, and to list it, takes long
+	}
+	check.Must(t, l.DefineQuestion(t.Context(), "most", api.Question{Name: "most", Values: values[:rrchain.MaxValues], Encoding: api.Direct}))
+	all, err := l.Questions(t.Context())
+	check.That(t, err == nil && len(all) == 2 && len(all[1].Values) == rrchain.MaxValues,
+		"%d questions, %v", len(all), err)
+}
+
+// TestVeryManyQuestions: a question costs the same, whether it is the first or the last of a million, and they are listed
+// in their order.
+func TestVeryManyQuestions(t *testing.T) {
+	l, path := market(t)
+	n := pace.Tries(4000, 10_000, 1_000_000)
+	began := time.Now()
+	first := allocated(func() { defineMany(t, l, 0, n/2) })
+	second := allocated(func() { defineMany(t, l, n/2, n) })
+	t.Logf("%d questions are defined in %v", n, time.Since(began).Round(time.Millisecond))
+	check.That(t, second <= 2*first+64<<20, "the first half allocates %d bytes, the second %d", first, second)
+	began = time.Now()
+	var all []api.Question
+	used := allocated(func() {
+		var err error
+		all, err = l.Questions(t.Context())
+		check.Must(t, err)
+	})
+	t.Logf("they are listed in %v with %d MB", time.Since(began).Round(time.Millisecond), used>>20)
+	check.That(t, len(all) == n+1 && used <= uint64(n+1)*2000, "%d questions in %d bytes", len(all), used)
+	seen := map[string]bool{}
+	for _, q := range all {
+		seen[q.Name] = true
+	}
+	check.That(t, len(seen) == n+1, "%d different questions", len(seen))
+	used = allocated(func() {
+		if _, err := l.Levels(t.Context(), questionName(n-1)); err != nil {
+			t.Error(err)
+		}
+	})
+	check.That(t, used <= 1<<20, "looking at one of them allocates %d bytes", used)
+	began = time.Now()
+	wantClean(t, l)
+	t.Logf("they are audited in %v", time.Since(began).Round(time.Millisecond))
+	check.Must(t, l.Close())
+	began = time.Now()
+	used = allocated(func() {
+		again := check.Value(ledger.Open(t.Context(), path, ledger.Options{ReadOnly: true}))(t)
+		check.Must(t, again.Close())
+	})
+	t.Logf("the file opens in %v", time.Since(began).Round(time.Millisecond))
+	if used > uint64(4<<20+100*n) { // bbolt reads which of its pages are free
+		t.Errorf("opening the file allocates %d bytes", used)
+	}
+}
+
+func questionName(i int) string { return fmt.Sprintf("question %07d", i) }
+
+func defineMany(t testing.TB, l *ledger.Ledger, from, to int) {
+	t.Helper()
+	together(t, to-from, func(i int) error {
+		name := questionName(from + i)
+		return l.DefineQuestion(t.Context(), name, api.Question{Name: name, Values: []string{"yes", "no"}})
+	})
+}
+
+// TestSomebodyInVeryManyChains lets one person answer very many questions. Whatever is about all of them takes ten times as
+// long for ten times as many, and what is about one of them hardly longer.
+func TestSomebodyInVeryManyChains(t *testing.T) {
+	few := chained(t, pace.Scale(200, 1_000))
+	many := chained(t, pace.Scale(2_000, 10_000))
+	for name, of := range many {
+		bound := 45 * few[name].bytes // of 10 if all were remembered that was read once, and of 100 for the square
+		if strings.HasPrefix(name, "one: ") {
+			bound = 2 * few[name].bytes
+		}
+		t.Logf("%-28s %10v and %10v, %9d and %9d bytes allocated", name, few[name].took.Round(time.Microsecond), of.took.Round(time.Microsecond), few[name].bytes, of.bytes)
+		if of.bytes > bound+1<<20 {
+			t.Errorf("%s: %d bytes are allocated with few chains, %d with ten times as many", name, few[name].bytes, of.bytes)
+		}
+	}
+}
+
+// cost is what a call takes. Allocations stand for its work, because time depends on what else the machine does.
+type cost struct {
+	bytes uint64
+	took  time.Duration
+}
+
+// chained lets ann answer n questions, and measures calls about her.
+func chained(t *testing.T, n int) map[string]cost {
+	t.Helper()
+	l, _ := market(t, "ann")
+	defineMany(t, l, 0, n)
+	sale, calendar := offer(t)
+	yes := sameTruth("yes")
+	together(t, n, func(i int) error {
+		p := sale
+		if i%2 == 0 {
+			p = calendar
+		}
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: fmt.Sprint("chain ", i), Question: questionName(i), Objects: []string{"ann"}, Policy: p, Cap: boundless()})
+		return err
+	})
+	costs := map[string]cost{}
+	measure := func(name string, call func() error) {
+		t.Helper()
+		began := time.Now()
+		var err error
+		used := allocated(func() { err = call() })
+		check.Need(t, err == nil, "%s: %v", name, err)
+		costs[name] = cost{used, time.Since(began)}
+	}
+	odd := questionName(n/2 | 1)
+	measure("all: her state", func() error {
+		o, err := l.Object(t.Context(), "ann")
+		if err == nil && len(o.Chains) != n+1 {
+			err = fmt.Errorf("%d chains", len(o.Chains))
+		}
+		return err
+	})
+	measure("one: release", func() error {
+		_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "release", Question: odd, Object: "ann", Epsilon: tenths(1), Truth: yes})
+		return err
+	})
+	order := api.Order{Buyer: "acme", Question: odd, Epsilon: tenths(5), Objects: []string{"ann"}}
+	measure("one: quote", func() error { _, err := l.Quote(t.Context(), order); return err })
+	measure("one: sale", func() error {
+		_, err := l.Sell(t.Context(), api.SellRequest{Key: "sell", Order: order, Truth: yes})
+		return err
+	})
+	measure("one: answer", func() error {
+		_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "answer", Question: odd, Query: "majority:yes", Objects: []string{"ann"}, Epsilon: tenths(1), AcceptLoss: true, Truth: yes})
+		return err
+	})
+	measure("one: reservation", func() error {
+		order.Epsilon = tenths(15)
+		_, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
+		return err
+	})
+	measure("one: receipt", func() error { _, err := l.Receipt(t.Context(), 1); return err })
+	measure("all: advance", func() error {
+		r, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "advance", Truth: yes})
+		if err == nil && len(r.Questions) != n+1 {
+			err = fmt.Errorf("%d questions", len(r.Questions))
+		}
+		return err
+	})
+	measure("all: advance again", func() error {
+		_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "again", Truth: yes})
+		return err
+	})
+	measure("all: her statement", func() error { _, err := l.Statement(t.Context(), "statement", "ann"); return err })
+	measure("all: audit", func() error {
+		found, err := l.Verify(t.Context(), api.VerifyRequest{})
+		if err == nil && found.Problems > 0 {
+			err = fmt.Errorf("%d problems", found.Problems)
+		}
+		return err
+	})
+	measure("all: withdraw", func() error { return l.Withdraw(t.Context(), "withdraw", "ann") })
+	measure("all: forget", func() error { return l.Forget(t.Context(), "forget", "ann") })
+	measure("one: enrol again", func() error {
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: odd, Objects: []string{"ann"}, Policy: sale})
+		return err
+	})
+	wantClean(t, l)
+	return costs
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -22,20 +23,20 @@ import (
 func newFile(t testing.TB) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ledger.db")
-	must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "USD"}))
+	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "USD"}))
 	l, err := ledger.Open(t.Context(), path, ledger.Options{})
-	must(t, err)
+	check.Must(t, err)
 	ctx := context.Background()
-	must(t, l.DefineQuestion(ctx, "q", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	check.Must(t, l.DefineQuestion(ctx, "q", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	limit, err := privacy.EpsilonFromNano(9_000_000_000)
-	must(t, err)
+	check.Must(t, err)
 	least, err := privacy.EpsilonFromNano(1_000_000_000)
-	must(t, err)
+	check.Must(t, err)
 	_, err = l.Enroll(ctx, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Cap: limit})
-	must(t, err)
+	check.Must(t, err)
 	_, err = l.Release(ctx, api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: least, Truth: sameTruth("yes")})
-	must(t, err)
-	must(t, l.Close())
+	check.Must(t, err)
+	check.Must(t, l.Close())
 	return path
 }
 
@@ -90,8 +91,7 @@ func TestTwoProcesses(t *testing.T) {
 				path := newFile(t)
 				first := openHost(t, path, modes[0])
 				wantKind(t, first.opened, "")
-				other, err := w.lead(path)
-				must(t, err)
+				other := check.Value(w.lead(path))(t)
 				second := openHost(t, other, modes[1])
 				wantKind(t, second.opened, w.want(modes[0], modes[1]))
 				w.wantFirst(t, first, modes[0])
@@ -138,21 +138,16 @@ func (w way) wantSecond(t *testing.T, h *host, mode string) {
 // [TestARefusalComesWithinASecond].
 func wantKind(t *testing.T, got said, kind string) {
 	t.Helper()
-	if got.Kind != kind {
-		t.Errorf("got %q (%s), want %q", got.Kind, got.Text, kind)
-	}
-	if kind == "in use" && strings.Contains(got.Text, "yes") {
-		t.Errorf("the text of the error, %q, tells too much", got.Text)
-	}
-	if got.Took > 10*time.Second {
-		t.Errorf("%q came only after %v", got.Kind, got.Took)
-	}
+	check.That(t, got.Kind == kind, "got %q (%s), want %q", got.Kind, got.Text, kind)
+	check.That(t, kind != "in use" || !strings.Contains(got.Text, "yes"),
+		"the text of the error, %q, tells too much", got.Text)
+	check.That(t, got.Took <= 10*time.Second, "%q came only after %v", got.Kind, got.Took)
 }
 
 // TestARefusalComesWithinASecond: the fastest of several, because a busy machine delays some.
 func TestARefusalComesWithinASecond(t *testing.T) {
 	path := newFile(t)
-	must(t, copyFile(path, path+".copy"))
+	check.Must(t, copyFile(path, path+".copy"))
 	wantKind(t, openHost(t, path, writing).opened, "")
 	for _, one := range []struct{ path, mode string }{{path, writing}, {path, reading}, {path + ".copy", writing}} {
 		if runtime.GOOS != "linux" && one.path != path {
@@ -183,7 +178,7 @@ func TestOneOfManyCopiesIsOpen(t *testing.T) {
 		var hosts []*host
 		for n := range processes {
 			other := fmt.Sprint(path, ".", n)
-			must(t, copyFile(path, other))
+			check.Must(t, copyFile(path, other))
 			hosts = append(hosts, startHost(t, other, writing))
 		}
 		var has *host
@@ -197,10 +192,8 @@ func TestOneOfManyCopiesIsOpen(t *testing.T) {
 				wantKind(t, h.opened, "in use")
 			}
 		}
-		if has == nil {
-			t.Fatal("nobody has it")
-		}
-		must(t, has.cmd.Process.Kill())
+		check.Need(t, has != nil, "nobody has it")
+		check.Must(t, has.cmd.Process.Kill())
 		_ = has.cmd.Wait() // it says that it was killed
 		next := openHost(t, path, writing)
 		wantKind(t, next.opened, "")
@@ -213,7 +206,7 @@ func TestOneOfManyCopiesIsOpen(t *testing.T) {
 func TestACopyMadeByTheHostCountsToo(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
-	must(t, os.Link(path, path+".link"))
+	check.Must(t, os.Link(path, path+".link"))
 	h := openHost(t, path, writing)
 	wantKind(t, h.ask(t, "copy", path+".backup", 0), "")
 	wantKind(t, h.ask(t, "compact", "-", 0), "")
@@ -235,37 +228,31 @@ func TestACopyMadeByTheHostCountsToo(t *testing.T) {
 func TestTwoCopiesInOneProcess(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
-	must(t, copyFile(path, path+".copy"))
+	check.Must(t, copyFile(path, path+".copy"))
 	if _, err := ledger.Open(t.Context(), path, ledger.Options{TruthKey: []byte("short")}); err == nil {
 		t.Fatal("opened with a bad key")
 	}
-	first, err := ledger.Open(t.Context(), path, ledger.Options{})
-	must(t, err)
+	first := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 	wantKind(t, sayOf("", errOf(ledger.Open(t.Context(), path+".copy", ledger.Options{})), time.Now()), "in use")
-	reader, err := ledger.Open(t.Context(), path+".copy", ledger.Options{ReadOnly: true})
-	must(t, err)
-	must(t, reader.Close())
-	must(t, first.Close())
-	second, err := ledger.Open(t.Context(), path+".copy", ledger.Options{})
-	must(t, err)
-	must(t, second.Close())
+	reader := check.Value(ledger.Open(t.Context(), path+".copy", ledger.Options{ReadOnly: true}))(t)
+	check.Must(t, reader.Close())
+	check.Must(t, first.Close())
+	second := check.Value(ledger.Open(t.Context(), path+".copy", ledger.Options{}))(t)
+	check.Must(t, second.Close())
 	for range 200 { // it is gone when Close returns, not some time later
-		l, err := ledger.Open(t.Context(), path, ledger.Options{})
-		must(t, err)
-		must(t, l.Close())
+		l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
+		check.Must(t, l.Close())
 	}
 }
 
 // TestChildrenDoNotKeepALedger: a program that a host starts has neither its lock nor its claim.
 func TestChildrenDoNotKeepALedger(t *testing.T) {
 	path, elsewhere := newFile(t), newFile(t)
-	l, err := ledger.Open(t.Context(), path, ledger.Options{})
-	must(t, err)
+	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 	child := openHost(t, elsewhere, writing)
-	must(t, l.Close())
-	l, err = ledger.Open(t.Context(), path, ledger.Options{})
-	must(t, err)
-	must(t, l.Close())
+	check.Must(t, l.Close())
+	l = check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
+	check.Must(t, l.Close())
 	child.end(t)
 }
 
@@ -273,7 +260,7 @@ func TestChildrenDoNotKeepALedger(t *testing.T) {
 func TestWithoutSocketsALedgerOpens(t *testing.T) {
 	needSandbox(t)
 	path := newFile(t)
-	must(t, copyFile(path, path+".copy"))
+	check.Must(t, copyFile(path, path+".copy"))
 	first, second := openHost(t, path, noSockets), openHost(t, path+".copy", noSockets)
 	wantKind(t, first.opened, "")
 	wantKind(t, second.opened, "") // this is what the sandbox costs
@@ -285,12 +272,10 @@ func TestWithoutSocketsALedgerOpens(t *testing.T) {
 func TestAnotherProgramMayTakeTheName(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
-	l, err := ledger.Open(t.Context(), path, ledger.Options{ReadOnly: true})
-	must(t, err)
+	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{ReadOnly: true}))(t)
 	name := "@sluice-ledger-" + l.About().ID
-	must(t, l.Close())
-	socket, err := net.Listen("unix", name)
-	must(t, err)
+	check.Must(t, l.Close())
+	socket := check.Value(net.Listen("unix", name))(t)
 	defer socket.Close()
 	h := openHost(t, path, writing)
 	wantKind(t, h.opened, "in use")
@@ -303,7 +288,7 @@ func TestAnotherProgramMayTakeTheName(t *testing.T) {
 // TestALedgerThatIsClosedMeanwhileOpens: who waits for a ledger gets it, by whatever copy.
 func TestALedgerThatIsClosedMeanwhileOpens(t *testing.T) {
 	path := newFile(t)
-	must(t, copyFile(path, path+".copy"))
+	check.Must(t, copyFile(path, path+".copy"))
 	var wg sync.WaitGroup
 	for _, at := range []string{path, path + ".copy"} {
 		wg.Go(func() {

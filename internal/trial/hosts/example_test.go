@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger"
@@ -22,7 +23,7 @@ import (
 )
 
 // openHere opens the ledger on host a, as a standby. Host b may have it, or go on with it.
-func openHere(dir, database, b string) (*ledger.Ledger, error) {
+func openHere(ctx context.Context, dir, database, b string) (*ledger.Ledger, error) {
 	own, err := keyholder.OpenDirectory(filepath.Join(dir, "keys")) // closed with the process
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func openHere(dir, database, b string) (*ledger.Ledger, error) {
 	}
 	go server.ListenAndServeTLS("", "") // b asks here for keys, and puts its own
 
-	return ledger.Open(context.Background(), filepath.Join(dir, "panel.db"), ledger.Options{
+	return ledger.Open(ctx, filepath.Join(dir, "panel.db"), ledger.Options{
 		Standby: true,
 		Journal: pgjournal.For(pgjournal.Options{
 			Database: database, Host: "a", Keys: own, Others: []keyholder.Holder{other}, Synchronous: true,
@@ -76,19 +77,16 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	authority := pgtest.NewAuthority(t)
 	authority.Files(dir, "a")
 	b := setting{Dir: filepath.Join(dir, "b"), Name: "b", Database: s.Address("postgres"), Listen: free(t), Peers: map[string]string{"a": "https://127.0.0.1:7443"}}
-	must(t, os.Mkdir(b.Dir, 0o700))
+	check.Must(t, os.Mkdir(b.Dir, 0o700))
 	authority.Files(b.Dir, "b")
 	start(t, b)
 	keys := directoryOfKeys(t)
-	l, err := ledger.Open(t.Context(), filepath.Join(dir, "panel.db"), ledger.Options{Journal: pgjournal.For(pgjournal.Options{
+	l := check.Value(ledger.Open(t.Context(), filepath.Join(dir, "panel.db"), ledger.Options{Journal: pgjournal.For(pgjournal.Options{
 		Database: s.Address("postgres"), Host: "a", Keys: keys, Others: []keyholder.Holder{keys},
-	})})
-	must(t, err)
-	must(t, l.Close())
-	l, err = openHere(dir, s.Address("postgres"), "https://"+b.Listen)
-	must(t, err)
-	l, err = l.TakeOver(t.Context())
-	must(t, err)
-	must(t, l.DefineQuestion(t.Context(), "another", api.Question{Name: "another", Values: []string{"yes", "no"}}))
-	must(t, l.Close())
+	})}))(t)
+	check.Must(t, l.Close())
+	l = check.Value(openHere(t.Context(), dir, s.Address("postgres"), "https://"+b.Listen))(t)
+	l = check.Value(l.TakeOver(t.Context()))(t)
+	check.Must(t, l.DefineQuestion(t.Context(), "another", api.Question{Name: "another", Values: []string{"yes", "no"}}))
+	check.Must(t, l.Close())
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/pgtest"
 )
@@ -62,9 +63,8 @@ func relay(t *testing.T, in place, from, to string, trip time.Duration) {
 	c := exec.Command(args[0], args[1:]...)
 	c.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %v", asRelay, from, to, trip))
 	c.Stderr = os.Stderr
-	out, err := c.StdoutPipe()
-	must(t, err)
-	must(t, c.Start())
+	out := check.Value(c.StdoutPipe())(t)
+	check.Must(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait() // it was killed
@@ -100,7 +100,7 @@ func farApart(t *testing.T, trip time.Duration) {
 			Dir: filepath.Join(dir, name), Name: name, Database: database + " user=postgres dbname=journals sslmode=disable", Listen: listen,
 			Peers: peers, Timeout: 2*time.Second + 50*trip,
 		}
-		must(t, os.Mkdir(x.Dir, 0o700))
+		check.Must(t, os.Mkdir(x.Dir, 0o700))
 		authority.Files(x.Dir, name, net.ParseIP(here.ip), net.ParseIP(there.ip))
 		return x
 	}
@@ -133,9 +133,7 @@ func farApart(t *testing.T, trip time.Duration) {
 	farCall := calls(b, 100, 20)
 	t.Logf("with %v between: a call of the near host %v, of the far one %v; taken over after %v", trip, nearCall, farCall, takeover)
 	a.fails(release(0, "800"), "stopped")
-	if farCall < trip {
-		t.Errorf("a call takes %v, though the database is %v away", farCall, trip)
-	}
+	check.That(t, farCall >= trip, "a call takes %v, though the database is %v away", farCall, trip)
 
 	// The cable is cut while the far host writes.
 	end := all.load(b, 10*hostPeople)
@@ -145,9 +143,8 @@ func farApart(t *testing.T, trip time.Duration) {
 	a.do(command{Do: "open"})
 	calls(a, 20*hostPeople, 5)
 	cut := <-b.ask(release(1, "850"))
-	if !strings.Contains(cut.Kind, "stopped") && !strings.Contains(cut.Kind, "rejected") {
-		t.Errorf("who is cut off: %+v", cut)
-	}
+	check.That(t, strings.Contains(cut.Kind, "stopped") || strings.Contains(cut.Kind, "rejected"),
+		"who is cut off: %+v", cut)
 	end()
 	run(t, here.command("ip", "link", "set", "cable", "up")...)
 	b.fails(release(1, "851"), "stopped")

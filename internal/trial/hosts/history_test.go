@@ -9,13 +9,149 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 )
+
+// told is a deed with one person, in the course of two ticks.
+type told struct {
+	call, till int64
+	deed
+}
+
+// history makes told deeds one, behind an enrolment in both questions.
+func history(t *testing.T, all ...told) (operations []porcupine.Operation) {
+	t.Helper()
+	rules := check.Value(newTerms(0, lifetime))(t)
+	enrolled := []told{
+		{1, 2, deed{what: toEnroll, request: request{question: vote}, first: 1, last: 2, tally: []int{1, 0}}},
+		{3, 4, deed{what: toEnroll, request: request{question: diary}, first: 3, last: 4, tally: []int{1, 0}}},
+	}
+	for i, one := range append(enrolled, all...) {
+		d := one.deed
+		d.object, d.call, d.terms, d.shown.epsilon = "ann", i, &rules, d.epsilon
+		if d.clocks == nil {
+			d.clocks = window{lifetime}
+		}
+		d.log[1] = max(d.log[0], d.log[1])
+		operations = append(operations, porcupine.Operation{ClientId: i, Input: &d, Call: one.call, Return: one.till})
+	}
+	return operations
+}
+
+// The checker must know a right history from one that is nearly right.
+func TestTheCheckerTellsRightFromWrong(t *testing.T) {
+	ask := func(question, epsilon int) request { return request{question: question, epsilon: epsilon} }
+	release := func(question, epsilon int, value string, event uint64) deed {
+		return deed{what: toRelease, request: ask(question, epsilon), shown: level{value: value, event: event}}
+	}
+	look := func(epsilon int, value string, event uint64) deed {
+		return deed{what: toReadLevel, request: ask(vote, epsilon), found: value != "", shown: level{value: value, event: event}}
+	}
+	sell := func(buyer, epsilon int, price int64, method string, event, first, last uint64) deed {
+		return deed{what: toSell, request: request{question: vote, epsilon: epsilon, buyer: buyer}, price: price, method: method, first: first, last: last, shown: level{value: "yes", event: event}}
+	}
+	overCap := func(asked, spent, cost int) deed {
+		return deed{what: toRelease, request: ask(diary, asked), failed: true, refusal: &api.Refusal{
+			Reason: api.ObjectCap, Ceiling: tenths(most), Spent: tenths(spent), Asked: tenths(asked), Cost: tenths(cost),
+			Remaining: tenths(most - spent), Remedy: api.RemedyLess, Largest: tenths(most - spent),
+		}}
+	}
+	raise := deed{what: toRaise, request: ask(vote, 5), first: 5, last: 7, tally: []int{1, 0, 0}}
+	reserve := deed{what: toReserve, request: request{question: vote, epsilon: 10, buyer: 1}, price: 70, number: 1, expires: 50, first: 5, last: 8}
+	commit := deed{what: toCommit, request: request{question: vote, epsilon: 10, buyer: 1}, number: 1, price: 70, method: "raise", first: 9, last: 11, shown: level{value: "yes", event: 10}}
+	late := deed{what: toCommit, request: request{question: vote, epsilon: 10, buyer: 1}, number: 1, notReserved: true}
+	terms := func(limit int, dear, agreed bool, event uint64) deed {
+		return deed{what: toTerms, request: request{question: vote, cap: limit, dear: dear, agreed: agreed}, first: event, last: event + 1, tally: []int{1, 0}}
+	}
+	short := deed{what: toCommit, request: request{question: vote, epsilon: 16, buyer: 1}, number: 1, failed: true, refusal: &api.Refusal{
+		Reason: api.ChainCeiling, Ceiling: tenths(lessForSale), Asked: tenths(16), Cost: tenths(16), Remaining: tenths(lessForSale), Remedy: api.RemedyNothing,
+	}}
+	hold := deed{what: toReserve, request: request{question: vote, epsilon: 16, buyer: 1}, price: 112, number: 1, expires: 50, first: 5, last: 8}
+	at := func(d deed, first, last int64) deed {
+		d.log = [2]int64{first, last}
+		return d
+	}
+	after := func(d deed, event, first, last uint64) deed {
+		d.shown.event, d.first, d.last = event, first, last
+		return d
+	}
+	for _, test := range []struct {
+		name  string
+		right bool
+		all   []told
+	}{
+		{"a response read after it was shown", true, []told{{5, 6, release(vote, 5, "yes", 6)}, {7, 8, look(5, "yes", 6)}}},
+		{"a response not read after it was shown", false, []told{{5, 6, release(vote, 5, "yes", 6)}, {7, 8, look(5, "", 0)}}},
+		{"a response not read while it is drawn", true, []told{{5, 8, release(vote, 5, "yes", 6)}, {6, 7, look(5, "", 0)}}},
+		{"a response read while it is drawn", true, []told{{5, 8, release(vote, 5, "yes", 6)}, {6, 7, look(5, "yes", 6)}}},
+		{"a response read, and then not, while it is drawn", false, []told{{5, 10, release(vote, 5, "yes", 6)}, {6, 7, look(5, "yes", 6)}, {8, 9, look(5, "", 0)}}},
+		{"a response read that nobody drew", false, []told{{5, 6, look(5, "yes", 4)}}},
+		{"two responses at one ε", false, []told{{5, 6, release(vote, 5, "yes", 6)}, {7, 8, release(vote, 5, "no", 6)}}},
+		{"one response at one ε, drawn twice", false, []told{{5, 6, release(vote, 5, "yes", 6)}, {7, 8, release(vote, 5, "yes", 8)}}},
+		{"a first draw for many, read twice", true, []told{{5, 6, raise}, {7, 8, look(5, "no", 6)}, {9, 10, look(5, "no", 6)}}},
+		{"a first draw for many, read as two", false, []told{{5, 6, raise}, {7, 8, look(5, "no", 6)}, {9, 10, look(5, "yes", 6)}}},
+		{"a draw with an event that was there", false, []told{{5, 6, raise}, {7, 8, release(vote, 9, "yes", 6)}}},
+		{"a refusal of what is too much", true, []told{{5, 6, release(vote, 20, "yes", 6)}, {7, 8, overCap(6, 20, 6)}}},
+		{"a refusal of what fits", false, []told{{5, 6, release(vote, 19, "yes", 6)}, {7, 8, overCap(6, 19, 6)}}},
+		{"a refusal before there was a reason", false, []told{{5, 6, overCap(6, 20, 6)}, {7, 8, release(vote, 20, "yes", 6)}}},
+		{"a refusal while the reason comes about", true, []told{{5, 8, overCap(6, 20, 6)}, {6, 7, release(vote, 20, "yes", 6)}}},
+		{"a refusal with another sum", false, []told{{5, 6, release(vote, 20, "yes", 6)}, {7, 8, overCap(6, 19, 6)}}},
+		{"more than the cap", false, []told{{5, 6, release(vote, 20, "yes", 6)}, {7, 8, release(diary, 6, "no", 8)}}},
+		{"more than the cap, at the same time", false, []told{{5, 8, release(vote, 20, "yes", 6)}, {6, 7, release(diary, 6, "no", 8)}}},
+		{"an upgrade at the difference", true, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, sell(1, 10, 35, "raise", 11, 9, 12)}}},
+		{"an upgrade at the full price", false, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, sell(1, 10, 70, "raise", 11, 9, 12)}}},
+		{"a resale to a second buyer", true, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, sell(2, 5, 35, "resale", 7, 9, 12)}}},
+		{"a third holder of two", false, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, sell(2, 5, 35, "resale", 7, 9, 12)}, {9, 10, sell(0, 5, 35, "resale", 7, 13, 15)}}},
+		{"sales not in the order of the log", false, []told{{5, 6, sell(1, 10, 70, "raise", 11, 9, 12)}, {7, 8, sell(2, 5, 35, "degrade", 7, 5, 8)}}},
+		{"a reservation carried out", true, []told{{5, 6, reserve}, {7, 8, commit}}},
+		{"a reservation carried out twice", false, []told{{5, 6, reserve}, {7, 8, commit}, {9, 10, commit}}},
+		{"a reservation gone too early", false, []told{{5, 6, reserve}, {7, 8, at(late, 40, 49)}}},
+		{"a reservation that may have expired", true, []told{{5, 6, reserve}, {7, 8, at(late, 40, 50)}}},
+		{"an upgrade at the new price, less what was paid", true, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, terms(most, true, false, 9)}, {9, 10, sell(1, 10, 55, "raise", 13, 11, 14)}}},
+		{"an upgrade at the old price", false, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 8, terms(most, true, false, 9)}, {9, 10, sell(1, 10, 35, "raise", 13, 11, 14)}}},
+		{"either, while terms change", true, []told{{5, 6, sell(1, 5, 35, "raise", 7, 5, 8)}, {7, 10, terms(most, true, false, 13)}, {8, 9, sell(1, 10, 35, "raise", 11, 9, 12)}}},
+		{"more without consent", false, []told{{5, 6, terms(most, true, false, 5)}, {7, 8, terms(most, false, false, 7)}}},
+		{"more with consent", true, []told{{5, 6, terms(most, true, false, 5)}, {7, 8, terms(most, false, true, 7)}}},
+		{"a higher cap without consent", false, []told{{5, 6, terms(lessInAll, false, false, 5)}, {7, 8, terms(most, false, false, 7)}}},
+		{"more than a lower cap", false, []told{{5, 6, terms(lessInAll, false, false, 5)}, {7, 8, release(vote, 19, "yes", 9)}}},
+		{"a reservation at its old price", true, []told{{5, 6, reserve}, {7, 8, terms(most, true, false, 9)}, {9, 10, after(commit, 12, 11, 13)}}},
+		{"a reservation whose budget is taken back", true, []told{{5, 6, hold}, {7, 8, terms(most, true, false, 9)}, {9, 10, short}}},
+		{"a reservation whose budget is not", false, []told{{5, 6, hold}, {7, 8, terms(lessInAll, false, false, 9)}, {9, 10, short}}},
+		{"a sale after a withdrawal", false, []told{{5, 6, deed{what: toWithdraw}}, {7, 8, sell(1, 5, 35, "raise", 7, 5, 8)}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := checkOrder(history(t, test.all...))
+			check.That(t, !test.right || err == nil, "%v", err)
+			check.That(t, test.right || err != nil && strings.Contains(err.Error(), byOrder), "found nothing: %v", err)
+		})
+	}
+}
+
+// What is printed of a wrong history is what is wrong with it.
+func TestAWrongHistoryIsCutShort(t *testing.T) {
+	show := func(epsilon int, event uint64) deed {
+		return deed{what: toReadLevel, request: request{question: vote, epsilon: epsilon}, found: event > 0, shown: level{value: "yes", event: event}}
+	}
+	all := []told{{5, 6, deed{what: toRelease, request: request{question: vote, epsilon: 5}, shown: level{value: "yes", event: 6}}}}
+	for n := range int64(20) {
+		all = append(all, told{10 + 2*n, 11 + 2*n, show(5, 6)})
+	}
+	all = append(all, told{100, 101, show(7, 6)}) // nobody drew that
+	for n := range int64(20) {
+		all = append(all, told{110 + 2*n, 111 + 2*n, show(9, 0)})
+	}
+	cut := shorten(history(t, all...))
+	check.That(t, len(cut) == 4 && cut[3].Input.(*deed).epsilon == 7, "cut to %v", cut)
+}
 
 // patience is how long the order of the calls about one object is looked for. It takes milliseconds, but for many that wait
 // at a time for a takeover.
@@ -295,4 +431,499 @@ func shorten(operations []porcupine.Operation) []porcupine.Operation {
 		}
 	}
 	return cut
+}
+
+// What a request may do.
+const (
+	toEnroll    = "enroll"
+	toWithdraw  = "withdraw"
+	toRelease   = "release"
+	toRaise     = "raise"
+	toAdvance   = "advance"
+	toSell      = "sell"
+	toReserve   = "reserve"
+	toCommit    = "commit"
+	toCancel    = "cancel"
+	toAnswer    = "answer"
+	toQuote     = "quote"
+	toRead      = "object"
+	toReadLevel = "responses"
+	toTerms     = "terms"
+)
+
+// deed is what a request did with one object, as far as anybody was told.
+type deed struct {
+	request
+	what   string
+	call   int    // the number of the request
+	object string // its name
+	terms  *terms
+	all    bool   // the request is for all who take part
+	clocks window // when it was decided
+	log    [2]int64
+
+	// What came of it.
+	failed      bool         // the request was refused, because of this object or another
+	unknown     bool         // ErrUnknown
+	notReserved bool         // ErrNotReserved
+	refusal     *api.Refusal // of this object, without its name
+	first, last uint64       // the events of the request, if they were told
+	shown       level        // of one response; value "" if there is none
+	found       bool         // whether there is one, of a read
+	method      string
+	price       int64  // −1 if it is not told of this object alone
+	number      uint64 // of a reservation
+	expires     int64
+	tally       []int // of a request for many: how many objects came out each way
+	state       *api.ObjectState
+}
+
+// window are the times that a clock showed in the course of a call.
+type window []int64
+
+// String is a line of a history.
+func (d *deed) String() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "call %d: %s %s", d.call, d.what, d.object)
+	if d.epsilon > 0 {
+		fmt.Fprintf(&out, " question %d ε=%s", d.question, tenths(d.epsilon))
+	}
+	switch d.what {
+	case toSell, toReserve, toQuote:
+		fmt.Fprintf(&out, " buyer %d price %d", d.buyer, d.price)
+	case toCommit, toCancel:
+		fmt.Fprintf(&out, " reservation %d", d.number)
+	case toTerms:
+		fmt.Fprintf(&out, " cap %d dearer %t agreed %t", d.cap, d.dear, d.agreed)
+	case toRead:
+		if d.state != nil {
+			fmt.Fprintf(&out, " spent %s of %s, held %s, earned %d", d.state.Spent, d.state.Cap, d.state.Held, d.state.Earned)
+			for _, c := range d.state.Chains {
+				fmt.Fprintf(&out, ", %q out %t answered %s ceiling %s:", c.Question, c.Withdrawn, c.Answered, c.Ceiling)
+				for _, l := range c.Levels {
+					fmt.Fprintf(&out, " %s=%s@%d%v", l.Epsilon, l.Response, l.Event, l.Buyers)
+				}
+			}
+		}
+	}
+	fmt.Fprintf(&out, "; clock %v log %v:", d.clocks, d.log)
+	switch {
+	case d.unknown:
+		out.WriteString(" unknown")
+	case d.notReserved:
+		out.WriteString(" not reserved")
+	case d.refusal != nil:
+		fmt.Fprintf(&out, " %+v", *d.refusal)
+	case d.failed:
+		out.WriteString(" refused because of others")
+	case d.shown.value != "":
+		fmt.Fprintf(&out, " %q event %d %s", d.shown.value, d.shown.event, d.method)
+	default:
+		out.WriteString(" done")
+	}
+	if d.first > 0 {
+		fmt.Fprintf(&out, ", events %d to %d", d.first, d.last)
+	}
+	if d.tally != nil {
+		fmt.Fprintf(&out, ", of all %v", d.tally)
+	}
+	return out.String()
+}
+
+// reads tells whether a deed leaves everything as it was.
+func (d *deed) reads() bool {
+	switch d.what {
+	case toQuote, toRead, toReadLevel:
+		return true
+	}
+	return d.failed || d.unknown || d.notReserved
+}
+
+// next returns the states that a deed may leave, if it is done in this one and comes to what was told.
+func (d *deed) next(p *person) (all []*person) {
+	for _, m := range d.moments(p) {
+		q, ok := d.at(p, m)
+		if ok && !slices.ContainsFunc(all, q.equal) {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// moments are all moments in the course of a call that may make a difference.
+func (d *deed) moments(p *person) (all []moment) {
+	logs := []int64{d.log[0]}
+	for _, h := range p.held {
+		if d.log[0] < h.expires && h.expires <= d.log[1] && !slices.Contains(logs, h.expires) {
+			logs = append(logs, h.expires)
+		}
+	}
+	for _, clock := range d.clocks {
+		for _, log := range logs {
+			all = append(all, moment{clock, log})
+		}
+	}
+	return all
+}
+
+// at does a deed at a moment, and tells whether it comes to what was told.
+func (d *deed) at(p *person, m moment) (*person, bool) {
+	switch d.what {
+	case toEnroll:
+		return d.enroll(p)
+	case toTerms:
+		return d.changeTerms(p)
+	case toWithdraw:
+		return d.withdraw(p)
+	case toAdvance:
+		return d.advance(p, m)
+	case toCancel:
+		return d.cancel(p)
+	case toRead:
+		return d.read(p, m)
+	case toReadLevel:
+		return d.readLevel(p)
+	}
+	if d.what == toRaise && d.all && !p.in[d.question] {
+		return p, d.refusal == nil && !d.failed
+	}
+	if d.notReserved && (d.what == toCommit || d.what == toReserve) {
+		return p, !slices.ContainsFunc(p.held, func(h holding) bool { return h.number == d.number && m.log < h.expires })
+	}
+	if !d.isRefusal(d.refusalOf(p, m)) || !d.follows(p) {
+		return p, false
+	}
+	q, ok := *p, true
+	switch {
+	case d.failed:
+		return p, true
+	case d.refusal != nil:
+		if d.what == toCommit {
+			q.settle(d.number)
+		}
+	default:
+		ok = d.carryOut(&q)
+	}
+	q.last = max(q.last, d.last)
+	return &q, ok
+}
+
+// follows tells whether the events of a deed come behind those before it.
+func (d *deed) follows(p *person) bool { return d.first == 0 || d.first > p.last }
+
+func (d *deed) refusalOf(p *person, m moment) *api.Refusal {
+	switch d.what {
+	case toSell, toReserve, toQuote:
+		return p.unsaleable(d.terms, m, d.request)
+	case toCommit:
+		return p.gone(d.terms, d.number, d.request)
+	case toAnswer:
+		return p.unanswerable(d.terms, m, d.request)
+	}
+	return p.undrawable(d.terms, m, d.request)
+}
+
+func (d *deed) isRefusal(want *api.Refusal) bool {
+	if want == nil || d.refusal == nil {
+		return want == d.refusal
+	}
+	told := *d.refusal
+	if told.Why != "" && told.Reason == api.NeedsConsent {
+		told.Why = "" // for people
+	}
+	return *want == told
+}
+
+// carryOut does what nobody refuses.
+func (d *deed) carryOut(p *person) bool {
+	switch d.what {
+	case toRelease:
+		return d.respond(p)
+	case toRaise:
+		return d.raise(p)
+	case toAnswer:
+		return d.answer(p)
+	case toQuote:
+		return d.price < 0 || d.price == d.owed(p, p.dear)
+	case toReserve:
+		p.held = append(slices.Clone(p.held), holding{number: d.number, buyer: d.buyer, epsilon: d.epsilon, expires: d.expires, dear: p.dear})
+		return d.price < 0 || d.price == d.owed(p, p.dear)
+	case toCommit:
+		at := slices.IndexFunc(p.held, func(h holding) bool { return h.number == d.number })
+		if at < 0 {
+			return false
+		}
+		promised := p.held[at].dear
+		return p.settle(d.number) && d.sell(p, promised)
+	}
+	return d.sell(p, p.dear)
+}
+
+func (d *deed) respond(p *person) (ok bool) {
+	p.levels[d.question], ok = show(p.levels[d.question], d.shown, p.last)
+	p.last = max(p.last, d.shown.event)
+	return ok
+}
+
+// raise draws a response without telling which. tally is how many were drawn, recorded and derived.
+func (d *deed) raise(p *person) bool {
+	way := 2
+	switch method(p.levels[d.question], d.epsilon) {
+	case "raise":
+		way = 0
+	case "resale":
+		way = 1
+	}
+	return d.tally[way] > 0 && d.respond(p)
+}
+
+// answer answers for a panel. price is the ε charged.
+func (d *deed) answer(p *person) (ok bool) {
+	cost := rest(d.epsilon, top(p.answers))
+	p.answers, ok = show(p.answers, d.shown, p.last)
+	p.last = max(p.last, d.shown.event)
+	return ok && d.price == int64(cost)
+}
+
+// owed is the price of an order, by one of the two policies: nobody pays twice.
+func (d *deed) owed(p *person, dear bool) int64 {
+	if d.epsilon <= p.heldBy(d.buyer) {
+		return 0
+	}
+	perTenth := int64(7)
+	if dear {
+		perTenth = 9
+	}
+	return max(0, max(10, perTenth*int64(d.epsilon))-p.paid[d.buyer])
+}
+
+func (d *deed) sell(p *person, dear bool) bool {
+	if d.price != d.owed(p, dear) || d.method != method(p.levels[vote], d.epsilon) {
+		return false
+	}
+	if p.heldBy(d.buyer) == 0 {
+		p.buyers++
+	}
+	p.earned += d.price
+	p.paid[d.buyer] += d.price
+	if !d.respond(p) {
+		return false
+	}
+	p.levels[vote] = slices.Clone(p.levels[vote])
+	at, _ := find(p.levels[vote], d.epsilon)
+	p.levels[vote][at].buyers |= 1 << d.buyer
+	return true
+}
+
+// settle ends a reservation.
+func (p *person) settle(number uint64) bool {
+	kept := slices.DeleteFunc(slices.Clone(p.held), func(h holding) bool { return h.number == number })
+	found := len(kept) < len(p.held)
+	p.held = kept
+	return found
+}
+
+// enroll takes somebody in. tally is how many are new and how many were there before.
+func (d *deed) enroll(p *person) (*person, bool) {
+	if !d.isRefusal(p.otherwise(d.question)) {
+		return p, false
+	}
+	if d.failed || d.refusal != nil {
+		return p, true
+	}
+	q, way := *p, 0
+	if p.in[d.question] {
+		way = 1
+	}
+	q.was[d.question], q.in[d.question] = true, true
+	q.last = max(q.last, d.last)
+	return &q, d.tally[way] > 0 && d.follows(p)
+}
+
+// changeTerms puts somebody under other terms. tally is how many changed, and how many were under these.
+func (d *deed) changeTerms(p *person) (*person, bool) {
+	if !d.isRefusal(p.unwilling(d.request)) {
+		return p, false
+	}
+	if d.failed || d.refusal != nil {
+		return p, true
+	}
+	q, way := *p, 0
+	if q.cap == d.cap && q.dear == d.dear {
+		way = 1
+	}
+	q.cap, q.dear, q.last = d.cap, d.dear, max(q.last, d.last)
+	return &q, d.tally[way] > 0 && d.follows(p)
+}
+
+func (d *deed) withdraw(p *person) (*person, bool) {
+	if known := p.was[vote] || p.was[diary]; d.unknown || !known {
+		return p, d.unknown != known
+	}
+	q := *p
+	q.in = [questions]bool{}
+	q.held = slices.Clone(q.held)
+	for i := range q.held {
+		q.held[i].out = true
+	}
+	return &q, true
+}
+
+// advance draws what the policy releases. tally is how many rose, stayed and were refused.
+func (d *deed) advance(p *person, m moment) (*person, bool) {
+	if !p.in[d.question] {
+		return p, d.refusal == nil
+	}
+	q, way := *p, 1
+	var refusal *api.Refusal
+	for _, step := range d.terms[d.question].Releases(minute(m.clock), 0) {
+		r := request{question: d.question, epsilon: inTenths(step.Ceiling)}
+		if _, found := find(q.levels[d.question], r.epsilon); found {
+			continue
+		}
+		if refusal = q.undrawable(d.terms, m, r); refusal != nil {
+			way = 2
+			break
+		}
+		q.levels[d.question], _ = show(q.levels[d.question], level{epsilon: r.epsilon}, p.last)
+		way = 0
+	}
+	q.last = max(q.last, d.last)
+	return &q, d.isRefusal(refusal) && d.tally[way] > 0 && d.follows(p)
+}
+
+func (d *deed) cancel(p *person) (*person, bool) {
+	q := *p
+	return &q, q.settle(d.number) != d.notReserved
+}
+
+// readLevel compares the response at one ε, or that there is none.
+func (d *deed) readLevel(p *person) (*person, bool) {
+	if _, found := find(p.levels[d.question], d.epsilon); !found || !d.found {
+		return p, found == d.found
+	}
+	q := *p
+	return &q, d.respond(&q)
+}
+
+// read compares everything that is known of an object.
+func (d *deed) read(p *person, m moment) (*person, bool) {
+	if known := p.was[vote] || p.was[diary]; d.unknown || !known {
+		return p, d.unknown != known
+	}
+	held := 0
+	for _, h := range p.held {
+		if h.holds(m) {
+			held = max(held, rest(h.epsilon, top(p.levels[vote])))
+		}
+	}
+	s := d.state
+	if s.Cap != tenths(p.cap) || s.Spent != tenths(p.spent()) || s.Earned != p.earned ||
+		s.Held != tenths(held) || s.Remaining != tenths(rest(p.cap, p.spent()+held)) {
+		return p, false
+	}
+	q, chains := *p, s.Chains
+	for question := range questions {
+		if !p.was[question] {
+			continue
+		}
+		if len(chains) == 0 || !d.readChain(&q, m, question, chains[0]) {
+			return p, false
+		}
+		chains = chains[1:]
+	}
+	return &q, len(chains) == 0
+}
+
+func (d *deed) readChain(p *person, m moment, question int, c api.ChainState) bool {
+	levels := p.levels[question]
+	answered := p.spentOn(question) - top(levels)
+	if c.Withdrawn == p.in[question] || c.Epsilon != tenths(top(levels)) || c.Answered != tenths(answered) || len(c.Levels) != len(levels) {
+		return false
+	}
+	if c.Ceiling != p.under(d.terms, question).Ceiling(minute(m.clock), 0) || question == vote && c.Buyers != p.buyers {
+		return false
+	}
+	var paid [3]int64
+	for i, read := range c.Levels {
+		for j, buyer := range read.Buyers {
+			paid[slices.Index(buyers(), buyer)] += read.Paid[j]
+		}
+		if read.Epsilon != tenths(levels[i].epsilon) || bits(read.Buyers) != levels[i].buyers {
+			return false
+		}
+		var same bool
+		levels, same = show(levels, level{epsilon: levels[i].epsilon, value: read.Response, event: read.Event}, p.last)
+		if !same {
+			return false
+		}
+	}
+	p.levels[question] = levels
+	return question != vote || paid == p.paid
+}
+
+// model is the sequential ledger of one object, for the checker.
+func model() porcupine.Model {
+	many := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{newPerson()} },
+		Step: func(state, input, _ any) (all []any) {
+			for _, p := range input.(*deed).next(state.(*person)) {
+				all = append(all, p)
+			}
+			return all
+		},
+		Equal: func(a, b any) bool { return a.(*person).equal(b.(*person)) },
+		Hash:  func(a any) uint64 { return a.(*person).hash() },
+	}
+	return many.ToModel()
+}
+
+// clock is one that the tests set, forwards and back, and that remembers what it showed.
+type clock struct {
+	ticks   *atomic.Int64 // the order of all that happens in a history
+	now     atomic.Int64  // in minutes since the opening
+	mu      sync.Mutex
+	changes []change
+}
+
+// change is a time that a clock showed, at the earliest from one tick on and at the latest until another.
+type change struct{ from, until, shown int64 }
+
+func newClock(ticks *atomic.Int64) *clock {
+	return &clock{ticks: ticks, changes: []change{{until: forEver}}}
+}
+
+const forEver = 1 << 62
+
+func (c *clock) time() time.Time { return minute(c.now.Load()) }
+
+func (c *clock) set(shown int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes = append(c.changes, change{c.ticks.Add(1), forEver, shown})
+	c.now.Store(shown)
+	c.changes[len(c.changes)-2].until = c.ticks.Add(1)
+}
+
+// during returns what the clock may have shown between two ticks.
+func (c *clock) during(from, until int64) (shown window) {
+	for _, one := range slices.Backward(c.changes) {
+		if one.until < from {
+			break
+		}
+		if one.from < until && !slices.Contains(shown, one.shown) {
+			shown = append(shown, one.shown)
+		}
+	}
+	return shown
+}
+
+// latest returns the latest time that the clock can have shown before a tick.
+func (c *clock) latest(before int64) (shown int64) {
+	for _, one := range c.changes {
+		if one.from < before {
+			shown = max(shown, one.shown)
+		}
+	}
+	return shown
 }

@@ -2,7 +2,7 @@
 //
 // # A month
 //
-// The month (month_test.go and the files it uses) is a month of a market on the public API, over
+// The month (month_test.go) is a month of a market on the public API, over
 // the health insurance survey of 1996. People sell their answers to two questions, each on terms of
 // their own, to three buyers. One buyer comes back for more, two pool what they bought, somebody
 // withdraws and is forgotten, and the host pauses for six days. In the end the books are closed:
@@ -16,7 +16,7 @@
 //
 // # A shop
 //
-// The shop (host_test.go and the files it uses) is the backend of a small data market, on the
+// The shop (shop_test.go) is the backend of a small data market, on the
 // public API. It keeps its orders in an SQL database (SQLite here), sells through a ledger in a
 // file beside it, and charges cards at a company elsewhere. None of the three can commit together
 // with another. Still every order is sold once, charged once and delivered once, wherever the
@@ -92,6 +92,6 @@
 //
 // Each of the three keeps what it has committed. SQLite does so in WAL mode only with
 // synchronous=FULL. After a restore of one of them from a backup, they must be compared
-// (reconcile_test.go shows how) before work goes on: the ledger never forgets a sale, and a host
+// (shop_checks_test.go shows how) before work goes on: the ledger never forgets a sale, and a host
 // that did would find its orders sold.
 package market

@@ -3,11 +3,21 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // market is what an attacker can bring a ledger to do. It has some objects, each with a truth, in one question. Methods
@@ -137,9 +147,7 @@ func (tr *trial) run(m market, truths []int) {
 		} else {
 			words = m.crash(s.order, s.dies)
 		}
-		if len(words) != len(truths) {
-			tr.Fatalf("%+v gives %d words of %d objects", s, len(words), len(truths))
-		}
+		check.Need(tr, len(words) == len(truths), "%+v gives %d words of %d objects", s, len(words), len(truths))
 		seen = append(seen, words)
 	}
 	for c, who := range tr.pooled {
@@ -164,9 +172,7 @@ func (tr *trial) wantInnocent() {
 			continue
 		}
 		v := tr.evidence[c].judge(highest.Float64())
-		if v.guilty() {
-			tr.Errorf("%s learned too much: %v", who.name, v)
-		}
+		check.That(tr, !v.guilty(), "%s learned too much: %v", who.name, v)
 		tr.Logf("%s, from %d transcripts: %v", who.name, len(tr.evidence[c].cells), v)
 	}
 }
@@ -184,3 +190,598 @@ func (tr *trial) wantGuilty() {
 }
 
 func objectName(i int) string { return fmt.Sprintf("object %06d", i) }
+
+// The statistics. The truth of each object is drawn by lot, every value as likely as the others. So of the objects whose
+// truth is x or y, and whose transcript is in a set S, each has the truth x with the probability
+//
+//	Pr(S|x) / (Pr(S|x) + Pr(S|y)),
+//
+// independently of all others; and the claim Pr(S|x) ≤ e^ε·Pr(S|y) says that this is e^ε/(1+e^ε) at most. It is tested by
+// the binomial distribution, with nothing approximated: the same as to put the lower bound of Clopper and Pearson (1934) on
+// the share, and its odds, a lower bound on the ratio of likelihoods, beside e^ε. (Bounds on Pr(S|x) and Pr(S|y) apart are
+// two instead of one, and find less where S is rare.)
+//
+// It holds given all transcripts. So S may be chosen by looking at them, but not at the truths. Whoever does that, to take
+// what is most suspicious, looks at one half of the objects and tests the other.
+
+// alarm is the probability with which a ledger that keeps its promise is accused by one verdict. A run makes far fewer
+// than a hundred of them.
+const alarm = stattest.Alarm / 100
+
+// miss is the probability with which a fault of the size that a test states is not noticed.
+const miss = 1e-9
+
+// tally counts transcripts.
+type tally struct {
+	values int // truths are numbers below that
+	cells  map[string]*cell
+}
+
+// cell is one transcript.
+type cell struct {
+	words  []string // what was seen in each step
+	counts [2][]int // how often, in either half of the objects, by truth
+}
+
+func newTally(values int) *tally { return &tally{values, map[string]*cell{}} }
+
+// add counts what was seen of an object. Which half it belongs to depends on its number alone.
+func (t *tally) add(object, truth int, words []string) {
+	key := strings.Join(words, " ")
+	c := t.cells[key]
+	if c == nil {
+		c = &cell{words: slices.Clone(words), counts: [2][]int{make([]int, t.values), make([]int, t.values)}}
+		t.cells[key] = c
+	}
+	c.counts[object%2][truth]++
+}
+
+// event is a set of transcripts, with the number of objects by truth.
+type event struct {
+	name   string
+	counts []int
+}
+
+// words are two words in their steps; or one, if the steps are the same.
+type words struct {
+	i, j int
+	a, b string
+}
+
+func (w words) String() string {
+	if w.i == w.j {
+		return fmt.Sprintf("%q in step %d", w.a, w.i)
+	}
+	return fmt.Sprintf("%q in step %d and %q in step %d", w.a, w.i, w.b, w.j)
+}
+
+// named returns the events that are tested for every pair of truths: each single transcript, each word in its step, and
+// each two of these together. No truth has a part in which they are. They are tested on all objects.
+func (t *tally) named() (events []event) {
+	counted := map[words][]int{}
+	for key, c := range t.cells {
+		counts := make([]int, t.values)
+		addTo(counts, c.counts[0], c.counts[1])
+		events = append(events, event{fmt.Sprintf("%q", key), counts})
+		for j := range c.words {
+			for i := range j + 1 {
+				w := words{i, j, c.words[i], c.words[j]}
+				if counted[w] == nil {
+					counted[w] = make([]int, t.values)
+				}
+				addTo(counted[w], counts)
+			}
+		}
+	}
+	for w, counts := range counted {
+		events = append(events, event{w.String(), counts})
+	}
+	return events
+}
+
+func addTo(sum []int, counts ...[]int) {
+	for _, some := range counts {
+		for i, n := range some {
+			sum[i] += n
+		}
+	}
+}
+
+// suspicion orders transcripts: the higher it is, the more one speaks for the truth x against y. It is made from the
+// first half of the objects.
+type suspicion func(c *cell) float64
+
+// suspicions are ways to learn from the first half: transcript by transcript, as StatDP does, which is right where each
+// has been seen often; and, where they are many, by the words in them as if these were independent, the simplest of the
+// classifiers that DP-Sniper calls for.
+func (t *tally) suspicions(x, y int) map[string]suspicion {
+	lean := func(counts []int) float64 { return math.Log(float64(counts[x])+0.5) - math.Log(float64(counts[y])+0.5) }
+	counted := map[words][]int{}
+	for _, c := range t.cells {
+		for i, word := range c.words {
+			w := words{i, i, word, word}
+			if counted[w] == nil {
+				counted[w] = make([]int, t.values)
+			}
+			addTo(counted[w], c.counts[0])
+		}
+	}
+	return map[string]suspicion{
+		"suspicious transcripts": func(c *cell) float64 { return lean(c.counts[0]) },
+		"suspicious words": func(c *cell) (sum float64) {
+			for i, word := range c.words {
+				sum += lean(counted[words{i, i, word, word}])
+			}
+			return sum
+		},
+	}
+}
+
+// learned returns the most suspicious set of transcripts, as many as the first half of the objects suggests, with the
+// counts of the second half.
+func (t *tally) learned(name string, s suspicion, x, y int, share float64) event {
+	keys := slices.SortedFunc(maps.Keys(t.cells), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s(t.cells[b]), s(t.cells[a])), cmp.Compare(a, b))
+	})
+	seen, best, most := make([]int, t.values), 0, math.Inf(-1)
+	for i, key := range keys {
+		addTo(seen, t.cells[key].counts[0])
+		in, of := float64(seen[x]), float64(seen[x]+seen[y])
+		if excess := (in - share*of) / math.Sqrt(share*(1-share)*of); of > 0 && excess > most {
+			best, most = i+1, excess
+		}
+	}
+	e := event{fmt.Sprintf("the %d most %s of %d", best, name, len(keys)), make([]int, t.values)}
+	for _, key := range keys[:best] {
+		addTo(e.counts, t.cells[key].counts[1])
+	}
+	return e
+}
+
+// attackVerdict is the most incriminating of all events that were tested.
+type attackVerdict struct {
+	event
+	x, y   int // the pair of truths
+	in, of int // how many of the objects with one of them have the first
+	// chance is the probability that any of the events would look as bad or worse if the claim were true; at most.
+	chance float64
+	bound  float64 // what the logarithm of the ratio of likelihoods surely is, but for a probability of alarm
+	claim  float64 // what it may be: ε
+}
+
+func (v attackVerdict) guilty() bool { return v.chance < alarm }
+
+func (v attackVerdict) String() string {
+	return fmt.Sprintf("%s: %d of %d have truth %d and not %d: ε ≥ %.3f, where %.3f is claimed (by chance: %.2g)",
+		v.name, v.in, v.of, v.x, v.y, v.bound, v.claim, v.chance)
+}
+
+// judge tests the claim that all transcripts together are ε-differentially private.
+func (t *tally) judge(claim float64) attackVerdict {
+	share := shareOf(claim)
+	named := t.named()
+	tests := float64(t.values * (t.values - 1) * (len(named) + 2))
+	worst := attackVerdict{chance: math.Inf(1), claim: claim}
+	for x := range t.values {
+		for y := range t.values {
+			if x == y {
+				continue
+			}
+			events := named
+			for name, s := range t.suspicions(x, y) {
+				events = append(slices.Clip(events), t.learned(name, s, x, y, share))
+			}
+			for _, e := range events {
+				in, of := e.counts[x], e.counts[x]+e.counts[y]
+				if chance := stattest.AtLeast(in, of, share) * tests; chance < worst.chance {
+					worst = attackVerdict{e, x, y, in, of, chance, 0, claim}
+				}
+			}
+		}
+	}
+	worst.bound, worst.chance = oddsBound(worst.in, worst.of, alarm/tests), min(worst.chance, 1)
+	return worst
+}
+
+// shareOf is the share of an event's objects that may have the first truth of a pair.
+func shareOf(claim float64) float64 { return 1 / (1 + math.Exp(-claim)) }
+
+// oddsBound is the lower bound of Clopper and Pearson on a share, if k of n were counted, as the logarithm of its odds.
+func oddsBound(k, n int, chance float64) float64 {
+	if k == 0 {
+		return math.Inf(-1)
+	}
+	low, high := 0.0, float64(k)/float64(n)
+	for range 60 {
+		if middle := (low + high) / 2; stattest.AtLeast(k, n, middle) < chance {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return math.Log(low) - math.Log1p(-low)
+}
+
+// objectsFor returns how many objects it takes for a fault to be noticed, except with the probability miss: p and q are the
+// probabilities of an event given two truths, of two, where p ≤ e^ε·q is claimed; and tests is how many events are tested.
+func objectsFor(p, q, claim float64, tests int) int {
+	level := alarm / float64(tests)
+	noticed := func(n int) bool {
+		critical := leastWith(n, func(k int) bool { return stattest.AtLeast(k, n, shareOf(claim)) < level })
+		return stattest.AtLeast(critical, n, p/(p+q)) > 1-miss/2
+	}
+	inEvent := leastWith(1<<40, noticed)
+	inEvent += inEvent / 50 // a few more may be worse by a hair, because counts are whole numbers
+	return leastWith(1<<40, func(n int) bool { return stattest.AtLeast(inEvent, n, (p+q)/2) > 1-miss/2 })
+}
+
+// leastWith returns the smallest number up to n for which something holds, if it holds from there on; and n+1 if there
+// is none. It looks at no number beyond twice the one that it finds.
+func leastWith(n int, holds func(int) bool) int {
+	low, high := 0, 1
+	for high <= n && !holds(high) {
+		low, high = high+1, 2*high
+	}
+	high = min(high, n+1)
+	for low < high {
+		if middle := low + (high-low)/2; holds(middle) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low
+}
+
+// noticeable returns by how much the logarithm of the ratio must exceed the claim so that it is noticed with so many
+// objects, in hundredths, up to 3: for the event that has half of them, and two truths. Beyond, it returns +Inf.
+func noticeable(objects int, claim float64, tests int) float64 {
+	const grain, most = 100, 300
+	excess := leastWith(most, func(n int) bool {
+		p := shareOf(claim + float64(n)/grain)
+		return n > 0 && objectsFor(p, 1-p, claim, tests) <= objects
+	})
+	if excess > most {
+		return math.Inf(1)
+	}
+	return float64(excess) / grain
+}
+
+// Faults, planted in markets that are right otherwise, so that it is seen that the attack finds them. How many objects that
+// takes follows from the fault: there is a set of transcripts, two words, for which the ratio of likelihoods can be
+// computed; so many objects are asked that it is noticed, except with the probability miss.
+
+// stall is a market in memory, for a question of two values.
+type stall struct {
+	testing.TB
+	truths  []int
+	chains  []*rrchain.Chain
+	sampler *rrchain.Sampler
+	told    map[string][]string // by the key of an order that was filled, or by what else a fault keeps responses
+	fault   fault
+}
+
+type fault int
+
+const (
+	faultless         fault = iota
+	redrawsLevels           // each level is drawn from the truth, as if there were no others
+	redrawsAfterCrash       // what was not told before a crash is forgotten, though it was seen
+	redrawsForBuyers        // each buyer has responses of its own
+	redrawsRepeats          // an order that is repeated is drawn, and charged, once more
+	redrawsLow              // a level below the highest is drawn from the truth instead of the level above
+	redrawsUnderTerms       // chains begin anew when their terms change
+)
+
+func newStall(t testing.TB, f fault, truths []int) *stall {
+	t.Helper()
+	s := &stall{TB: t, truths: truths, sampler: rrchain.NewSampler(), told: map[string][]string{}, fault: f}
+	for range truths {
+		s.chains = append(s.chains, newChain(t))
+	}
+	return s
+}
+
+func newChain(t testing.TB, levels ...rrchain.Level) *rrchain.Chain {
+	c := check.Value(rrchain.NewChain(2, levels...))(t)
+	return c
+}
+
+func (s *stall) fill(o order) []string {
+	words, repeated := s.told[o.key]
+	if repeated && s.fault != redrawsRepeats {
+		return words
+	}
+	words = make([]string, len(s.truths))
+	for i := range words {
+		if o.buyer == seller && s.fault == redrawsUnderTerms {
+			s.chains[i] = newChain(s)
+		}
+		if o.buyer == seller || o.key == refusedOutcome {
+			continue
+		}
+		if repeated {
+			words[i] = s.anew(i, o)
+		} else {
+			words[i] = s.respond(i, o)
+		}
+	}
+	s.told[o.key] = words
+	return words
+}
+
+func (s *stall) crash(o order, when moment) []string {
+	seen := make([]string, len(s.truths))
+	switch when {
+	case done:
+		s.fill(o)
+	case between:
+		for i := range len(seen) / 2 {
+			before := newChain(s, s.chains[i].Levels()...)
+			seen[i] = s.respond(i, o)
+			if s.fault == redrawsAfterCrash {
+				s.chains[i] = before
+			}
+		}
+	}
+	return seen
+}
+
+// respond returns what an order gets of an object.
+func (s *stall) respond(i int, o order) string {
+	at, c := Eps(s, o.at), s.chains[i]
+	switch {
+	case s.fault == redrawsLevels:
+		return s.kept(o.at, i, o)
+	case s.fault == redrawsForBuyers:
+		return s.kept(o.buyer+" at "+o.at, i, o)
+	case s.fault == redrawsLow && at.Less(c.Current().Epsilon):
+		return s.kept(o.at, i, o)
+	}
+	level, known := c.At(at)
+	if !known {
+		level = s.draw(c, at, s.truths[i])
+	}
+	return strconv.Itoa(level.Response)
+}
+
+// draw draws a response of a chain as it should be.
+func (s *stall) draw(c *rrchain.Chain, at privacy.Epsilon, truth int) (level rrchain.Level) {
+	var err error
+	switch {
+	case c.Current().Epsilon.Less(at):
+		level, err = c.Raise(s.sampler, at, truth)
+	case at.Less(c.Levels()[0].Epsilon):
+		level, err = c.Degrade(s.sampler, at)
+	default:
+		level, err = c.Insert(s.sampler, at)
+	}
+	check.Must(s, err)
+	return level
+}
+
+// anew draws a response from the truth alone.
+func (s *stall) anew(i int, o order) string {
+	return strconv.Itoa(s.draw(newChain(s), Eps(s, o.at), s.truths[i]).Response)
+}
+
+// kept draws a response from the truth alone, once for a name.
+func (s *stall) kept(name string, i int, o order) string {
+	words := s.told[name]
+	if words == nil {
+		words = make([]string, len(s.truths))
+		s.told[name] = words
+	}
+	if words[i] == "" {
+		words[i] = s.anew(i, o)
+	}
+	return words[i]
+}
+
+// mostTests is more than the number of events in the transcripts of an attack, over both pairs of two truths.
+const mostTests = 4000
+
+// truthful is the probability of a true response at ε, of two values.
+func truthful(e float64) float64 { return shareOf(e) }
+
+// TestPlantedFaultsAreNoticed attacks stalls as ledgers are attacked. Their fault shows in two words that are both the
+// truth: p is the probability of these, and q that of the same words if the other value is the truth.
+func TestPlantedFaultsAreNoticed(t *testing.T) {
+	both := func(e1, e2 float64) (p, q float64) {
+		return truthful(e1) * truthful(e2), (1 - truthful(e1)) * (1 - truthful(e2))
+	}
+	raise := check.Value(rrchain.NewKernel(2, Eps(t, "1"), Eps(t, "1.5")))(t)
+	after := func() (p, q float64) { // twice raised from 1, of half of the objects
+		p = truthful(1)*raise.PAA*raise.PAA + (1-truthful(1))*raise.PBA*raise.PBA
+		q = truthful(1)*raise.OneMinusPAA*raise.OneMinusPAA + (1-truthful(1))*raise.PBB*raise.PBB
+		return p / 2, q / 2
+	}
+	for _, c := range []struct {
+		name  string
+		fault fault
+		law   func() (p, q float64)
+	}{
+		{"each level drawn anew", redrawsLevels, func() (p, q float64) { return both(1, 1.5) }},
+		{"drawn anew after a crash", redrawsAfterCrash, after},
+		{"each buyer has other responses", redrawsForBuyers, func() (p, q float64) { return both(1.5, 1.5) }},
+		{"a repeated order drawn anew", redrawsRepeats, func() (p, q float64) { return both(1, 1.5) }},
+		{"lower levels drawn from the truth", redrawsLow, func() (p, q float64) { return both(0.5, 1.5) }},
+		{"drawn anew under other terms", redrawsUnderTerms, func() (p, q float64) { return both(1.5, 1.5) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, q := c.law()
+			tr := newTrial(t, oddOrders, 2)
+			for want := objectsFor(p, q, 1.5, mostTests); tr.objects < want; {
+				lots := truths(min(20_000, want-tr.objects), 2)
+				tr.run(newStall(t, c.fault, lots), lots)
+			}
+			t.Logf("the ratio is e^%.3f instead of e^1.5", math.Log(p/q))
+			tr.wantGuilty()
+		})
+	}
+}
+
+// TestAStallWithoutFaultIsInnocent has as many objects as any fault needs.
+func TestAStallWithoutFaultIsInnocent(t *testing.T) {
+	tr := newTrial(t, oddOrders, 2)
+	for range pace.Tries(2, 5, 100) {
+		lots := truths(20_000, 2)
+		tr.run(newStall(t, faultless, lots), lots)
+	}
+	tr.wantInnocent()
+}
+
+// skew is a market whose responses lean to the truth more than they should. It raises objects from ε=0.1 to 0.2, or asks
+// once at ε=1; a small ε has the bound e^ε reached by many of the transcripts.
+type skew struct {
+	truths []int
+	last   []int // nil before the first response
+	tells  func(last, truth int) float64
+}
+
+// fill implements market. The probability of a true response is what tells says.
+func (s *skew) fill(order) []string {
+	words, next := make([]string, len(s.truths)), make([]int, len(s.truths))
+	for i, truth := range s.truths {
+		last := noLast
+		if s.last != nil {
+			last = s.last[i]
+		}
+		next[i] = truth
+		if rand.Float64() >= s.tells(last, truth) {
+			next[i] = 1 - truth
+		}
+		words[i] = strconv.Itoa(next[i])
+	}
+	s.last = next
+	return words
+}
+
+const noLast = -1
+
+func (s *skew) crash(o order, _ moment) []string { return s.fill(o) }
+
+// TestAKernelThatIsOffIsNoticed has three faults of 3 %: the true value comes by 3 % too often in a raise; the same, but only
+// if the last response was true; and what is sold at ε=1 is drawn at 1.03. Without a fault the same market is innocent. The quick form has
+// one of the faults, another one in each run.
+func TestAKernelThatIsOffIsNoticed(t *testing.T) {
+	const off = 1.03
+	step := pace.Tries(3, 1, 1)
+	turn := rand.IntN(step)
+	k := check.Value(rrchain.NewKernel(2, Eps(t, "0.1"), Eps(t, "0.2")))(t)
+	raise := attack{{order{"1", "zeta", "0.1"}, never}, {order{"2", "acme", "0.2"}, never}}
+	once := attack{{order{"1", "zeta", "1"}, never}}
+	kernel := func(paa, pba float64) func(last, truth int) float64 {
+		return func(last, truth int) float64 {
+			switch last {
+			case noLast:
+				return truthful(0.1)
+			case truth:
+				return paa
+			}
+			return pba
+		}
+	}
+	single := func(e float64) func(last, truth int) float64 { return func(int, int) float64 { return truthful(e) } }
+	for i, c := range []struct {
+		name  string
+		do    attack
+		claim float64
+		tells func(last, truth int) float64
+		p, q  float64 // of responses that are all 1, if the truth is 1 and if it is 0
+	}{
+		{"the truth in a raise", raise, 0.2, kernel(off*k.PAA, off*k.PBA), truthful(0.1) * off * k.PAA, (1 - truthful(0.1)) * (1 - off*k.PBA)},
+		{"the truth in a raise from the truth", raise, 0.2, kernel(off*k.PAA, k.PBA), truthful(0.1) * off * k.PAA, (1 - truthful(0.1)) * k.PBB},
+		{"ε", once, 1, single(off), truthful(off), 1 - truthful(off)},
+	} {
+		if i%step != turn {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			// The transcripts are few: two or four, in which there are at most 8 words or pairs of words.
+			want := objectsFor(c.p, c.q, c.claim, 2*(4+8+2))
+			tr := newTrial(t, c.do, 2)
+			lots := truths(want, 2)
+			tr.run(&skew{truths: lots, tells: c.tells}, lots)
+			t.Logf("the ratio is e^%.4f instead of e^%v", math.Log(c.p/c.q), c.claim)
+			tr.wantGuilty()
+		})
+	}
+	t.Run("none", func(t *testing.T) {
+		tr, lots := newTrial(t, raise, 2), truths(pace.Tries(100_000, 500_000, 5_000_000), 2)
+		tr.run(&skew{truths: lots, tells: kernel(k.PAA, k.PBA)}, lots)
+		tr.wantInnocent()
+	})
+}
+
+// TestOddsBound: a share at the bound has a count as high with just the probability given, and if all were counted it is
+// the n-th root of it.
+func TestOddsBound(t *testing.T) {
+	for _, c := range [][2]int{{1, 1}, {3, 10}, {700, 1000}, {60_000, 100_000}, {50, 50}} {
+		bound := oddsBound(c[0], c[1], 1e-6)
+		if got := stattest.AtLeast(c[0], c[1], shareOf(bound)); math.Abs(got-1e-6) > 1e-9 {
+			t.Errorf("%d of %d: the bound %v has %g", c[0], c[1], bound, got)
+		}
+	}
+	if got, want := shareOf(oddsBound(50, 50, 1e-6)), math.Pow(1e-6, 1./50); math.Abs(got-want) > 1e-9 {
+		t.Errorf("50 of 50: %v, want %v", got, want)
+	}
+}
+
+// TestVerdictsAreRightByTheirOwnMeasure judges what reaches its ε in every transcript, again and again: among 2000
+// verdicts there may be by chance one in a hundred of which that is said to have a chance of a hundredth; that it is so
+// many that this test fails has a probability below 1e-9. So the choice of what is suspicious is accounted for.
+func TestVerdictsAreRightByTheirOwnMeasure(t *testing.T) {
+	const verdicts, objects, claim, level = 2000, 400, 0.5, 0.01
+	below, least := 0, math.Inf(1)
+	for range verdicts {
+		ta := newTally(2)
+		for i := range objects {
+			truth := rand.IntN(2)
+			words := make([]string, 3)
+			for step := range words {
+				words[step] = strconv.Itoa(rand.IntN(2))
+			}
+			if words[2] = strconv.Itoa(truth); rand.Float64() > shareOf(claim) {
+				words[2] = strconv.Itoa(1 - truth)
+			}
+			ta.add(i, truth, words)
+		}
+		v := ta.judge(claim)
+		if least = min(least, v.chance); v.chance < level {
+			below++
+		}
+	}
+	stattest.Share(below, verdicts, 0, level).Holds(t, "verdicts with a chance below %v", level)
+	check.That(t, least != 1, "no verdict has a chance below 1: nothing was tested")
+}
+
+// TestObjectsForAreEnough repeats an experiment of the size it calls for, with a fault that shows in one word.
+func TestObjectsForAreEnough(t *testing.T) {
+	const claim, fact = 0.5, 1.0
+	n := objectsFor(shareOf(fact), 1-shareOf(fact), claim, 100)
+	for range 10 {
+		ta := newTally(2)
+		for i, truth := range truths(n, 2) {
+			word := truth
+			if rand.Float64() > shareOf(fact) {
+				word = 1 - truth
+			}
+			ta.add(i, truth, []string{strconv.Itoa(word)})
+		}
+		if v := ta.judge(claim); !v.guilty() || v.bound > fact {
+			t.Errorf("%d objects: %v", n, v)
+		}
+	}
+	for _, fewer := range []int{n / 10, n / 4} { // so few cannot do: by the same formulas, at the mean
+		if in := float64(fewer) / 2 * shareOf(fact); stattest.AtLeast(int(in), fewer/2, shareOf(claim)) < alarm/100 {
+			t.Errorf("%d objects would do as well as %d", fewer, n)
+		}
+	}
+}
+
+func TestNoticeable(t *testing.T) {
+	many, few := noticeable(1_000_000, 0.6, 100), noticeable(10_000, 0.6, 100)
+	check.That(t, !(many <= 0) && !(many > 0.05) && !(few < 8*many) && !(few > 12*many),
+		"with a million objects %v is noticed, with ten thousand %v: want about a tenth of it", many, few)
+}

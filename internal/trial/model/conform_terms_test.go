@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
@@ -32,8 +33,7 @@ func to(t testing.TB, key string, p *policy.Policy, limit string, objects ...str
 
 func changeTerms(t testing.TB, l Book, r api.ChangeTermsRequest) api.ChangeTermsResult {
 	t.Helper()
-	done, err := l.ChangeTerms(t.Context(), r)
-	Must(t, err)
+	done := check.Value(l.ChangeTerms(t.Context(), r))(t)
 	return done
 }
 
@@ -67,13 +67,11 @@ func testTermsChangeByOneEventEach(t *T) {
 			t.Errorf("event %d says %+v", ev.Number, d)
 		}
 	}
-	if !slices.Equal(kinds, []string{"policy", "terms ann", "terms cid", "settled"}) {
-		t.Errorf("the log has %q", kinds)
-	}
+	check.That(t, slices.Equal(kinds, []string{"policy", "terms ann", "terms cid", "settled"}),
+		"the log has %q", kinds)
 	ann := ObjectOf(t, l, "ann")
-	if ann.Cap != Eps(t, "3") || !ann.Chains[0].Policy.Equal(*priced(t, 150)) || ann.Chains[1].Policy != nil {
-		t.Errorf("ann is under %+v", ann)
-	}
+	check.That(t, ann.Cap == Eps(t, "3") && ann.Chains[0].Policy.Equal(*priced(t, 150)) && ann.Chains[1].Policy == nil,
+		"ann is under %+v", ann)
 	if bob := ObjectOf(t, l, "bob"); bob.Cap != Eps(t, "9") || !bob.Chains[0].Policy.Equal(Market(t, "2")) {
 		t.Errorf("bob is under %+v", bob)
 	}
@@ -86,7 +84,7 @@ func testTermsChangeByOneEventEach(t *T) {
 	}
 	r.Key, r.Consent = "1", "they agreed"
 	_, err := l.ChangeTerms(t.Context(), r)
-	WantErr(t, err, api.ErrKeyConflict)
+	check.Is(t, err, api.ErrKeyConflict)
 	if conflict := new(api.KeyConflictError); !errors.As(err, &conflict) || conflict.Field != "Consent" {
 		t.Errorf("%+v", conflict)
 	}
@@ -100,14 +98,10 @@ func lowerings(t testing.TB) map[string]api.ChangeTermsRequest {
 		return &p
 	}
 	day := ledgertest.Begin().Add(time.Hour)
-	calendar, err := policy.Linear(Eps(t, "0"), Eps(t, "2"), day, day.Add(10*time.Hour), Eps(t, "1"))
-	Must(t, err)
-	slower, err := policy.Min(Market(t, "2"), calendar)
-	Must(t, err)
-	shares, err := policy.Unlock(Eps(t, "2"), 4)
-	Must(t, err)
-	shared, err := policy.Min(Market(t, "2"), shares)
-	Must(t, err)
+	calendar := check.Value(policy.Linear(Eps(t, "0"), Eps(t, "2"), day, day.Add(10*time.Hour), Eps(t, "1")))(t)
+	slower := check.Value(policy.Min(Market(t, "2"), calendar))(t)
+	shares := check.Value(policy.Unlock(Eps(t, "2"), 4))(t)
+	shared := check.Value(policy.Min(Market(t, "2"), shares))(t)
 	lower := Market(t, "1")
 	return map[string]api.ChangeTermsRequest{
 		"a lower cap":      to(t, "", nil, "8.999999999"),
@@ -169,18 +163,15 @@ func TestWhatIsNotProvenToBeLessNeedsConsent(t *testing.T) {
 
 func testWhatIsNotProvenToBeLessNeedsConsent(t *T) {
 	unlock := func(total string, orders int) policy.Policy {
-		p, err := policy.Unlock(Eps(t, total), orders)
-		Must(t, err)
+		p := check.Value(policy.Unlock(Eps(t, total), orders))(t)
 		return p
 	}
 	sum := func(of ...policy.Policy) policy.Policy {
-		p, err := policy.Sum(of...)
-		Must(t, err)
+		p := check.Value(policy.Sum(of...))(t)
 		return p
 	}
 	steps := func(of ...policy.Step) policy.Policy {
-		p, err := policy.Steps(of...)
-		Must(t, err)
+		p := check.Value(policy.Steps(of...))(t)
 		return p
 	}
 	for name, c := range map[string]struct{ now, to policy.Policy }{
@@ -236,10 +227,10 @@ func testACapMayGoBelowWhatIsSpent(t *T) {
 	if got := Refusals(t, err); got[0].Reason != api.NotOnOffer {
 		t.Errorf("bob sells no such level any more: %+v", got)
 	}
-	Must(t, l.Forget(t.Context(), "8", "ann"))
+	check.Must(t, l.Forget(t.Context(), "8", "ann"))
 	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "9", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")})
-	Must(t, err)
-	Must(t, l.Forget(t.Context(), "10", "ann"))
+	check.Must(t, err)
+	check.Must(t, l.Forget(t.Context(), "10", "ann"))
 	WantClean(t, l, api.VerifyRequest{})
 	AuditAll(t, l)
 }
@@ -297,13 +288,12 @@ func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *T) {
 	if want := map[string]int64{"acme": 200, "zeta": 600, "hooli": 100, "initech": 600}; !reflect.DeepEqual(paid, want) {
 		t.Errorf("they paid %v, want %v", paid, want)
 	}
-	Must(t, l.BeginEpoch(t.Context(), "epoch", "vote", "ann")) // about another value, so nothing is paid yet
+	check.Must(t, l.BeginEpoch(t.Context(), "epoch", "vote", "ann")) // about another value, so nothing is paid yet
 	buys("acme", "1", 300)
 	EnrollUnder(t, l, "vote", *priced(t, 300), "9", "bob")
 	Sell(t, l, Purchase(t, "bob's", "acme", "0.5", "bob"))
-	Must(t, l.Forget(t.Context(), "forget", "bob")) // and that acme has paid anything
-	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: *priced(t, 300)})
-	Must(t, err)
+	check.Must(t, l.Forget(t.Context(), "forget", "bob")) // and that acme has paid anything
+	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: *priced(t, 300)}))(t)
 	if s := Sell(t, l, Purchase(t, "bob's, again", "acme", "1", "bob")); s.Price != 300 || s.Upgrades != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -382,7 +372,7 @@ func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
 	lower := Market(t, "0.5")
 	changeTerms(t, l, to(t, "2", nil, "0.999999999", "ann"))
 	changeTerms(t, l, to(t, "3", &lower, "", "bob", "eve")) // eve's level is recorded, and needs no budget
-	Must(t, l.Withdraw(t.Context(), "4", "cid"))
+	check.Must(t, l.Withdraw(t.Context(), "4", "cid"))
 	if o := ObjectOf(t, l, "ann"); !o.Remaining.IsZero() {
 		t.Errorf("%s of ann's cap is free for others", o.Remaining)
 	}
@@ -398,9 +388,8 @@ func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
 	}
 	whole.Partial = true
 	s, err := l.Capture(t.Context(), whole)
-	if Must(t, err); s.Objects != 2 || s.Price != 200 || s.Refund != 300 || !slices.Equal(s.Refused, want) {
-		t.Errorf("%+v", s)
-	}
+	check.Must(t, err)
+	check.That(t, s.Objects == 2 && s.Price == 200 && s.Refund == 300 && slices.Equal(s.Refused, want), "%+v", s)
 	AuditAll(t, l)
 	WantClean(t, l, api.VerifyRequest{})
 }
@@ -447,8 +436,7 @@ func testAQuoteTellsThatTermsHaveChanged(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
 	r := Purchase(t, "1", "acme", "1")
 	quote := func() api.Quote {
-		q, err := l.Quote(t.Context(), r.Order)
-		Must(t, err)
+		q := check.Value(l.Quote(t.Context(), r.Order))(t)
 		return q
 	}
 	first := quote()
@@ -499,7 +487,7 @@ func TestEnrollingUnderOtherTermsSaysWhatToDo(t *testing.T) {
 
 func testEnrollingUnderOtherTermsSaysWhatToDo(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
-	Must(t, l.Withdraw(t.Context(), "1", "ann"))
+	check.Must(t, l.Withdraw(t.Context(), "1", "ann"))
 	back := api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"ann", "bob"}, Policy: *priced(t, 150), Cap: Eps(t, "9")}
 	_, err := l.Enroll(t.Context(), back)
 	if got := Refusals(t, err); len(got) != 2 || got[0].Reason != api.PolicyDiffers || got[0].Remedy != api.RemedyTerms || !strings.Contains(err.Error(), "changing its terms helps") {
@@ -515,9 +503,8 @@ func testEnrollingUnderOtherTermsSaysWhatToDo(t *T) {
 		t.Errorf("other terms bring nobody back: %+v", o)
 	}
 	done, err := l.Enroll(t.Context(), back)
-	if Must(t, err); done.Enrolled != 1 || done.Already != 1 {
-		t.Errorf("%+v", done)
-	}
+	check.Must(t, err)
+	check.That(t, done.Enrolled == 1 && done.Already == 1, "%+v", done)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
@@ -529,7 +516,7 @@ func TestPartialChangesLeaveOutWhoIsRefused(t *testing.T) {
 func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob")
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "cid", "dan")
-	Must(t, l.Withdraw(t.Context(), "0", "dan"))
+	check.Must(t, l.Withdraw(t.Context(), "0", "dan"))
 	r := to(t, "1", nil, "7", "zoe", "dan", "cid", "bob", "ann")
 	_, err := l.ChangeTerms(t.Context(), r)
 	if got := Refusals(t, err); len(got) != 3 {
@@ -542,22 +529,18 @@ func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 		reasons = append(reasons, one.Object+" "+string(one.Reason)+" "+string(one.Remedy)+" "+one.Why)
 	}
 	want := []string{"ann needs-consent consent the cap would be ε=7, and is ε=5", "bob needs-consent consent the cap would be ε=7, and is ε=5", "zoe not-enrolled enrolling "}
-	if done.Changed != 2 || !slices.Equal(reasons, want) {
-		t.Errorf("%+v, %q", done, reasons)
-	}
+	check.That(t, done.Changed == 2 && slices.Equal(reasons, want), "%+v, %q", done, reasons)
 	var listed []api.Refusal
 	for ev, err := range l.Refusals(t.Context(), "1", 0) {
-		Must(t, err)
+		check.Must(t, err)
 		listed = append(listed, ev.Says.(says.ObjectRefused).Refusal)
 	}
-	if !slices.Equal(listed, done.Refused) {
-		t.Errorf("the log refuses %+v", listed)
-	}
+	check.That(t, slices.Equal(listed, done.Refused), "the log refuses %+v", listed)
 	enrol := api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"new", "ann", "bob", "cid"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
 		return map[string]policy.Policy{"ann": *priced(t, 150)}[object], Eps(t, map[string]string{"ann": "5", "bob": "6", "cid": "7", "new": "1"}[object])
 	}}
 	first, err := l.Enroll(t.Context(), enrol)
-	Must(t, err)
+	check.Must(t, err)
 	reasons = nil
 	for _, one := range first.Refused {
 		reasons = append(reasons, one.Object+" "+string(one.Reason))
@@ -565,14 +548,14 @@ func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 	if first.Enrolled != 1 || !slices.Equal(reasons, []string{"ann policy-differs", "bob cap-differs", "cid policy-differs"}) {
 		t.Errorf("%+v", first)
 	}
-	Must(t, l.Withdraw(t.Context(), "3", "new"))
+	check.Must(t, l.Withdraw(t.Context(), "3", "new"))
 	if again, err := l.Enroll(t.Context(), enrol); err != nil || !reflect.DeepEqual(again, first) {
 		t.Errorf("again it came to %+v, %v, before to %+v", again, err, first)
 	}
 	if again := changeTerms(t, l, r); !reflect.DeepEqual(again, done) {
 		t.Errorf("again it came to %+v, before to %+v", again, done)
 	}
-	Must(t, l.Forget(t.Context(), "4", "ann"))
+	check.Must(t, l.Forget(t.Context(), "4", "ann"))
 	if again := changeTerms(t, l, r); len(again.Refused) != 2 || again.Unlisted != 1 || again.Changed != 2 {
 		t.Errorf("without ann it came to %+v", again)
 	}
@@ -600,10 +583,9 @@ func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 	}}
 	slices.Reverse(r.Objects)
 	done, err := l.Enroll(t.Context(), r)
-	Must(t, err)
-	if done.Enrolled != len(names) || !slices.Equal(asked, names) {
-		t.Errorf("%+v, asked about %d people", done, len(asked))
-	}
+	check.Must(t, err)
+	check.That(t, done.Enrolled == len(names) && slices.Equal(asked, names),
+		"%+v, asked about %d people", done, len(asked))
 	for _, object := range []string{names[0], names[1], names[6], names[partSize]} {
 		o, i := ObjectOf(t, l, object), at(object)%dearest
 		if i == 0 && (o.Chains[0].Policy != nil || o.Cap != Eps(t, "1")) || i > 0 && (!o.Chains[0].Policy.Equal(*priced(t, int64(i))) || o.Cap.Nano() != int64(i)) {
@@ -620,11 +602,11 @@ func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 	}
 	r.Key, r.Cap = "2", Eps(t, "1")
 	_, err = l.Enroll(t.Context(), r)
-	WantErr(t, err, api.ErrInvalid)
+	check.Is(t, err, api.ErrInvalid)
 	r.Cap, r.Terms = privacy.Epsilon{}, func(string) (policy.Policy, privacy.Epsilon) { return policy.Policy{}, privacy.Epsilon{} }
 	r.Objects = []string{"new"}
 	_, err = l.Enroll(t.Context(), r)
-	WantErr(t, err, api.ErrNoCap)
+	check.Is(t, err, api.ErrNoCap)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
@@ -634,7 +616,7 @@ func TestTermsThatCannotBe(t *testing.T) { Anywhere(t, testTermsThatCannotBe) }
 func testTermsThatCannotBe(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	_, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "1")}, policy.Step{At: ledgertest.Begin().Add(1), Ceiling: Eps(t, "0.5")})
-	WantErr(t, err, policy.ErrInvalid) // one that is not monotone is none
+	check.Is(t, err, policy.ErrInvalid) // one that is not monotone is none
 	invisible := Market(t, "2", func(m *policy.Market) { m.Barred = []string{"ac\u200bme"} })
 	for name, c := range map[string]struct {
 		change func(*api.ChangeTermsRequest)
@@ -658,7 +640,7 @@ func testTermsThatCannotBe(t *T) {
 			c.change(&r)
 			Unchanged(t, l, func() {
 				_, err := l.ChangeTerms(t.Context(), r)
-				WantErr(t, err, c.want)
+				check.Is(t, err, c.want)
 			})
 		})
 	}
@@ -683,7 +665,7 @@ func testTermsAreComparedByTheClock(t *T) {
 	l := Open(t, ledger.Options{Now: func() time.Time { return now }})
 	Define(t, l, Vote())
 	steps, err := policy.Steps(policy.Step{At: now.Add(-time.Hour), Ceiling: Eps(t, "0.5")}, policy.Step{At: now.Add(time.Hour), Ceiling: Eps(t, "1")})
-	Must(t, err)
+	check.Must(t, err)
 	EnrollUnder(t, l, "vote", steps, "9", "ann", "bob")
 	half := policy.Fixed(Eps(t, "0.5"))
 	now = now.Add(-5 * time.Hour)
@@ -749,7 +731,7 @@ func testTermsOfManyChangeInParts(t *T) {
 	last := names[len(names)-1]
 	changeTerms(t, l, to(t, "2", nil, "4", last))
 	_, err = l.ChangeTerms(t.Context(), r)
-	WantErr(t, err, api.ErrPartlyDone)
+	check.Is(t, err, api.ErrPartlyDone)
 	if got := Refusals(t, err); len(got) != 1 || got[0].Object != last || got[0].Reason != api.NeedsConsent {
 		t.Errorf("%+v", got)
 	}
@@ -757,12 +739,9 @@ func testTermsOfManyChangeInParts(t *T) {
 	back.Consent = "agreed"
 	changeTerms(t, l, back)
 	done, err := l.ChangeTerms(t.Context(), r)
-	if Must(t, err); done.Changed != len(names) || done.Unchanged != 0 {
-		t.Errorf("%+v", done)
-	}
-	if !slices.Equal(told[:2], []int{partSize, len(names)}) {
-		t.Errorf("told %v", told)
-	}
+	check.Must(t, err)
+	check.That(t, done.Changed == len(names) && done.Unchanged == 0, "%+v", done)
+	check.That(t, slices.Equal(told[:2], []int{partSize, len(names)}), "told %v", told)
 	for _, object := range []string{names[0], names[partSize], last} {
 		if o := ObjectOf(t, l, object); o.Cap != Eps(t, "5") || !o.Chains[0].Policy.Equal(*priced(t, 120)) {
 			t.Errorf("%s is under %+v", object, o)

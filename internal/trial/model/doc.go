@@ -6,8 +6,7 @@
 // package ledgertest, and on one in a file.
 //
 // Tests of laws check that responses have the promised laws: by enumeration of all words that a
-// draw may read, and by counting. The day (day_killed_test.go) is the day of a host whose process
-// is killed again and again; it ends like the day of a host that is left alone.
+// draw may read, and by counting.
 //
 // # Attackers
 //

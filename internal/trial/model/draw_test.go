@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
@@ -93,11 +94,11 @@ func chainFrom(t testing.TB, bits *exact.Bits, values int, recorded ...rrchain.L
 	s, at := rrchain.ReplaySampler(bits), middling(t, values)
 	return func(truth int) (bool, time.Duration) {
 		c, err := rrchain.NewChain(values, recorded...)
-		must(t, err)
+		check.Must(t, err)
 		number := places(values)[truth]
 		var level rrchain.Level
 		took := timed(func() { level, err = c.Raise(s, at, number) })
-		must(t, err)
+		check.Must(t, err)
 		return level.Response == number, took
 	}
 }
@@ -110,11 +111,11 @@ func unaryFrom(last rrchain.BitLevel) func(testing.TB, *exact.Bits) drawing {
 		}
 		return func(truth int) (bool, time.Duration) {
 			c, err := rrchain.NewUnaryChain(rowOfWords, recorded...)
-			must(t, err)
+			check.Must(t, err)
 			number := places(rowOfWords)[truth]
 			var level rrchain.BitLevel
 			took := timed(func() { level, err = c.Raise(s, at, number) })
-			must(t, err)
+			check.Must(t, err)
 			return level.Response.Bit(number) == 1, took
 		}
 	}
@@ -122,8 +123,7 @@ func unaryFrom(last rrchain.BitLevel) func(testing.TB, *exact.Bits) drawing {
 
 // raiseOfUnary begins with a response that has the bit of the first truth, and not that of the second.
 func raiseOfUnary(t testing.TB, bits *exact.Bits) drawing {
-	last, err := rrchain.NewBits(rowOfWords, 0, 9, 33)
-	must(t, err)
+	last := check.Value(rrchain.NewBits(rowOfWords, 0, 9, 33))(t)
 	return unaryFrom(rrchain.BitLevel{Epsilon: Eps(t, "0.5"), Response: last})(t, bits)
 }
 
@@ -133,26 +133,23 @@ func raiseOfBits(t testing.TB, bits *exact.Bits) drawing {
 	for i := range rowOfWords {
 		all = append(all, i)
 	}
-	none, err := rrchain.NewBits(rowOfWords)
-	must(t, err)
-	each, err := rrchain.NewBits(rowOfWords, all...)
-	must(t, err)
+	none := check.Value(rrchain.NewBits(rowOfWords))(t)
+	each := check.Value(rrchain.NewBits(rowOfWords, all...))(t)
 	s, at := rrchain.ReplaySampler(bits), Eps(t, "1")
 	recorded := rrchain.BitLevel{Epsilon: Eps(t, "0.5"), Response: none}
 	return func(truth int) (bool, time.Duration) {
 		c, err := rrchain.NewBitChain(rowOfWords, recorded)
-		must(t, err)
+		check.Must(t, err)
 		row := [2]rrchain.Bits{none, each}[truth]
 		var level rrchain.BitLevel
 		took := timed(func() { level, err = c.Raise(s, at, row) })
-		must(t, err)
+		check.Must(t, err)
 		return level.Response.Bit(0) == truth, took
 	}
 }
 
 func newKey(t testing.TB) *rrchain.NoiseKey {
-	key, err := rrchain.NewNoiseKey(make([]byte, rrchain.NoiseKeySize)) // it keeps no secret here
-	must(t, err)
+	key := check.Value(rrchain.NewNoiseKey(make([]byte, rrchain.NoiseKeySize)))(t) // it keeps no secret here
 	return key
 }
 
@@ -162,10 +159,10 @@ func staircaseOf(values int) func(testing.TB, *exact.Bits) drawing {
 		return func(truth int) (bool, time.Duration) {
 			object++
 			stairs, err := key.Staircase(question, objectName(object), values)
-			must(t, err)
+			check.Must(t, err)
 			number, response := places(values)[truth], 0
 			took := timed(func() { response, err = stairs.Response(at, number) })
-			must(t, err)
+			check.Must(t, err)
 			return response == number, took
 		}
 	}
@@ -176,11 +173,11 @@ func unaryStaircase(t testing.TB, _ *exact.Bits) drawing {
 	return func(truth int) (bool, time.Duration) {
 		object++
 		stairs, err := key.UnaryStaircase(question, objectName(object), rowOfWords)
-		must(t, err)
+		check.Must(t, err)
 		number := places(rowOfWords)[truth]
 		var response rrchain.Bits
 		took := timed(func() { response, err = stairs.Response(at, number) })
-		must(t, err)
+		check.Must(t, err)
 		return response.Bit(number) == 1, took
 	}
 }
@@ -193,17 +190,15 @@ func ownRaise(t testing.TB, bits *exact.Bits) drawing {
 
 // ownFrom draws a subset of two values of four. Right is the one that has the truth and the value next to it.
 func ownFrom(t testing.TB, bits *exact.Bits, last rrchain.Level) drawing {
-	design, err := finite.SubsetSelection(4, 2)
-	must(t, err)
-	family, err := design.Family(Eps(t, "0.5"), Eps(t, "1"))
-	must(t, err)
+	design := check.Value(finite.SubsetSelection(4, 2))(t)
+	family := check.Value(design.Family(Eps(t, "0.5"), Eps(t, "1")))(t)
 	s, at := finite.ReplaySampler(bits), Eps(t, "1")
 	return func(truth int) (bool, time.Duration) {
 		var level rrchain.Level
 		var err error
 		number := places(4)[truth]
 		took := timed(func() { level, err = s.Raise(family, last, at, number) })
-		must(t, err)
+		check.Must(t, err)
 		return level.Response == [2]int{0, 5}[truth], took
 	}
 }
@@ -224,7 +219,7 @@ func answerOf(outputs int, distance int64) func(testing.TB, *exact.Bits) drawing
 			var err error
 			place := mechanism.Place{Order: ranking, Distance: [2]int64{0, distance}[truth]}
 			took := timed(func() { answer, err = s.Draw(place, at) })
-			must(t, err)
+			check.Must(t, err)
 			return answer == 0, took
 		}
 	}
@@ -240,7 +235,7 @@ func scoreFrom(last mechanism.Score, other int64) func(testing.TB, *exact.Bits) 
 			position := [2]int64{0, other}[truth]
 			place := mechanism.Place{Order: []int{1, 0}, Distance: position}
 			took := timed(func() { score, err = s.Raise(last, at, place) })
-			must(t, err)
+			check.Must(t, err)
 			return score.Value == position, took
 		}
 	}
@@ -293,9 +288,7 @@ func readsTheSame(t testing.TB, p primitive) bool {
 		same = same && zero == one && zero > 0
 		outcomes[right0], outcomes[right1] = true, true
 	}
-	if len(outcomes) != 2 {
-		t.Errorf("%s: all responses were right, or all were wrong", p.name)
-	}
+	check.That(t, len(outcomes) == 2, "%s: all responses were right, or all were wrong", p.name)
 	return same
 }
 
@@ -303,14 +296,10 @@ func readsTheSame(t testing.TB, p primitive) bool {
 // test themselves; staircases read no words, and package rrchain counts their blocks.
 func TestWordsReadDoNotTellTheTruth(t *testing.T) {
 	for _, p := range primitives() {
-		if !p.keyed && !readsTheSame(t, p) {
-			t.Errorf("%s: the number of words read depends on the truth", p.name)
-		}
+		check.That(t, p.keyed || readsTheSame(t, p), "%s: the number of words read depends on the truth", p.name)
 	}
 	for name, leak := range leaks() {
-		if readsTheSame(t, primitive{name: name, begin: leak}) {
-			t.Errorf("%s: not noticed", name)
-		}
+		check.That(t, !readsTheSame(t, primitive{name: name, begin: leak}), "%s: not noticed", name)
 	}
 }
 

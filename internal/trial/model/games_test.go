@@ -3,8 +3,14 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"go/ast"
+	gofmt "go/format"
+	"go/parser"
+	"go/token"
 	"math/rand/v2"
 	"os"
+	"reflect"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -12,12 +18,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
+	says "github.com/sluicedp/sluice/ledger/event"
+	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -441,3 +451,596 @@ func (w *witness) Fatalf(format string, args ...any) {
 
 func (w *witness) Error(args ...any) { w.Errorf("%s", fmt.Sprint(args...)) }
 func (w *witness) Fatal(args ...any) { w.Fatalf("%s", fmt.Sprint(args...)) }
+
+// The state of the ledger against that of the paper.
+
+func (g *game) compareStats() {
+	g.Helper()
+	got := Stats(g, g.ledger)
+	want := api.Stats{Objects: uint64(len(g.paper.people)), Questions: uint64(len(g.paper.questions)), Events: uint64(len(g.paper.log)), Buyers: uint64(len(g.paper.buyers)), Currency: "EUR", Bytes: got.Bytes}
+	for _, p := range g.paper.people {
+		want.Chains += uint64(len(p.chains))
+	}
+	for _, b := range g.paper.buyers {
+		want.Sales += b.Sales
+		want.Revenue += b.Paid
+	}
+	g.same("the sum of all", got, want)
+}
+
+func (g *game) compareState() {
+	g.compareObjects()
+	buyers := check.Value(g.ledger.Buyers(g.Context()))(g)
+	for i := range buyers {
+		if buyers[i].Event != uint64(len(g.paper.log)) {
+			g.Fatalf("a buyer as of event %d of %d", buyers[i].Event, len(g.paper.log))
+		}
+		buyers[i].Event = 0
+	}
+	g.same("the list of buyers", buyers, g.paper.buyers)
+	for _, buyer := range []string{"", "acme", "bolt", "cryo", "zoe"} {
+		g.compareDeals(buyer)
+	}
+}
+
+func (g *game) compareObjects() {
+	g.Helper()
+	for name := range g.paper.people {
+		got := ObjectOf(g, g.ledger, name)
+		for _, c := range got.Chains {
+			for _, at := range c.Levels {
+				g.see(c.Question, name, at.Epsilon.Nano(), at.Event, at.Response)
+			}
+			for _, old := range c.Earlier {
+				for _, at := range old.Levels {
+					g.see(c.Question, name, at.Epsilon.Nano(), at.Event, at.Response)
+				}
+			}
+		}
+		g.same("the object", got, g.paper.object(name))
+	}
+}
+
+// object is what the paper knows of one.
+func (m *paper) object(name string) api.ObjectState {
+	p := m.people[name]
+	held := m.held(p, wish{object: name}, 0).all
+	out := api.ObjectState{
+		Object: name, Cap: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Held: epsilonOf(held), Remaining: epsilonOf(max(0, p.cap-p.spent-held)),
+		Earned: p.earned, Forgotten: uint64(p.forgotten), Currency: "EUR", Event: uint64(len(m.log)),
+	}
+	for _, q := range m.questions {
+		c := p.chains[q.Name]
+		if c == nil {
+			continue
+		}
+		state := api.ChainState{Question: q.Name, Epoch: len(c.earlier) + 1, Withdrawn: c.withdrawn, Buyers: uint64(c.buyers()), Epsilon: epsilonOf(c.current()), Answered: epsilonOf(c.answered), Ceiling: out.Cap}
+		if !c.rule.policy.IsZero() {
+			state.Policy, state.Ceiling = &c.rule.policy, epsilonOf(c.rule.ceiling(m.clock, c.buyers()))
+		}
+		if state.Levels = c.levelStates(); len(state.Levels) > 0 {
+			state.Response = state.Levels[len(state.Levels)-1].Response
+		}
+		for i, old := range c.earlier {
+			state.Earlier = append(state.Earlier, api.EarlierEpoch{
+				Epoch: i + 1, Ended: uint64(c.epochs()[i+1].began), Epsilon: epsilonOf(old.current()), Answered: epsilonOf(old.answered), Levels: old.levelStates(),
+			})
+		}
+		out.Chains = append(out.Chains, state)
+	}
+	return out
+}
+
+func (c *paperChain) levelStates() (all []api.LevelState) {
+	for _, e := range SortedKeys(c.levels) {
+		l := c.levels[e]
+		all = append(all, api.LevelState{Epsilon: epsilonOf(e), Response: l.response, Event: uint64(l.event), Buyers: l.holders, Paid: l.paid})
+	}
+	return all
+}
+
+func (g *game) compareResponses(question string, e int64) {
+	g.Helper()
+	var got, want []api.Response
+	for r, err := range g.ledger.Responses(g.Context(), question, epsilonOf(e)) {
+		check.Must(g, err)
+		g.see(question, r.Object, e, r.Event, r.Value)
+		got = append(got, r)
+	}
+	for _, name := range SortedKeys(g.paper.people) {
+		if c := g.paper.chain(question, name); c != nil && c.levels[e] != nil {
+			want = append(want, api.Response{Object: name, Question: question, Epsilon: epsilonOf(e), Value: c.levels[e].response, Event: uint64(c.levels[e].event)})
+		}
+	}
+	g.same("the list of responses", got, want)
+}
+
+func (g *game) compareDeals(buyer string) {
+	var sales, wantSales []api.Sale
+	var held, wantHeld []api.Reservation
+	for s, err := range g.ledger.Sales(g.Context(), buyer) {
+		check.Must(g, err)
+		sales = append(sales, s)
+	}
+	for r, err := range g.ledger.Reservations(g.Context(), buyer) {
+		check.Must(g, err)
+		held = append(held, r)
+	}
+	for _, d := range g.paper.deals {
+		switch {
+		case buyer != "" && d.Buyer != buyer:
+		case d.status == dealSold:
+			wantSales = append(wantSales, d.sale)
+			g.compareDeliveries(d)
+		}
+		if d.promised != nil && (buyer == "" || d.Buyer == buyer) {
+			wantHeld = append(wantHeld, d.reservation(g.paper.now()))
+		}
+	}
+	g.same("the list of sales", sales, wantSales)
+	g.same("the list of reservations", held, wantHeld)
+}
+
+func (g *game) compareDeliveries(d *paperDeal) {
+	var got, want []api.Delivery
+	for one, err := range g.ledger.Deliveries(g.Context(), d.sale.Number) {
+		check.Must(g, err)
+		if !one.Erased {
+			g.see(one.Question, one.Object, one.Epsilon.Nano(), one.Sold, one.Value)
+		}
+		got = append(got, one)
+	}
+	for _, one := range d.deliveries {
+		if !one.Erased {
+			one.Value = g.paper.chain(one.Question, one.Object).during(one.Sold).levels[one.Epsilon.Nano()].response
+		}
+		want = append(want, one)
+	}
+	g.same("the list of deliveries", got, want)
+}
+
+// compareLog holds the log against the paper, and what is counted and paid against the log.
+func (g *game) compareLog() {
+	log := Events(g, g.ledger)
+	if len(log) != len(g.paper.log) {
+		g.Fatalf("%d events, want %d", len(log), len(g.paper.log))
+	}
+	for i, ev := range log {
+		if got, want := (entry{ev.Kind(), ev.Object(), ev.Time, ev.Erased}), g.paper.log[i]; got != want || ev.Number != uint64(i)+1 {
+			g.Fatalf("event %d is %v as number %d, want %v", i+1, got, ev.Number, want)
+		}
+		g.compareEvent(ev)
+	}
+	g.compareRecounts()
+	AuditMarket(g, g.ledger)
+}
+
+// compareRecounts holds what is counted as responses come against a recount of all chains, at each ε and at the current
+// levels.
+func (g *game) compareRecounts() {
+	g.Helper()
+	for _, q := range g.paper.questions {
+		at := map[int64]bool{0: true}
+		for name := range g.paper.people {
+			if c := g.paper.chain(q.Name, name); c != nil {
+				for e := range c.levels {
+					at[e] = true
+				}
+			}
+		}
+		for e := range at {
+			r := api.EstimateRequest{Question: q.Name, Epsilon: epsilonOf(e)}
+			running, err := g.ledger.Estimate(g.Context(), r)
+			r.Include = func(string) bool { return true }
+			recount, errOfRecount := g.opened.Estimate(g.Context(), r)
+			if g.same("what is counted", running, recount); fmt.Sprint(err) != fmt.Sprint(errOfRecount) {
+				g.Fatalf("what is counted comes to %v, the recount to %v", err, errOfRecount)
+			}
+		}
+	}
+}
+
+// compareNoise compares by which noise key each chain is drawn: in copies of the ledger, one key after the other is lost, and
+// everybody is asked for more. Nobody who was forgotten has a key, once enrolled again.
+func (g *game) compareNoise() {
+	g.Helper()
+	keys := slices.Clone(g.paper.noiseKeys)
+	if _, onDisk := g.shelf.(fileShelf); onDisk || len(keys) == 0 {
+		return
+	}
+	flaw, restores, repeats := g.table.flaw, g.table.restores, g.table.repeats // which are those of the game itself
+	g.table.flaw = nil
+	g.play(moveCopy{})
+	for _, name := range keys {
+		g.play(moveRestore{0, opening{Noise: pastNoise, Lost: name}, false})
+		for _, q := range g.paper.questions {
+			e := milli(1000)
+			if levels := levelsOnPaper(q); levels == nil {
+				for name := range g.paper.people {
+					if c := g.paper.chain(q.Name, name); c != nil {
+						e = max(e, c.current()+1)
+					}
+				}
+			}
+			g.play(moveRaise{q.Name, nil, e, true, host{}})
+		}
+	}
+	g.play(moveRestore{})
+	g.table.flaw, g.table.restores, g.table.repeats = flaw, restores, repeats
+}
+
+// compareEvent holds what an event says of a response or a question against the paper.
+func (g *game) compareEvent(ev says.Event) {
+	g.Helper()
+	switch d := ev.Says.(type) {
+	case says.Released:
+		if !ev.Erased {
+			g.see(d.Question, d.Object, d.Epsilon.Nano(), ev.Number, d.Response)
+		}
+	case says.Sold:
+		if !ev.Erased {
+			g.see(d.Question, d.Object, d.Epsilon.Nano(), ev.Number, d.Response)
+		}
+	case says.QuestionDefined:
+		q, _ := g.paper.question(d.Name)
+		g.same("the question", api.Question{Name: d.Name, Values: d.Values, Encoding: d.Encoding, Mechanism: d.Mechanism}, q)
+	}
+}
+
+// compareEvidence has the receipts of all sales and the statements of all people made, and compares what they say.
+// Statements are events, which the paper knows nothing of: so this comes last.
+func (g *game) compareEvidence() {
+	for _, d := range g.paper.deals {
+		if d.status == dealSold {
+			g.compareReceipt(d)
+		}
+	}
+	for name, p := range g.paper.people {
+		g.compareStatement(name, p)
+	}
+}
+
+// verify has the audit accept whatever the game has written. What it may say is that the clock has gone back.
+func (g *game) verify() {
+	g.Helper()
+	r := api.VerifyRequest{Report: func(p api.Finding) {
+		check.That(g, p.Kind == "clock" && g.paper.now().After(g.paper.clock), "the audit finds %+v", p)
+	}}
+	if g.trusted != nil && g.paper.extends(g.trusted) {
+		r.Checkpoints, r.Verifiers = [][]byte{g.trusted.note}, g.verifiers
+	}
+	_ = check.Value(g.opened.Verify(g.Context(), r))(g)
+}
+
+func (g *game) compareReceipt(d *paperDeal) {
+	g.Helper()
+	r := check.Value(g.ledger.Receipt(g.Context(), d.sale.Number))(g)
+	WantSound(g, "a receipt", r, g.verifiers)
+	q, _ := g.paper.question(d.Question)
+	g.same("the question of a receipt", api.Question{Name: r.Question, Values: r.Values, Encoding: r.Encoding, Mechanism: r.Mechanism}, q)
+	var got, want []evidence.SoldResponse
+	for _, one := range r.Responses {
+		got = append(got, evidence.SoldResponse{Object: one.Object, Response: one.Response, Price: one.Price, Event: one.Event, Erased: one.Erased})
+	}
+	for _, one := range d.deliveries {
+		sold := evidence.SoldResponse{Object: one.Object, Price: one.Price, Event: one.Sold, Erased: one.Erased}
+		if !one.Erased {
+			sold.Response = g.paper.chain(d.Question, one.Object).during(one.Sold).levels[d.epsilon()].response
+		}
+		want = append(want, sold)
+	}
+	g.same("the receipt", got, want)
+}
+
+func (g *game) compareStatement(name string, p *person) {
+	g.Helper()
+	st := check.Value(g.ledger.Statement(g.Context(), "statement of "+name, name))(g)
+	WantSound(g, "a statement", st, g.verifiers)
+	g.same("the account", []any{st.Cap.Nano(), st.Spent.Nano(), st.Earned, st.Forgotten}, []any{p.cap, p.spent, p.earned, p.forgotten})
+	got, want := map[string]string{}, map[string]string{}
+	for _, one := range st.Released {
+		got[fmt.Sprintf("%q at %d, event %d", one.Question, one.Epsilon.Nano(), one.Event)] = one.Response
+	}
+	for question, c := range p.chains {
+		for _, epoch := range c.epochs() {
+			for e, l := range epoch.levels {
+				want[fmt.Sprintf("%q at %d, event %d", question, e, l.event)] = l.response
+			}
+		}
+	}
+	g.same("what was released", got, want)
+	spent, wantSpent := map[string]int64{}, map[string]int64{}
+	for _, one := range st.Chains {
+		spent[fmt.Sprintf("%q, epoch %d, ended by %d", one.Question, one.Epoch, one.Ended)] = one.Spent.Nano()
+	}
+	for question, c := range p.chains {
+		for i, epoch := range c.epochs() {
+			ended := 0
+			if i < len(c.earlier) {
+				ended = c.epochs()[i+1].began
+			}
+			wantSpent[fmt.Sprintf("%q, epoch %d, ended by %d", question, i+1, ended)] = epoch.spent()
+		}
+	}
+	g.same("what was spent", spent, wantSpent)
+}
+
+// counts are the responses to be counted by an estimate, by rising ε: how many there are, and how many say each
+// value or, in unary encoding, have its bit; of a mechanism, how many are each output.
+func (m *paper) counts(q api.Question, e int64, but string) (all []estimate.UnaryCounts) {
+	byLevel := map[int64]*estimate.UnaryCounts{}
+	for name := range m.people {
+		c := m.chain(q.Name, name)
+		if c == nil || name == but {
+			continue
+		}
+		at := e
+		if at == 0 {
+			at = c.current()
+		}
+		l := c.levels[at]
+		if l == nil {
+			continue
+		}
+		if byLevel[at] == nil {
+			byLevel[at] = &estimate.UnaryCounts{Epsilon: epsilonOf(at), ByValue: make([]int64, len(responsesOnPaper(q, at)))}
+		}
+		byLevel[at].Objects++
+		for i, value := range responsesOnPaper(q, at) {
+			if l.response == value || q.Encoding == api.Unary && l.response[i] == '1' {
+				byLevel[at].ByValue[i]++
+			}
+		}
+	}
+	for _, at := range SortedKeys(byLevel) {
+		all = append(all, *byLevel[at])
+	}
+	return all
+}
+
+// responsesOnPaper are what a question can be answered with at an ε; in unary encoding, the values that have bits.
+func responsesOnPaper(q api.Question, e int64) []string {
+	if i := slices.Index(levelsOnPaper(q), e); i >= 0 {
+		return q.Mechanism.Outputs[i]
+	}
+	return q.Values
+}
+
+// sharesOf estimates the shares of a question's values from counts of responses, and tests whether levels agree.
+func sharesOf(t testing.TB, q api.Question, counts []estimate.UnaryCounts) (shares []estimate.Frequency, p float64) {
+	t.Helper()
+	o := estimate.Options{Confidence: 0.95}
+	var err, failed error
+	switch {
+	case q.Encoding == api.Unary:
+		shares, err = estimate.Frequencies(o, counts...)
+		p, failed = estimate.Disagreement(counts...)
+	case q.Mechanism != nil:
+		outputs := make([]estimate.OutputCounts, len(counts))
+		for i, c := range counts {
+			level, _ := q.Mechanism.Family.Level(c.Epsilon)
+			outputs[i] = estimate.OutputCounts{Mechanism: level, ByOutput: c.ByValue}
+		}
+		shares, err = estimate.Frequencies(o, outputs...)
+		p, failed = estimate.Disagreement(outputs...)
+	default:
+		direct := make([]estimate.Counts, len(counts))
+		for i, c := range counts {
+			direct[i] = estimate.Counts{Epsilon: c.Epsilon, ByValue: c.ByValue}
+		}
+		shares, err = estimate.Frequencies(o, direct...)
+		p, failed = estimate.Disagreement(direct...)
+	}
+	check.Must(t, err)
+	check.Must(t, failed)
+	return shares, p
+}
+
+// A game that fails is made short and simple, and printed as a test.
+
+// shrinkTries is how often a game that fails is played, to find a shorter one.
+const shrinkTries = 3000
+
+// shrink returns moves that fail as the given ones do: without those that do not matter, and with the simplest arguments
+// that will do. It asks at most so many times whether some fail.
+func shrink(moves []move, tries int, fails func([]move) bool) []move {
+	try := func(other []move) bool {
+		if tries--; tries < 0 || !fails(other) {
+			return false
+		}
+		moves = other
+		return true
+	}
+	for again := true; again && tries > 0; {
+		again = false
+		for size := (len(moves) + 1) / 2; size > 0; size /= 2 {
+			for i := 0; i+size <= len(moves); {
+				if try(slices.Delete(slices.Clone(moves), i, i+size)) {
+					again = true
+				} else {
+					i += size
+				}
+			}
+		}
+		for i := range moves {
+			for simplify := true; simplify; {
+				simplify = slices.ContainsFunc(simpler(moves[i]), func(one move) bool {
+					other := slices.Clone(moves)
+					other[i] = one
+					return try(other)
+				})
+				again = again || simplify
+			}
+		}
+	}
+	return moves
+}
+
+// simpler returns the moves that are simpler than one in a single argument.
+func simpler(one move) (out []move) {
+	if restore, ok := one.(moveRestore); ok {
+		out = append(out, moveReopen{restore.How})
+	}
+	vary("", reflect.ValueOf(one), func(other reflect.Value) { out = append(out, other.Interface().(move)) })
+	return out
+}
+
+// vary yields the simpler forms of an argument.
+func vary(field string, v reflect.Value, yield func(reflect.Value)) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if (field == "How" || field == "Host") && !v.IsZero() {
+			yield(reflect.Zero(v.Type()))
+		}
+		for i := range v.NumField() {
+			vary(v.Type().Field(i).Name, v.Field(i), func(simpler reflect.Value) {
+				whole := reflect.New(v.Type()).Elem()
+				whole.Set(v)
+				whole.Field(i).Set(simpler)
+				yield(whole)
+			})
+		}
+	case reflect.Slice:
+		for i := 0; v.Len() > 1 && i < v.Len(); i++ {
+			yield(reflect.AppendSlice(reflect.AppendSlice(reflect.Zero(v.Type()), v.Slice(0, i)), v.Slice(i+1, v.Len())))
+		}
+	default:
+		for _, simple := range simplest(field, v.Type()) {
+			if v.Equal(simple) {
+				return
+			}
+			yield(simple)
+		}
+	}
+}
+
+// simplest returns the simplest values of an argument, the very simplest first. Not everything may be nothing.
+func simplest(field string, kind reflect.Type) []reflect.Value {
+	var values []any
+	switch field {
+	case "Question":
+		values = []any{"vote"}
+	case "Object":
+		values = []any{"ann"}
+	case "Buyer":
+		values = []any{"acme"}
+	case "Query":
+		values = []any{"majority:yes"}
+	case "Epsilon":
+		values = []any{milli(100), milli(500)}
+	case "By", "For":
+		values = []any{time.Hour, 24 * time.Hour}
+	default:
+		return []reflect.Value{reflect.Zero(kind)}
+	}
+	var out []reflect.Value
+	for _, value := range values {
+		out = append(out, reflect.ValueOf(value).Convert(kind))
+	}
+	return out
+}
+
+var particulars = regexp.MustCompile(`"[^"]*"|/\S*|[0-9]+(\.[0-9]+)?`)
+
+// wayOf is the way in which a game failed: what is said first of it, without names and numbers. Games that differ in
+// that fail for other reasons, it may be, and one is not shrunk into the other.
+func wayOf(failure string) string {
+	first, _, _ := strings.Cut(failure, "\n")
+	return particulars.ReplaceAllString(first, "…")
+}
+
+// inGo returns a test that plays a game, to be put into bugs_test.go.
+func inGo(seed uint64, moves []move, failure string) string {
+	text := fmt.Sprintf("// The game of seed %d, made short: %s\nfunc TestTheGameOfSeed%d(t *testing.T) {\n\tmoves := []move{\n", seed, wayOf(failure), seed)
+	for _, one := range moves {
+		text += goText(reflect.ValueOf(one)) + ",\n"
+	}
+	text += fmt.Sprintf("\t}\n\tif failure := newTable().play(t, %d, moves); failure != \"\" {\n\t\tt.Error(failure)\n\t}\n}\n", seed)
+	if formatted, err := gofmt.Source([]byte(text)); err == nil {
+		return string(formatted)
+	}
+	return text
+}
+
+// goText returns an argument as it stands in a program. What is nothing is left out.
+func goText(v reflect.Value) string {
+	switch value := v.Interface().(type) {
+	case time.Duration:
+		for _, unit := range []struct {
+			length time.Duration
+			name   string
+		}{{time.Hour, "time.Hour"}, {time.Minute, "time.Minute"}} {
+			if value%unit.length == 0 {
+				return fmt.Sprintf("%d * %s", value/unit.length, unit.name)
+			}
+		}
+		return fmt.Sprint(int64(value))
+	case int64:
+		if value%milli(1) == 0 {
+			return fmt.Sprintf("milli(%d)", value/milli(1))
+		}
+		return fmt.Sprint(value)
+	}
+	if v.Kind() != reflect.Struct {
+		return fmt.Sprintf("%#v", v.Interface())
+	}
+	var fields []string
+	for i := range v.NumField() {
+		if name := v.Type().Field(i).Name; !v.Field(i).IsZero() {
+			fields = append(fields, name+": "+goText(v.Field(i)))
+		}
+	}
+	return v.Type().Name() + "{" + strings.Join(fields, ", ") + "}"
+}
+
+// TestFailingGamesAreShrunk plants faults, and looks at what is printed.
+func TestFailingGamesAreShrunk(t *testing.T) {
+	for name, fault := range map[string]struct {
+		plant func(*game, move)
+		told  string // how the failure begins that is shrunk: other ways to fail take other moves
+		moves int    // that it takes
+	}{
+		"somebody is charged too little": {func(g *game, one move) {
+			if r, ok := one.(moveRelease); ok && r.Epsilon >= milli(500) && g.paper.people[r.Object] != nil && g.paper.chain(r.Question, r.Object).levels[r.Epsilon] != nil {
+				g.paper.people[r.Object].spent--
+			}
+		}, "the object is", 2},
+		"what was lost is still owed": {func(g *game, one move) {
+			if _, ok := one.(moveRestore); ok && len(g.copies) > 0 && g.paper.people["bob"] != nil {
+				g.paper.people["bob"].earned++
+			}
+		}, "", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantShrunk(t, fault.plant, fault.told, fault.moves)
+		})
+	}
+}
+
+// wantShrunk plays games with a fault until one fails in a certain way, and wants that one shrunk to so many moves.
+func wantShrunk(t *testing.T, plant func(*game, move), told string, size int) {
+	t.Helper()
+	faulty, failure := newTable(), ""
+	faulty.flaw = plant
+	seed, moves := uint64(0), []move(nil)
+	for (failure == "" || !strings.HasPrefix(failure, told)) && seed < 1000 {
+		seed++
+		moves = newMoves(seed, 50)
+		failure = faulty.play(t, seed, moves)
+	}
+	check.Need(t, failure != "" && strings.HasPrefix(failure, told), "no game fails so")
+	short := faulty.shrink(t, seed, moves, wayOf(failure))
+	if again := faulty.play(t, seed, short); len(short) != size || wayOf(again) != wayOf(failure) {
+		t.Errorf("%d moves are shrunk to %d, want %d; before:\n\t%s\nafter:\n\t%s", len(moves), len(short), size, failure, again)
+	}
+	if other := newTable().play(t, seed, short); other != "" {
+		t.Errorf("it fails without the fault: %s", other)
+	}
+	text := inGo(seed, short, failure)
+	t.Log(text)
+	file := check.Value(parser.ParseFile(token.NewFileSet(), "", "package model\n\nimport \"testing\"\n\n"+text, parser.SkipObjectResolution))(t)
+	if want := fmt.Sprint("TestTheGameOfSeed", seed); len(file.Decls) != 2 || file.Decls[1].(*ast.FuncDecl).Name.Name != want {
+		t.Errorf("what is printed is not a test of the name %s", want)
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -229,8 +230,7 @@ func (s fileShelf) copied(g *game, compact bool) shelf {
 	if compact {
 		copyTo = g.opened.CompactTo
 	}
-	done, err := copyTo(g.Context(), string(other), nil)
-	Must(g, err)
+	done := check.Value(copyTo(g.Context(), string(other), nil))(g)
 	if done.Events != uint64(len(g.paper.log)) {
 		g.Fatalf("a copy has %d events of %d", done.Events, len(g.paper.log))
 	}
@@ -239,9 +239,8 @@ func (s fileShelf) copied(g *game, compact bool) shelf {
 
 func (s fileShelf) again(g *game) shelf {
 	other := s.next(g)
-	content, err := os.ReadFile(string(s))
-	Must(g, err)
-	Must(g, os.WriteFile(string(other), content, 0o600))
+	content := check.Value(os.ReadFile(string(s)))(g)
+	check.Must(g, os.WriteFile(string(other), content, 0o600))
 	return other
 }
 
@@ -256,11 +255,10 @@ func newShelf(g *game, onDisk bool, public string) shelf {
 	origin := ledgertest.Origin{Currency: "EUR", LogKey: public}
 	if onDisk {
 		path := filepath.Join(pace.Scratch(g), "ledger.db")
-		Must(g, ledgertest.NewFile(path, origin))
+		check.Must(g, ledgertest.NewFile(path, origin))
 		return fileShelf(path)
 	}
-	memory, err := ledgertest.NewMemory(origin)
-	Must(g, err)
+	memory := check.Value(ledgertest.NewMemory(origin))(g)
 	return memoryShelf{memory}
 }
 
@@ -331,8 +329,7 @@ func (g *game) open(o opening) {
 		g.tryFar(o, options)
 		options.ClockAhead = g.paper.confirmed
 	}
-	l, err := g.shelf.open(g, options)
-	Must(g, err)
+	l := check.Value(g.shelf.open(g, options))(g)
 	g.opened, g.ledger = l, l
 	if g.served {
 		g.ledger = Served(g, l)
@@ -351,7 +348,7 @@ func (g *game) tryFar(o opening, options ledger.Options) {
 	}
 	l, err := g.shelf.open(g, options)
 	if err == nil {
-		Must(g, l.Close())
+		check.Must(g, l.Close())
 	}
 	g.wantError(err, want)
 	g.paper.confirmed = g.paper.clock
@@ -362,12 +359,10 @@ func (g *game) wantRollback(options ledger.Options) {
 	g.Helper()
 	l, err := g.shelf.open(g, options)
 	if err == nil {
-		Must(g, l.Close())
+		check.Must(g, l.Close())
 	}
 	var rollback *api.RollbackError
-	if !errors.As(err, &rollback) {
-		g.Fatalf("an older copy is opened with a checkpoint of what came later: %v", err)
-	}
+	check.Need(g, errors.As(err, &rollback), "an older copy is opened with a checkpoint of what came later: %v", err)
 	got := []uint64{rollback.Checkpoint.Events, rollback.Ledger.Events}
 	g.same("what was rolled back", got, []int{g.trusted.events, len(g.paper.log)})
 	g.table.rollbacks++
@@ -380,7 +375,7 @@ func (g *game) tryWrongKeys() {
 		options.Now = g.now
 		l, err := g.shelf.open(g, options)
 		if err == nil {
-			Must(g, l.Close())
+			check.Must(g, l.Close())
 		}
 		g.wantError(err, want)
 	}
@@ -395,7 +390,7 @@ func (g *game) tryWrongKeys() {
 // close closes the ledger. The host has the last checkpoint then, if any are published.
 func (g *game) close() {
 	g.Helper()
-	Must(g, g.opened.Close())
+	check.Must(g, g.opened.Close())
 	if o := g.paper.opened; o.Signing == publishing && !o.ReadOnly {
 		g.trust(g.mail.newest())
 	}
@@ -404,8 +399,7 @@ func (g *game) close() {
 // trust keeps a checkpoint that must be one of the whole log.
 func (g *game) trust(note []byte) {
 	g.Helper()
-	head, err := evidence.OpenCheckpoint(note, g.verifiers)
-	Must(g, err)
+	head := check.Value(evidence.OpenCheckpoint(note, g.verifiers))(g)
 	if head.Events != uint64(len(g.paper.log)) {
 		g.Fatalf("a checkpoint of %d events, want %d", head.Events, len(g.paper.log))
 	}
@@ -430,7 +424,7 @@ func (moveCheckpoint) play(g *game) {
 		g.wantError(err, api.ErrNoSigner)
 		return
 	}
-	Must(g, err)
+	check.Must(g, err)
 	g.trust(note)
 }
 
@@ -446,7 +440,7 @@ func (moveCompact) play(g *game) {
 	case g.paper.opened.ReadOnly:
 		g.wantError(err, api.ErrReadOnly)
 	case onDisk:
-		Must(g, err)
+		check.Must(g, err)
 	default:
 		g.wantError(err, errors.ErrUnsupported)
 	}
@@ -462,7 +456,7 @@ func (one moveRestore) play(g *game) {
 	if _, onDisk := restored.(fileShelf); onDisk && one.Beside && !g.paper.opened.ReadOnly {
 		l, err := restored.open(g, ledger.Options{Now: g.now})
 		if err == nil {
-			Must(g, l.Close())
+			check.Must(g, l.Close())
 		}
 		g.wantError(err, api.ErrInUse)
 	}

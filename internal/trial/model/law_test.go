@@ -1,87 +1,916 @@
-//go:build !race
-
 package model
 
 import (
+	"encoding/binary"
+	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
-	"strconv"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
-// TestOddsBound: a share at the bound has a count as high with just the probability given, and if all were counted it is
-// the n-th root of it.
-func TestOddsBound(t *testing.T) {
-	for _, c := range [][2]int{{1, 1}, {3, 10}, {700, 1000}, {60_000, 100_000}, {50, 50}} {
-		bound := oddsBound(c[0], c[1], 1e-6)
-		if got := stattest.AtLeast(c[0], c[1], shareOf(bound)); math.Abs(got-1e-6) > 1e-9 {
-			t.Errorf("%d of %d: the bound %v has %g", c[0], c[1], bound, got)
-		}
-	}
-	if got, want := shareOf(oddsBound(50, 50, 1e-6)), math.Pow(1e-6, 1./50); math.Abs(got-want) > 1e-9 {
-		t.Errorf("50 of 50: %v, want %v", got, want)
-	}
+// Invariant 4 for rows of bits, by enumeration, as values_test.go does it for values: whatever the order of sales,
+// the responses at each level are optimized unary encodings at its ε, and all together tell what the highest tells.
+//
+// A sale of m bits has 2ᵐ outcomes. Of the code under test it is taken for granted that a draw of a bit reads one word,
+// which is written here as two: which half of all words it is in, and where in that; that before the bits there is a draw of the coin, whose
+// first bit is the lowest of a word if there is no response yet; and that a first word has at most one threshold in each
+// of some parts of all words. That each bit depends on its own word and the coin alone is checked at random words. The
+// ledger is opened anew for each sale, and nothing of the coin is stored: it is drawn again, from the last response.
+
+// unaryTree is the enumeration of one order of sales; see tree. Outcomes are numbers with the bits of the responses.
+type unaryTree struct {
+	*tree
+	random *rand.Rand
 }
 
-// TestVerdictsAreRightByTheirOwnMeasure judges what reaches its ε in every transcript, again and again: among 2000
-// verdicts there may be by chance one in a hundred of which that is said to have a chance of a hundredth; that it is so
-// many that this test fails has a probability below 1e-9. So the choice of what is suspicious is accounted for.
-func TestVerdictsAreRightByTheirOwnMeasure(t *testing.T) {
-	const verdicts, objects, claim, level = 2000, 400, 0.5, 0.01
-	below, least := 0, math.Inf(1)
-	for range verdicts {
-		ta := newTally(2)
-		for i := range objects {
-			truth := rand.IntN(2)
-			words := make([]string, 3)
-			for step := range words {
-				words[step] = strconv.Itoa(rand.IntN(2))
+const (
+	unaryThreshold = 36 // to how many bits a threshold is located
+	parts          = 16 // of all words, in each of which a bit changes at most once
+)
+
+func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTree {
+	t.Helper()
+	tr := &unaryTree{seedling(t, m, onFile, levels, outcomeLaw{
+		1 << m,
+		func(outcome int) (text string) {
+			for v := range m {
+				text += string('0' + byte(outcome>>v&1))
 			}
-			if words[2] = strconv.Itoa(truth); rand.Float64() > shareOf(claim) {
-				words[2] = strconv.Itoa(1 - truth)
-			}
-			ta.add(i, truth, words)
-		}
-		v := ta.judge(claim)
-		if least = min(least, v.chance); v.chance < level {
-			below++
-		}
-	}
-	stattest.Share(below, verdicts, 0, level).Holds(t, "verdicts with a chance below %v", level)
-	if least == 1 {
-		t.Error("no verdict has a chance below 1: nothing was tested")
-	}
+			return text
+		},
+		func(epsilon privacy.Epsilon, truth, outcome int) float64 { return encoded(m, epsilon, truth, outcome) },
+		func(levels []privacy.Epsilon, truth int, o []int) float64 { return unaryLaw(m, levels, truth, o) },
+	}), rand.New(rand.NewPCG(1, uint64(m)))}
+	root, l := tr.plant()
+	Define(t, l, api.Question{Name: "q", Values: ValuesOf(m), Encoding: api.Unary})
+	EnrollUnder(t, l, "q", Market(t, "3"), "3", "ann")
+	tr.shut(l)
+	tr.grow(root)
+	return tr
 }
 
-// TestObjectsForAreEnough repeats an experiment of the size it calls for, with a fault that shows in one word.
-func TestObjectsForAreEnough(t *testing.T) {
-	const claim, fact = 0.5, 1.0
-	n := objectsFor(shareOf(fact), 1-shareOf(fact), claim, 100)
+// coinWords are what a draw of the coin reads: none for a derived response.
+type coinWords []uint64
+
+// bitWords are the words of each bit, as where in a half and which half.
+type bitWords [][2]uint64
+
+// probe returns the outcome that the next sale would record.
+func (tr *unaryTree) probe(at levelPlace, n int, truth api.TruthFunc, coin coinWords, row bitWords) (outcome int) {
+	tr.Helper()
+	text := tr.would(at, n, truth, fedWith(coin, row))
+	check.Need(tr, len(text) == tr.m && strings.Trim(text, "01") == "", "a probe came to %q", text)
+	for v := range tr.m {
+		outcome |= int(text[v]-'0') << v
+	}
+	return outcome
+}
+
+// fedWith returns a sampler that reads these words, and then zeros.
+func fedWith(coin coinWords, row bitWords) ledgertest.Draws {
+	words := slices.Clone([]uint64(coin))
+	if len(coin) == 2 { // a draw, of two values
+		words = []uint64{drawWord(2, coin[0], coin[1])}
+	}
+	for _, pair := range row {
+		words = append(words, drawWord(2, pair[0], pair[1]))
+	}
+	return ledgertest.Draws{Values: rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+		clear(p)
+		for i, word := range words {
+			binary.BigEndian.PutUint64(p[8*i:], word)
+		}
+		words = nil
+	}))}
+}
+
+// bitChoices are words that choose 0 and 1.
+func bitChoices() [2]uint64 { return [2]uint64{1 << 62, 3 << 62} }
+
+// all are the same two words for every bit.
+func (tr *unaryTree) all(word, choice uint64) bitWords {
+	return slices.Repeat(bitWords{{word, choice}}, tr.m)
+}
+
+// stretch is a range of words, up to its end, within which a bit is the same.
+type stretch struct {
+	end uint64
+	bit int
+}
+
+// stretchRows are, for each bit and each choice, the stretches of its first word.
+type stretchRows [][2][]stretch
+
+func (r stretchRows) bit(v int, words [2]uint64) int {
+	for _, s := range r[v][words[1]>>63] {
+		if words[0] <= s.end {
+			return s.bit
+		}
+	}
+	return -1
+}
+
+// probability returns the probability that a bit is set.
+func (r stretchRows) probability(v int) (p float64) {
+	for choice := range 2 {
+		from := uint64(0)
+		for _, s := range r[v][choice] {
+			p += float64(s.bit) * (float64(s.end-from) + 1) / (1 << 65)
+			from = s.end + 1
+		}
+	}
+	return p
+}
+
+// measureRows finds the stretches of all bits, given what the coin reads.
+func (tr *unaryTree) measureRows(where levelPlace, n int, truth api.TruthFunc, coin coinWords) stretchRows {
+	tr.Helper()
+	r := make(stretchRows, tr.m)
+	for c, choice := range bitChoices() {
+		known := map[uint64]int{}
+		at := func(word uint64) int {
+			outcome, seen := known[word]
+			if !seen {
+				outcome = tr.probe(where, n, truth, coin, tr.all(word, choice))
+				known[word] = outcome
+			}
+			return outcome
+		}
+		for v := range tr.m {
+			r[v][c] = tr.stretches(func(word uint64) int { return at(word) >> v & 1 })
+		}
+	}
+	// Each bit reads its own words.
 	for range 10 {
-		ta := newTally(2)
-		for i, truth := range truths(n, 2) {
-			word := truth
-			if rand.Float64() > shareOf(fact) {
-				word = 1 - truth
-			}
-			ta.add(i, truth, []string{strconv.Itoa(word)})
+		row, want := make(bitWords, tr.m), 0
+		for v := range row {
+			row[v] = [2]uint64{tr.random.Uint64(), tr.random.Uint64()}
+			want |= r.bit(v, row[v]) << v
 		}
-		if v := ta.judge(claim); !v.guilty() || v.bound > fact {
-			t.Errorf("%d objects: %v", n, v)
+		if got := tr.probe(where, n, truth, coin, row); got != want {
+			tr.Errorf("with the words %x there come the bits %b, where %b were measured", row, got, want)
 		}
 	}
-	for _, fewer := range []int{n / 10, n / 4} { // so few cannot do: by the same formulas, at the mean
-		if in := float64(fewer) / 2 * shareOf(fact); stattest.AtLeast(int(in), fewer/2, shareOf(claim)) < alarm/100 {
-			t.Errorf("%d objects would do as well as %d", fewer, n)
+	return r
+}
+
+// stretches finds where a bit changes.
+func (tr *tree) stretches(at func(word uint64) int) (all []stretch) {
+	from, is := uint64(0), at(0)
+	for i := uint64(1); i <= parts; i++ {
+		end := i*(1<<64/parts) - 1
+		if next := at(from); next != is {
+			all = append(all, stretch{from - 1, is})
+			is = next
 		}
+		if last := at(end); last != is {
+			other := tr.change(from, end, 1<<(64-unaryThreshold), func(word uint64) bool { return at(word) == is })
+			all = append(all, stretch{other - 1, is})
+			is = last
+		}
+		from = end + 1
+	}
+	return append(all, stretch{math.MaxUint64, is})
+}
+
+// way is one of the two faces of the coin: with what probability it comes, words that lead to it, and what comes then.
+type way struct {
+	p    float64
+	coin coinWords
+	rows stretchRows
+}
+
+// measure returns the ways in which the next sale may come about.
+func (tr *unaryTree) measure(where levelPlace, n int, free bool, v int) []way {
+	tr.Helper()
+	truth := tr.truth(free, v)
+	look := func(p float64, coin coinWords) way { return way{p, coin, tr.measureRows(where, n, truth, coin)} }
+	switch {
+	case free:
+		return []way{look(1, nil)}
+	case n == 0:
+		for range 10 { // of the word, only the lowest bit counts
+			word, row := tr.random.Uint64(), tr.all(tr.random.Uint64(), tr.random.Uint64())
+			if tr.probe(where, n, truth, coinWords{word}, row) != tr.probe(where, n, truth, coinWords{word & 1}, row) {
+				tr.Errorf("the coin reads more of %x than the lowest bit", word)
+			}
+		}
+		return []way{look(0.5, coinWords{0}), look(0.5, coinWords{1})}
+	}
+	// The coin is the last response's bit below a threshold, and else chosen.
+	choices := bitChoices()
+	kept, other := look(0, coinWords{0, choices[0]}), look(0, coinWords{math.MaxUint64, choices[0]})
+	if kept.rows.probability(v) == other.rows.probability(v) {
+		other = look(0, coinWords{math.MaxUint64, choices[1]})
+	}
+	telling, found := tr.telling(kept.rows, other.rows, v)
+	check.Need(tr, found, "the coin makes no difference")
+	at := func(choice uint64) func(word uint64) int {
+		return func(word uint64) int {
+			return tr.probe(where, n, truth, coinWords{word, choice}, slices.Repeat(bitWords{telling}, tr.m)) >> v & 1
+		}
+	}
+	changes := tr.stretches(at(other.coin[1]))
+	if never := tr.stretches(at(choices[0] ^ choices[1] ^ other.coin[1])); len(changes) != 2 || len(never) != 1 {
+		tr.Errorf("the coin changes %d times with one choice, and %d times with the other", len(changes)-1, len(never)-1)
+	}
+	other.p = (1 - float64(changes[0].end)/(1<<64)) / 2
+	kept.p = 1 - other.p
+	return []way{kept, other}
+}
+
+// telling returns the words of a bit for which the two faces of the coin give different responses, as far from any
+// threshold as can be.
+func (tr *unaryTree) telling(one, two stretchRows, v int) (best [2]uint64, found bool) {
+	width := uint64(0)
+	for _, choice := range bitChoices() {
+		var ends []uint64
+		for _, s := range slices.Concat(one[v][choice>>63], two[v][choice>>63]) {
+			ends = append(ends, s.end)
+		}
+		slices.Sort(ends)
+		from := uint64(0)
+		for _, end := range ends {
+			words := [2]uint64{from + (end-from)/2, choice}
+			if end > from && end-from > width && one.bit(v, words) != two.bit(v, words) {
+				best, width, found = words, end-from, true
+			}
+			from = end
+		}
+	}
+	return best, found
+}
+
+// probability returns the probability of an outcome.
+func probability(ways []way, outcome int) (sum float64) {
+	for _, w := range ways {
+		p := w.p
+		for v := range w.rows {
+			if q := w.rows.probability(v); outcome>>v&1 == 1 {
+				p *= q
+			} else {
+				p *= 1 - q
+			}
+		}
+		sum += p
+	}
+	return sum
+}
+
+// grow measures the next sale at a node for every truth, and makes it for every outcome.
+func (tr *unaryTree) grow(at node) {
+	tr.Helper()
+	n := len(at.responses)
+	if n == len(tr.levels) {
+		tr.leaf(at)
+		at.place.removed(tr)
+		return
+	}
+	free := slices.ContainsFunc(tr.levels[:n], tr.levels[n].Less)
+	given := [][]way{tr.measure(at.place, n, free, 0)}
+	for truth := 1; truth < tr.m; truth++ {
+		ways := given[0] // what asks nobody is the same for every truth
+		if !free {
+			ways = tr.measure(at.place, n, false, truth)
+		}
+		given = append(given, ways)
+	}
+	for outcome := range tr.outcomes {
+		child := node{responses: append(slices.Clone(at.responses), outcome)}
+		for truth := range tr.m {
+			child.given = append(child.given, at.given[truth]*probability(given[truth], outcome))
+		}
+		child.place = at.place.copied(tr, fmt.Sprint(child.responses))
+		row := tr.all(math.MaxUint64, 0) // where every bit is chosen
+		for v := range row {
+			row[v][1] = bitChoices()[outcome>>v&1]
+		}
+		tr.sell(child, free, fedWith(given[0][0].coin, row))
+		tr.grow(child)
+	}
+	at.place.removed(tr)
+}
+
+// unaryLaw is the probability of rows of bits at rising ε, by math.md: each bit but the true value's is a chain of
+// randomized responses to 0; that one, to a fair coin.
+func unaryLaw(m int, levels []privacy.Epsilon, truth int, outcomes []int) float64 {
+	p, o := 1.0, make([]int, len(outcomes))
+	for v := range m {
+		for i, outcome := range outcomes {
+			o[i] = outcome >> v & 1
+		}
+		if v == truth {
+			p *= (jointLaw(2, levels, 0, o) + jointLaw(2, levels, 1, o)) / 2
+		} else {
+			p *= jointLaw(2, levels, 0, o)
+		}
+	}
+	return p
+}
+
+// encoded is the probability of a row of bits at one ε, as Wang et al. (2017) have it.
+func encoded(m int, epsilon privacy.Epsilon, truth, outcome int) float64 {
+	p, q := 0.5, 1/(math.Exp(epsilon.Float64())+1)
+	for v := range m {
+		switch isSet := outcome>>v&1 == 1; {
+		case v == truth:
+			continue
+		case isSet:
+			p *= q
+		default:
+			p *= 1 - q
+		}
+	}
+	return p
+}
+
+// On a file, which is closed and opened between the first response and the raise.
+func TestTheJointLawOfBitsOnDisk(t *testing.T) {
+	enumerateUnary(t, 2, true, fewer(1, "0.5", "1.5")...).wantLaw()
+}
+
+// Raised, degraded, inserted and raised again, in several orders.
+func TestTheJointLawOfBitsInAnyOrder(t *testing.T) {
+	orders := [][]string{{"0.5", "1.5", "1"}, {"2", "1", "0.5"}, {"1", "0.5", "2"}}
+	for i := someOf(orders); i < len(orders); i += pace.Stride(len(orders), len(orders)) {
+		enumerateUnary(t, 2, false, fewer(1, orders[i]...)...).wantLaw()
 	}
 }
 
-func TestNoticeable(t *testing.T) {
-	many, few := noticeable(1_000_000, 0.6, 100), noticeable(10_000, 0.6, 100)
-	if many <= 0 || many > 0.05 || few < 8*many || few > 12*many {
-		t.Errorf("with a million objects %v is noticed, with ten thousand %v: want about a tenth of it", many, few)
+func TestTheJointLawOfThreeBits(t *testing.T) {
+	orders := [][]string{{"2", "0.5"}, {"0.5", "2"}}
+	for i := someOf(orders); i < len(orders); i += pace.Stride(len(orders), len(orders)) {
+		enumerateUnary(t, 3, false, fewer(1, orders[i]...)...).wantLaw()
 	}
+}
+
+// The comparison notices a law that is wrong by little: an ε that is 0.001 off; a coin that is drawn anew, and not from
+// the last response; and bits that are drawn independently at each level.
+func TestTheComparisonOfUnaryLawsNotices(t *testing.T) {
+	levels := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1")}
+	off := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1.001")}
+	coin := func(o []int) (p float64) { // of one value, the true one: a raise for a fair coin from whatever was
+		for was := range 2 {
+			for is := range 2 {
+				p += 0.25 * firstResponse(2, 0.5, was, o[0]) * kernel(2, 0.5, 1, is, o[0], o[1])
+			}
+		}
+		return p
+	}
+	histories(2, 2, func(o []int) {
+		right := unaryLaw(1, levels, 0, o)
+		check.That(t, !near(right, unaryLaw(1, off, 0, o)) && !near(right, coin(o)) && !near(right, 0.25),
+			"outcomes %v: another law passes", o)
+	})
+}
+
+// The law of many objects, drawn from the operating system's randomness, with the ledger opened anew between requests:
+// of the true value's bit and of all others, how often each combination comes at four levels.
+func TestTheLawOfManyRowsOfBits(t *testing.T) {
+	const objects, values, levels = 3000, 30, 4
+	l := ledgertest.New(t)
+	Define(t, l.Ledger, Home(values))
+	Enroll(t, l.Ledger, "home", "9", Crowd(objects)...)
+	for i, epsilon := range []string{"1", "2", "0.5", "1.5"} { // drawn, raised, degraded, inserted
+		CarryOut(t, l.Ledger, HomesOf(t, fmt.Sprint(i), epsilon))
+		l.Reopen()
+	}
+	rising := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1"), Eps(t, "1.5"), Eps(t, "2")}
+	ofTruth, ofOthers := map[int]int{}, map[int]int{} // by the bits at all levels
+	seen := make(map[string][]string, objects)
+	for _, epsilon := range rising {
+		for name, r := range Responses(t, l.Ledger, "home", epsilon) {
+			seen[name] = append(seen[name], r.Value)
+		}
+	}
+	for _, rows := range seen {
+		for v := range values {
+			history := 0
+			for i, row := range rows {
+				history |= int(row[v]-'0') << i
+			}
+			if v == 2 {
+				ofTruth[history]++
+			} else {
+				ofOthers[history]++
+			}
+		}
+	}
+	lawOfTruth, lawOfOthers, o := map[int]float64{}, map[int]float64{}, make([]int, levels)
+	for history := range 1 << levels {
+		for i := range o {
+			o[i] = history >> i & 1
+		}
+		zero, one := jointLaw(2, rising, 0, o), jointLaw(2, rising, 1, o)
+		lawOfTruth[history], lawOfOthers[history] = (zero+one)/2, zero
+	}
+	stattest.Cells(ofTruth, lawOfTruth).Holds(t, "the true value's bits")
+	stattest.Cells(ofOthers, lawOfOthers).Holds(t, "other bits")
+}
+
+// Invariant 4, by enumeration: whatever the order in which buyers ask for levels, all responses together
+// have the law of math.md, sections 2 and 3, and pooling them tells what the highest level alone tells.
+//
+// The histories of one chain form a tree: at each node the ledger has sold some levels, and the next sale
+// has m outcomes. Their probabilities are measured, not computed: Ledger.Sell is called with one 64-bit
+// word after the other in the sampler, each time in a copy of the ledger, and bisection finds at which words
+// the response changes. Then the sale is made for good, once for each outcome, in a copy of the ledger. Of the code
+// under test nothing is taken for granted but that a draw reads one word, and that it has at most one threshold in each stretch of words within which both ends have the same response. The words
+// are gone through in m parts of one size, one for each choice, and in each by the word that says where in it.
+
+// tree is the enumeration of one order of sales.
+type tree struct {
+	*testing.T
+	outcomeLaw
+	m       int
+	onFile  bool // a bbolt file for each node; else the store in memory
+	levels  []privacy.Epsilon
+	choices []uint64             // for each value, a word in its part of all
+	changes []uint64             // words between which the response was found to change
+	found   map[string][]float64 // by the responses, in the order of rising ε: the probability for each truth
+	probes  int
+	sales   int
+}
+
+// outcomeLaw is what tells the responses of one encoding from those of another. Outcomes of a sale are numbers from 0.
+type outcomeLaw struct {
+	outcomes int // of each sale
+	text     func(outcome int) string
+	alone    func(epsilon privacy.Epsilon, truth, outcome int) float64         // the law of a single response
+	joint    func(levels []privacy.Epsilon, truth int, outcomes []int) float64 // that of all at rising ε
+}
+
+// node is a history: the responses so far, its probability for each truth, and where its ledger is.
+type node struct {
+	responses []int
+	given     []float64
+	place     levelPlace
+}
+
+// thresholdBits is to how many bits a threshold is located.
+const thresholdBits = 44
+
+func seedling(t *testing.T, m int, onFile bool, levels []string, k outcomeLaw) *tree {
+	t.Helper()
+	tr := &tree{T: t, outcomeLaw: k, m: m, onFile: onFile, found: map[string][]float64{}}
+	for _, text := range levels {
+		tr.levels = append(tr.levels, Eps(t, text))
+	}
+	return tr
+}
+
+// plant returns a root, with its ledger open.
+func (tr *tree) plant() (node, *ledger.Ledger) {
+	tr.Helper()
+	root := node{given: slices.Repeat([]float64{1}, tr.m)}
+	root.place = newPlace(tr, tr.onFile)
+	return root, tr.open(root.place, ledgertest.Draws{})
+}
+
+func enumerate(t *testing.T, m int, onFile bool, levels ...string) *tree {
+	t.Helper()
+	tr := seedling(t, m, onFile, levels, outcomeLaw{
+		m, ValueName,
+		func(epsilon privacy.Epsilon, truth, o int) float64 {
+			return firstResponse(m, epsilon.Float64(), truth, o)
+		},
+		func(levels []privacy.Epsilon, truth int, o []int) float64 { return jointLaw(m, levels, truth, o) },
+	})
+	for v := range m {
+		word, _ := bits.Div64(uint64(2*v+1), 0, uint64(2*m)) // the middle of the v-th of m equal stretches
+		tr.choices = append(tr.choices, word)
+	}
+	root, l := tr.plant()
+	q := api.Question{Name: "q"}
+	for v := range m {
+		q.Values = append(q.Values, ValueName(v))
+	}
+	Define(t, l, q)
+	EnrollUnder(t, l, "q", Market(t, "3", func(m *policy.Market) { m.Stride = Eps(t, "0.1") }), "3", "ann")
+	tr.shut(l)
+	tr.grow(root)
+	return tr
+}
+
+// levelPlace is where the ledger of a node is.
+type levelPlace interface {
+	open(ledgertest.Draws) (*ledger.Ledger, error)
+	copied(t testing.TB, name string) levelPlace
+	removed(testing.TB)
+}
+
+// newPlace returns a place with a new ledger.
+func newPlace(t testing.TB, onFile bool) levelPlace {
+	t.Helper()
+	origin := ledgertest.Origin{Currency: "EUR"}
+	if onFile {
+		path := filepath.Join(pace.Scratch(t), "ledger.db")
+		check.Must(t, ledgertest.NewFile(path, origin))
+		return file(path)
+	}
+	memory := check.Value(ledgertest.NewMemory(origin))(t)
+	return inMemory{memory}
+}
+
+// opened opens the ledger at a place, with samplers of its own.
+func opened(t testing.TB, at levelPlace) *ledger.Ledger {
+	t.Helper()
+	l := check.Value(at.open(ledgertest.Draws{}))(t)
+	return l
+}
+
+// inMemory is a place in memory.
+type inMemory struct{ memory *ledgertest.Memory }
+
+func (p inMemory) open(d ledgertest.Draws) (*ledger.Ledger, error) {
+	p.memory.Draws = d
+	return p.memory.Open(ledger.Options{Now: ledgertest.Begin})
+}
+
+func (p inMemory) copied(testing.TB, string) levelPlace { return inMemory{p.memory.Copy()} }
+func (inMemory) removed(testing.TB)                     {}
+
+// file is a place on disk.
+type file string
+
+func (p file) open(d ledgertest.Draws) (*ledger.Ledger, error) {
+	return ledgertest.OpenFile(string(p), d, ledger.Options{})
+}
+
+func (p file) copied(t testing.TB, name string) levelPlace {
+	t.Helper()
+	content := check.Value(os.ReadFile(string(p)))(t)
+	path := filepath.Join(filepath.Dir(string(p)), "ledger"+name+".db")
+	check.Must(t, os.WriteFile(path, content, 0o600))
+	return file(path)
+}
+
+func (p file) removed(t testing.TB) {
+	t.Helper()
+	check.Must(t, os.Remove(string(p)))
+}
+
+// open opens the ledger at a place, with samplers of its own or of the test.
+func (tr *tree) open(at levelPlace, d ledgertest.Draws) *ledger.Ledger {
+	tr.Helper()
+	l := check.Value(at.open(d))(tr)
+	return l
+}
+
+// shut closes a ledger.
+func (tr *tree) shut(l *ledger.Ledger) {
+	tr.Helper()
+	check.Must(tr, l.Close())
+}
+
+// would sells the next level in a copy of a place, and returns the response.
+func (tr *tree) would(at levelPlace, n int, truth api.TruthFunc, d ledgertest.Draws) string {
+	tr.Helper()
+	tr.probes++
+	probed := at.copied(tr, "probe")
+	l := tr.open(probed, d)
+	sold := Sell(tr, l, tr.order(n, truth))
+	got := Delivered(tr, l, sold.Number)["ann"]
+	check.Must(tr, l.Close())
+	probed.removed(tr)
+	return got.Value
+}
+
+// order asks for the n-th level; buyers alternate.
+func (tr *tree) order(n int, truth api.TruthFunc) api.SellRequest {
+	return api.SellRequest{Key: fmt.Sprint("sale ", n), Order: api.Order{
+		Buyer: []string{"acme", "zeta"}[n%2], Question: "q", Epsilon: tr.levels[n], Objects: []string{"ann"},
+	}, Truth: truth}
+}
+
+// seeing returns a sampler whose every draw from m values sees the same word.
+func seeing(m int, word, choice uint64) ledgertest.Draws {
+	return ledgertest.Draws{Values: rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+		for i := 0; i < len(p); i += 8 {
+			binary.BigEndian.PutUint64(p[i:], drawWord(m, word, choice))
+		}
+	}))}
+}
+
+// drawWord returns the word of a draw from m values, few enough for one word: that of the real number (k+U)/m with U
+// as its word says, but for the last bits, and the value k as that of the m values which choice falls to.
+func drawWord(m int, u, choice uint64) uint64 {
+	const last = 1<<16 - 1 // so near to the next value, or to the one before, that rounding would tell
+	k, _ := bits.Mul64(choice, uint64(m))
+	word, _ := bits.Div64(k, u&^last|1<<15, uint64(m))
+	return word
+}
+
+// probe returns the response that the next sale would record.
+func (tr *tree) probe(at levelPlace, n int, truth api.TruthFunc, word, choice uint64) (response int) {
+	tr.Helper()
+	text := tr.would(at, n, truth, seeing(tr.m, word, choice))
+	for response := range tr.m {
+		if tr.text(response) == text {
+			return response
+		}
+	}
+	tr.Fatalf("a probe came to %q", text)
+	return -1
+}
+
+// change returns a word with another response than the first, at most so far above one with the same response. It looks first
+// where changes were found before: at many nodes they are the same.
+func (tr *tree) change(first, last, width uint64, same func(word uint64) bool) uint64 {
+	look := func(word uint64) {
+		if same(word) {
+			first = word
+		} else {
+			last = word
+		}
+	}
+	for _, word := range tr.changes {
+		if first < word && word < last {
+			look(word)
+		}
+	}
+	if last-first > width {
+		for last-first > width {
+			look(first + (last-first)/2)
+		}
+		tr.changes = append(tr.changes, first, last)
+	}
+	return last
+}
+
+// measure returns the probability of each response to the next sale, and words that lead to it.
+func (tr *tree) measure(where levelPlace, n int, truth api.TruthFunc) (p []float64, lead [][2]uint64) {
+	p, lead = make([]float64, tr.m), make([][2]uint64, tr.m)
+	for _, choice := range tr.choices {
+		at := func(word uint64) int { return tr.probe(where, n, truth, word, choice) }
+		add := func(response int, from, to uint64) { // all words from one to another give the response
+			p[response] += (float64(to-from) + 1) / (1 << 64) / float64(tr.m)
+			lead[response] = [2]uint64{from + (to-from)/2, choice}
+		}
+		const stretches = 4
+		from, is := uint64(0), at(0)
+		for i := uint64(1); i <= stretches; i++ {
+			end := i*(1<<64/stretches) - 1
+			for last := at(end); last != is; is = at(from) {
+				other := tr.change(from, end, 1<<(64-thresholdBits), func(word uint64) bool { return at(word) == is })
+				add(is, from, other-1)
+				from = other
+			}
+			add(is, from, end)
+			from = end + 1
+		}
+	}
+	return p, lead
+}
+
+// grow measures the next sale at a node for every truth, and makes it for every outcome.
+func (tr *tree) grow(at node) {
+	tr.Helper()
+	n := len(at.responses)
+	if n == len(tr.levels) {
+		tr.leaf(at)
+		at.place.removed(tr)
+		return
+	}
+	free := slices.ContainsFunc(tr.levels[:n], tr.levels[n].Less)
+	first, lead := tr.measure(at.place, n, tr.truth(free, 0))
+	given := [][]float64{first}
+	for truth := 1; truth < tr.m; truth++ {
+		p := first // what asks nobody is the same for every truth
+		if !free {
+			p, _ = tr.measure(at.place, n, tr.truth(free, truth))
+		}
+		given = append(given, p)
+	}
+	for response := range tr.m {
+		child := node{responses: append(slices.Clone(at.responses), response)}
+		for truth := range tr.m {
+			child.given = append(child.given, at.given[truth]*given[truth][response])
+		}
+		child.place = at.place.copied(tr, fmt.Sprint(child.responses))
+		tr.sell(child, free, seeing(tr.m, lead[response][0], lead[response][1]))
+		tr.grow(child)
+	}
+	at.place.removed(tr)
+}
+
+// truth is the source of truths of a sale: one that must not be asked if the sale is free.
+func (tr *tree) truth(free bool, v int) api.TruthFunc {
+	if free {
+		return Never(tr)
+	}
+	return SameTruth(ValueName(v))
+}
+
+// sell makes the sale that leads to a node, for good.
+func (tr *tree) sell(child node, free bool, draws ledgertest.Draws) {
+	tr.Helper()
+	tr.sales++
+	n := len(child.responses) - 1
+	l := tr.open(child.place, draws)
+	defer tr.shut(l)
+	before := ObjectOf(tr, l, "ann")
+	sold := Sell(tr, l, tr.order(n, tr.truth(free, 0)))
+	after, got := ObjectOf(tr, l, "ann"), Delivered(tr, l, sold.Number)["ann"]
+	check.Need(tr, got.Value == tr.text(child.responses[n]) && got.Epsilon == tr.levels[n],
+		"%v was to come, the buyer got %+v", child.responses, got)
+	cost := after.Spent.Nano() - before.Spent.Nano()
+	if free && (sold.Draws != 0 || cost != 0) || !free && (sold.Draws != 1 || after.Spent != tr.levels[n]) {
+		tr.Errorf("%v: %d draws for ε=%s, which cost %d nano-nats", child.responses, sold.Draws, tr.levels[n], cost)
+	}
+}
+
+// leaf notes the probabilities of a whole history. All buyers get what was sold to one, without any truth.
+func (tr *tree) leaf(at node) {
+	tr.Helper()
+	l := tr.open(at.place, ledgertest.Draws{})
+	defer tr.shut(l)
+	rising := make([]int, 0, len(tr.levels))
+	for _, epsilon := range tr.rising() {
+		rising = append(rising, at.responses[slices.Index(tr.levels, epsilon)])
+	}
+	tr.found[fmt.Sprint(rising)] = at.given
+	for n := range tr.levels {
+		r := tr.order(n, Never(tr))
+		r.Key, r.Buyer = "again "+r.Key, []string{"zeta", "acme", "initech"}[n%3]
+		again := Sell(tr, l, r)
+		if got := Delivered(tr, l, again.Number)["ann"]; again.Resales != 1 || got.Value != tr.text(at.responses[n]) {
+			tr.Errorf("after %v, %q got %+v", at.responses, r.Buyer, got)
+		}
+	}
+	top := slices.MaxFunc(tr.levels, privacy.Epsilon.Compare)
+	if o := ObjectOf(tr, l, "ann"); o.Spent != top || o.Chains[0].Epsilon != top {
+		tr.Errorf("after %v, %s is spent", at.responses, o.Spent)
+	}
+	AuditAll(tr, l)
+}
+
+func (tr *tree) rising() []privacy.Epsilon {
+	return slices.SortedFunc(slices.Values(tr.levels), privacy.Epsilon.Compare)
+}
+
+// The formulas of math.md, sections 1 and 2, for a truth and values of m.
+
+func firstResponse(m int, epsilon float64, truth, o int) float64 {
+	if o == truth {
+		return math.Exp(epsilon) / (math.Exp(epsilon) + float64(m) - 1)
+	}
+	return 1 / (math.Exp(epsilon) + float64(m) - 1)
+}
+
+func kernel(m int, e1, e2 float64, truth, o1, o2 int) float64 {
+	others := float64(m - 1)
+	scale := math.Expm1(e2) * (math.Exp(e2) + others)
+	rise := math.Exp(e1) * math.Expm1(e2-e1) // e^ε₂ − e^ε₁
+	leave := others * math.Expm1(e2-e1) / scale
+	toTruth, toThird := math.Exp(e2)*rise/scale, 0.0
+	if m > 2 {
+		toThird = rise / scale
+	}
+	switch {
+	case o1 == truth && o2 == truth:
+		return 1 - leave
+	case o1 == truth:
+		return leave / others
+	case o2 == truth:
+		return toTruth
+	case o2 == o1:
+		return 1 - toTruth - float64(m-2)*toThird
+	default:
+		return toThird
+	}
+}
+
+// law is the probability of responses at rising ε: the first response, and kernels upwards.
+func jointLaw(m int, levels []privacy.Epsilon, truth int, o []int) float64 {
+	p := firstResponse(m, levels[0].Float64(), truth, o[0])
+	for i := 1; i < len(o); i++ {
+		p *= kernel(m, levels[i-1].Float64(), levels[i].Float64(), truth, o[i-1], o[i])
+	}
+	return p
+}
+
+// histories passes every list of n responses of m to visit.
+func histories(m, n int, visit func(o []int)) {
+	o := make([]int, n)
+	for {
+		visit(o)
+		i := n - 1
+		for ; i >= 0 && o[i] == m-1; i-- {
+			o[i] = 0
+		}
+		if i < 0 {
+			return
+		}
+		o[i]++
+	}
+}
+
+// near tells whether two probabilities are the same, absolutely and relatively.
+func near(a, b float64) bool {
+	return math.Abs(a-b) < 1e-10 && math.Abs(a-b) <= 1e-8*math.Max(a, b)
+}
+
+// wantLaw compares everything measured with math.md.
+func (tr *tree) wantLaw() {
+	tr.Helper()
+	levels, largest := tr.rising(), 0.0
+	top := levels[len(levels)-1]
+	sums := make([]float64, tr.m)
+	type at struct{ level, truth, response int }
+	marginal := map[at]float64{}
+	histories(tr.outcomes, len(levels), func(o []int) {
+		got := tr.found[fmt.Sprint(o)]
+		check.Need(tr, got != nil, "no history came to %v", o)
+		for truth, p := range got {
+			if want := tr.joint(levels, truth, o); !near(p, want) {
+				tr.Errorf("truth %d, responses %v: measured %.15g, want %.15g", truth, o, p, want)
+			}
+			sums[truth] += p
+			for level, response := range o {
+				marginal[at{level, truth, response}] += p
+			}
+			// Whoever has all responses knows as much of the truth as whoever has the highest (Lemma 3.1).
+			for other, q := range got {
+				alone := tr.alone(top, truth, o[len(o)-1]) / tr.alone(top, other, o[len(o)-1])
+				if math.Abs(p/q-alone) > 1e-8*alone {
+					tr.Errorf("responses %v: the ratio for the truths %d and %d is %.12g, of the highest alone %.12g", o, truth, other, p/q, alone)
+				}
+				largest = max(largest, p/q)
+			}
+		}
+	})
+	for truth, sum := range sums {
+		check.That(tr, near(sum, 1), "truth %d: the probabilities add up to %.15g", truth, sum)
+	}
+	for at, p := range marginal {
+		if want := tr.alone(levels[at.level], at.truth, at.response); !near(p, want) {
+			tr.Errorf("truth %d: %q comes with %.15g at ε=%s, want %.15g", at.truth, tr.text(at.response), p, levels[at.level], want)
+		}
+	}
+	// The loss is the highest ε, not the sum.
+	if want := math.Exp(top.Float64()); math.Abs(largest-want) > 1e-8*want {
+		tr.Errorf("the largest ratio of likelihoods is %.12g, want %.12g", largest, want)
+	}
+	tr.Logf("%d histories of %d sales on m=%d, %d probes; the largest ratio is %.10g", len(tr.found), tr.sales, tr.m, tr.probes, largest)
+}
+
+// fewer leaves out the last levels but in the deep form.
+func fewer(out int, levels ...string) []string {
+	if pace.Hurried() || !pace.Deep() {
+		return levels[:len(levels)-out]
+	}
+	return levels
+}
+
+// someOf returns the number of the first order to be tried: the quick form tries one of all, another one in each run.
+func someOf(orders [][]string) int {
+	return rand.IntN(pace.Stride(len(orders), len(orders)))
+}
+
+// The order of math.md's example: up, up, between, up, between; each sale by the real Sell on a bbolt file.
+func TestTheJointLawOfSalesInAnyOrder(t *testing.T) {
+	enumerate(t, 2, true, fewer(3, "0.5", "1", "0.7", "2", "0.6")...).wantLaw()
+}
+
+// The same with three values, where responses can be wrong in two ways. Here each node is in memory, and the
+// last level is left out: with it there are 364 nodes, which take 5 s, and 40 s with the race detector.
+func TestTheJointLawOfSalesOfThreeValues(t *testing.T) {
+	enumerate(t, 3, false, fewer(1, "0.5", "1", "0.7", "2")...).wantLaw()
+}
+
+// Other orders come to the same law: from the top down, and down, up and between in turn.
+func TestTheJointLawDoesNotDependOnTheOrder(t *testing.T) {
+	for _, levels := range [][]string{{"2", "1", "0.7", "0.6", "0.5"}, {"1", "0.5", "2", "0.6", "0.7"}, {"0.7", "0.6", "2", "0.5", "1"}} {
+		enumerate(t, 2, false, fewer(2, levels...)...).wantLaw()
+	}
+}
+
+// The comparison notices a law that is wrong by little: of an ε that is 0.001 off, and of levels drawn
+// independently of each other.
+func TestTheComparisonOfLawsNotices(t *testing.T) {
+	levels := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1")}
+	off := []privacy.Epsilon{Eps(t, "0.5"), Eps(t, "1.001")}
+	histories(2, 2, func(o []int) {
+		right := jointLaw(2, levels, 0, o)
+		if near(right, jointLaw(2, off, 0, o)) || near(right, firstResponse(2, 0.5, 0, o[0])*firstResponse(2, 1, 0, o[1])) {
+			t.Errorf("responses %v: another law passes", o)
+		}
+	})
 }

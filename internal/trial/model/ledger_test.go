@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -56,10 +57,8 @@ func valueNames(n int) (names []string) {
 // kinds are all ways in which chains are drawn: by value, in unary encoding, by a mechanism of the host's own; from chance
 // and from a key.
 func kinds(t testing.TB) []kind {
-	design, err := finite.HadamardResponse(2)
-	must(t, err)
-	family, err := design.Family(Eps(t, "0.25"), Eps(t, "0.5"), Eps(t, "1"), Eps(t, "1.5"))
-	must(t, err)
+	design := check.Value(finite.HadamardResponse(2))(t)
+	family := check.Value(design.Family(Eps(t, "0.25"), Eps(t, "0.5"), Eps(t, "1"), Eps(t, "1.5")))(t)
 	two := api.Question{Name: question, Values: valueNames(2)}
 	three := api.Question{Name: question, Values: valueNames(3)}
 	unary := api.Question{Name: question, Values: valueNames(2), Encoding: api.Unary}
@@ -67,13 +66,6 @@ func kinds(t testing.TB) []kind {
 	return []kind{
 		{"two values", two, false, 1}, {"three values", three, false, 1}, {"unary", unary, false, 2}, {"own mechanism", own, false, 2},
 		{"two values, keyed", two, true, 1}, {"unary, keyed", unary, true, 2},
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -87,24 +79,22 @@ func newHouse(t testing.TB, k kind, truths []int) *house {
 	if k.keyed {
 		h.options.NoiseKey = api.NoiseKeys{Current: "noise", Key: func(string) ([]byte, error) { return secret, nil }}
 	}
-	must(t, ledger.Create(t.Context(), h.path(), ledger.CreateOptions{}))
+	check.Must(t, ledger.Create(t.Context(), h.path(), ledger.CreateOptions{}))
 	h.open()
-	must(t, h.ledger.DefineQuestion(h.Context(), "define", k.question))
+	check.Must(t, h.ledger.DefineQuestion(h.Context(), "define", k.question))
 	terms := upTo(t, "2")
 	var names []string
 	for i := range truths {
 		names = append(names, objectName(i))
 	}
-	_, err := h.ledger.Enroll(h.Context(), api.EnrollRequest{Key: "enroll", Question: question, Objects: names, Policy: terms, Cap: privacy.MaxEpsilon()})
-	must(t, err)
+	_ = check.Value(h.ledger.Enroll(h.Context(), api.EnrollRequest{Key: "enroll", Question: question, Objects: names, Policy: terms, Cap: privacy.MaxEpsilon()}))(t)
 	return h
 }
 
 // upTo sells levels up to an ε.
 func upTo(t testing.TB, epsilon string) policy.Policy {
 	t.Helper()
-	terms, err := policy.Market{Max: Eps(t, epsilon), Prices: []policy.Price{{Epsilon: Eps(t, "2"), Amount: 200}}}.Policy()
-	must(t, err)
+	terms := check.Value(policy.Market{Max: Eps(t, epsilon), Prices: []policy.Price{{Epsilon: Eps(t, "2"), Amount: 200}}}.Policy())(t)
 	return terms
 }
 
@@ -116,8 +106,7 @@ func (h *house) changeTerms(o order) []string {
 	for i := range h.truths {
 		r.Objects = append(r.Objects, objectName(i))
 	}
-	_, err := h.ledger.ChangeTerms(h.Context(), r)
-	must(h, err)
+	_ = check.Value(h.ledger.ChangeTerms(h.Context(), r))(h)
 	return make([]string, len(h.truths))
 }
 
@@ -125,8 +114,7 @@ func (h *house) path() string { return filepath.Join(h.dir, strconv.Itoa(h.lives
 
 func (h *house) open() {
 	h.Helper()
-	l, err := ledger.Open(context.Background(), h.path(), h.options)
-	must(h, err)
+	l := check.Value(ledger.Open(context.Background(), h.path(), h.options))(h)
 	h.ledger = l
 }
 
@@ -137,20 +125,19 @@ func (h *house) leave() {
 	if h.older != "" {
 		from = h.older
 	}
-	file, err := os.ReadFile(from)
-	must(h, err)
+	file := check.Value(os.ReadFile(from))(h)
 	to := filepath.Join(h.dir, strconv.Itoa(h.lives+1))
-	must(h, os.WriteFile(to, file, 0o600))
+	check.Must(h, os.WriteFile(to, file, 0o600))
 	if _, err := os.Stat(from + ".journal"); err == nil {
-		must(h, os.CopyFS(to+".journal", os.DirFS(from+".journal")))
+		check.Must(h, os.CopyFS(to+".journal", os.DirFS(from+".journal")))
 	}
 }
 
 // revive opens what the host has left. What the old process does beyond that goes to a file that nobody looks at.
 func (h *house) revive() {
 	h.Helper()
-	must(h, h.ledger.Close())
-	must(h, os.Remove(h.path()))
+	check.Must(h, h.ledger.Close())
+	check.Must(h, os.Remove(h.path()))
 	h.lives++
 	h.open()
 }
@@ -160,8 +147,8 @@ var errDead = errors.New("the host died")
 // end closes the ledger and removes it: the long form makes many.
 func (h *house) end() {
 	h.Helper()
-	must(h, h.ledger.Close())
-	must(h, os.Remove(h.path()))
+	check.Must(h, h.ledger.Close())
+	check.Must(h, os.Remove(h.path()))
 }
 
 // truth is asked for true values.
@@ -182,8 +169,7 @@ func (h *house) truth(_ context.Context, _ string, objects []string) (values []s
 func (h *house) fill(o order) []string {
 	h.Helper()
 	if o.buyer == "" {
-		_, err := h.ledger.Raise(h.Context(), h.raise(o, nil))
-		must(h, err)
+		_ = check.Value(h.ledger.Raise(h.Context(), h.raise(o, nil)))(h)
 		return h.seen(Eps(h, o.at))
 	}
 	if o.buyer == seller {
@@ -196,18 +182,16 @@ func (h *house) fill(o order) []string {
 			h.Errorf("%d of %d objects are refused what nobody sells", len(all.Refused)+all.Unlisted, len(words))
 		}
 		for _, r := range all.Refused {
-			i, err := strconv.Atoi(strings.TrimPrefix(r.Object, "object "))
-			must(h, err)
+			i := check.Value(strconv.Atoi(strings.TrimPrefix(r.Object, "object ")))(h)
 			r.Object = ""
 			words[i] = r.String()
 		}
 		return words
 	}
-	must(h, err)
+	check.Must(h, err)
 	for d, err := range h.ledger.Deliveries(h.Context(), sale.Number) {
-		must(h, err)
-		i, err := strconv.Atoi(strings.TrimPrefix(d.Object, "object "))
-		must(h, err)
+		check.Must(h, err)
+		i := check.Value(strconv.Atoi(strings.TrimPrefix(d.Object, "object ")))(h)
 		words[i] = fmt.Sprint(d.Value, " by ", d.Method, " for ", d.Price)
 	}
 	return words
@@ -229,9 +213,8 @@ func (h *house) seen(at privacy.Epsilon) []string {
 	h.Helper()
 	words := make([]string, len(h.truths))
 	for r, err := range h.ledger.Responses(h.Context(), question, at) {
-		must(h, err)
-		i, err := strconv.Atoi(strings.TrimPrefix(r.Object, "object "))
-		must(h, err)
+		check.Must(h, err)
+		i := check.Value(strconv.Atoi(strings.TrimPrefix(r.Object, "object ")))(h)
 		words[i] = r.Value
 	}
 	return words
@@ -249,8 +232,7 @@ func (h *house) crash(o order, when moment) (words []string) {
 		}
 		h.dying = false
 	case done:
-		_, err := h.ledger.Sell(h.Context(), h.sale(o))
-		must(h, err)
+		_ = check.Value(h.ledger.Sell(h.Context(), h.sale(o)))(h)
 		h.leave()
 	case between:
 		words = h.crashBetween(o)
@@ -271,9 +253,7 @@ func (h *house) crashBetween(o order) (words []string) {
 			die()
 		}
 	}))
-	if words == nil || !errors.Is(err, context.Canceled) {
-		h.Fatalf("a raise was not cut off: %v", err)
-	}
+	check.Need(h, words != nil && errors.Is(err, context.Canceled), "a raise was not cut off: %v", err)
 	return words
 }
 
@@ -320,8 +300,7 @@ func TestARollbackIsNoticed(t *testing.T) {
 			tr, lots := newTrial(t, raises, 2), truths(crowd, 2)
 			h := newHouse(t, k, lots)
 			h.older = filepath.Join(h.dir, "older")
-			_, err := h.ledger.Backup(t.Context(), h.older, nil)
-			must(t, err)
+			_ = check.Value(h.ledger.Backup(t.Context(), h.older, nil))(t)
 			tr.run(h, lots)
 			h.end()
 			if k.keyed {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/internal/pace"
@@ -45,7 +46,7 @@ type familyLaw struct {
 func lawOf(t testing.TB, f *finite.Family) familyLaw {
 	t.Helper()
 	var all struct{ Levels, Channels []*finite.Matrix }
-	Must(t, json.Unmarshal(Text(t, f), &all))
+	check.Must(t, json.Unmarshal(Text(t, f), &all))
 	return familyLaw{all.Levels[0].Inputs(), all.Levels, all.Channels}
 }
 
@@ -124,9 +125,7 @@ func (tr *finiteTree) probe(at levelPlace, n int, truth api.TruthFunc, word uint
 	tr.Helper()
 	text := tr.would(at, n, truth, seeingWords(word))
 	output, err := strconv.Atoi(text)
-	if err != nil {
-		tr.Fatalf("a probe came to %q", text)
-	}
+	check.Need(tr, err == nil, "a probe came to %q", text)
 	return output
 }
 
@@ -235,9 +234,8 @@ func (tr *finiteTree) sellOutput(child node, free bool, word uint64) {
 	before := ObjectOf(tr, l, "ann")
 	sold := Sell(tr, l, tr.order(n, tr.truth(free, 0)))
 	after, got := ObjectOf(tr, l, "ann"), Delivered(tr, l, sold.Number)["ann"]
-	if got.Value != tr.text(child.responses[n]) || got.Epsilon != tr.levels[n] {
-		tr.Fatalf("%v was to come, the buyer got %+v", child.responses, got)
-	}
+	check.Need(tr, got.Value == tr.text(child.responses[n]) && got.Epsilon == tr.levels[n],
+		"%v was to come, the buyer got %+v", child.responses, got)
 	cost, want := after.Spent.Nano()-before.Spent.Nano(), int64(0)
 	if !free {
 		want = tr.levels[n].Nano() - before.Spent.Nano()
@@ -291,15 +289,12 @@ func (tr *finiteTree) wantPrice() {
 		}
 	})
 	for x, sum := range sums {
-		if sum.Cmp(rational.NewRat(1, 1)) != 0 {
-			tr.Errorf("truth %d: the probabilities add up to %v", x, sum)
-		}
+		check.That(tr, sum.Cmp(rational.NewRat(1, 1)) == 0, "truth %d: the probabilities add up to %v", x, sum)
 	}
 	low, _ := exact.Exp(slices.MaxFunc(tr.levels, privacy.Epsilon.Compare).Nano(), 128).Bounds()
 	bound, _ := low.Rat(nil)
-	if largest.Cmp(bound) > 0 || largest.Cmp(ofTop) != 0 {
-		tr.Errorf("the largest ratio is %v, of the highest alone %v; e^ε is at least %v", largest, ofTop, bound)
-	}
+	check.That(tr, largest.Cmp(bound) <= 0 && largest.Cmp(ofTop) == 0,
+		"the largest ratio is %v, of the highest alone %v; e^ε is at least %v", largest, ofTop, bound)
 	if seen != len(tr.found) {
 		tr.Errorf("%d histories can happen, of %d; %d were sold", seen, most, len(tr.found))
 	}
@@ -362,14 +357,12 @@ func TestTheFirstChannelsCount(t *testing.T) {
 		q := api.Question{Name: "q", Values: ValuesOf(2), Mechanism: &api.Mechanism{Family: one}}
 		Define(t, l, q)
 		q.Mechanism = &api.Mechanism{Family: other}
-		Must(t, l.DefineQuestion(t.Context(), "again", q))
-		Must(t, l.Close())
+		check.Must(t, l.DefineQuestion(t.Context(), "again", q))
+		check.Must(t, l.Close())
 		l = opened(t, at)
-		known, err := l.Questions(t.Context())
-		if Must(t, err); !bytes.Equal(Text(t, known[0].Mechanism.Family), Text(t, one)) {
-			t.Error("the channels are not the first")
-		}
-		Must(t, l.Close())
+		known := check.Value(l.Questions(t.Context()))(t)
+		check.That(t, bytes.Equal(Text(t, known[0].Mechanism.Family), Text(t, one)), "the channels are not the first")
+		check.Must(t, l.Close())
 	}
 }
 
@@ -378,16 +371,10 @@ func TestTheFirstChannelsCount(t *testing.T) {
 func TestTheEnumerationNoticesOtherLaws(t *testing.T) {
 	one, other := lawOf(t, fixture.Skewed(t)), lawOf(t, fixture.OtherChannels(t, fixture.Skewed(t)))
 	numbers := map[int]int{0: 0, 3: 0}
-	if one.joint(0, numbers).Cmp(other.joint(0, numbers)) == 0 {
-		t.Error("with other channels there is the same law")
-	}
+	check.That(t, one.joint(0, numbers).Cmp(other.joint(0, numbers)) != 0, "with other channels there is the same law")
 	apart := new(rational.Rat).Mul(one.joint(0, map[int]int{0: 0}), one.joint(0, map[int]int{3: 0}))
-	if one.joint(0, numbers).Cmp(apart) == 0 {
-		t.Error("levels are independent of each other")
-	}
+	check.That(t, one.joint(0, numbers).Cmp(apart) != 0, "levels are independent of each other")
 	for _, only := range []map[int]int{{0: 0}, {3: 0}} {
-		if one.joint(0, only).Cmp(other.joint(0, only)) != 0 {
-			t.Errorf("%v alone has another law", only)
-		}
+		check.That(t, one.joint(0, only).Cmp(other.joint(0, only)) == 0, "%v alone has another law", only)
 	}
 }

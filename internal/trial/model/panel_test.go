@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/mechanism"
@@ -65,7 +66,7 @@ func (p *panels) ask(o order, words []string) {
 	}
 	wg.Wait()
 	for _, err := range errs {
-		must(p, err)
+		check.Must(p, err)
 	}
 }
 
@@ -128,8 +129,7 @@ func (f *freshAnswers) fill(o order) []string {
 	}
 	var words []string
 	for _, truth := range f.truths {
-		answer, err := f.sampler.Draw(mechanism.Place{Order: []int{truth, 1 - truth}}, Eps(f, o.at))
-		must(f, err)
+		answer := check.Value(f.sampler.Draw(mechanism.Place{Order: []int{truth, 1 - truth}}, Eps(f, o.at)))(f)
 		words = append(words, fmt.Sprint(answer))
 	}
 	f.told[o.at] = words

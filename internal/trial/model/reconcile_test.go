@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
@@ -43,8 +44,7 @@ func member(t testing.TB, object string, p *policy.Policy, limit string) api.Mem
 
 func reconcile(t testing.TB, l Book, r api.ReconcileRequest) api.ReconcileResult {
 	t.Helper()
-	done, err := l.Reconcile(t.Context(), r)
-	Must(t, err)
+	done := check.Value(l.Reconcile(t.Context(), r))(t)
 	return done
 }
 
@@ -118,11 +118,9 @@ func testAStartBringsTheLedgerInLine(t *T) {
 			agreed = append(agreed, d.Object+": "+d.Consent)
 		}
 	}
-	if !slices.Equal(agreed, []string{"cid: cid agreed on 3 March", "dan: "}) {
-		t.Errorf("the log has %q", agreed)
-	}
-	Must(t, l.Withdraw(t.Context(), "1", "bob"))
-	Must(t, l.Forget(t.Context(), "2", "eve"))
+	check.That(t, slices.Equal(agreed, []string{"cid: cid agreed on 3 March", "dan: "}), "the log has %q", agreed)
+	check.Must(t, l.Withdraw(t.Context(), "1", "bob"))
+	check.Must(t, l.Forget(t.Context(), "2", "eve"))
 	again("vote: same 3 left 1 bob refused ann needs-consent", "smoker: same 1 left 1 eve")
 	WantClean(t, l, api.VerifyRequest{})
 }
@@ -134,8 +132,8 @@ func TestAStartBringsNobodyBack(t *testing.T) { Anywhere(t, testAStartBringsNobo
 func testAStartBringsNobodyBack(t *T) {
 	l := Voters(t, NewLedger(t), "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
-	Must(t, l.Withdraw(t.Context(), "1", "ann"))
-	Must(t, l.Forget(t.Context(), "2", "bob"))
+	check.Must(t, l.Withdraw(t.Context(), "1", "ann"))
+	check.Must(t, l.Forget(t.Context(), "2", "bob"))
 	var table []api.Member
 	for _, object := range []string{"ann", "bob"} {
 		table = append(table, member(t, object, nil, "8"), api.Member{Object: object, Question: "smoker", Cap: Eps(t, "8")})
@@ -159,7 +157,7 @@ func testAStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
 	r := api.ReconcileRequest{Members: rows(member(t, "cid", nil, "7"), api.Member{Object: "dan", Question: "smoker"})}
 	r.Progress = func(done, _ int) {
 		if done == 1 { // cid's cap is changed, dan is not enrolled yet
-			Must(t, l.Withdraw(t.Context(), "dan leaves", "dan"))
+			check.Must(t, l.Withdraw(t.Context(), "dan leaves", "dan"))
 		}
 	}
 	reconcile(t, l, r)
@@ -186,7 +184,7 @@ func testAStartTellsWhatItWouldDo(t *T) {
 	Unchanged(t, l, func() {
 		r.Confirm = func(plan api.ReconcileResult) error { wantTold(t, plan, want...); return mind }
 		_, err := l.Reconcile(t.Context(), r)
-		WantErr(t, err, mind)
+		check.Is(t, err, mind)
 	})
 	asked, done := 0, []int(nil)
 	r.Confirm = func(plan api.ReconcileResult) error {
@@ -199,9 +197,7 @@ func testAStartTellsWhatItWouldDo(t *T) {
 	}
 	r.Progress = func(n, total int) { done = append(done, n, total) }
 	wantTold(t, reconcile(t, l, r), want...)
-	if asked != 1 || !slices.Equal(done, []int{1, 3, 2, 3, 3, 3}) {
-		t.Errorf("told %d times, progress %v", asked, done)
-	}
+	check.That(t, asked == 1 && slices.Equal(done, []int{1, 3, 2, 3, 3, 3}), "told %d times, progress %v", asked, done)
 	if bob := ObjectOf(t, l, "bob"); !bob.Chains[0].Withdrawn {
 		t.Errorf("%+v", bob)
 	}
@@ -231,9 +227,8 @@ func testATruncatedTableWithdrawsNobody(t *T) {
 		Unchanged(t, l, func() {
 			_, err := l.Reconcile(t.Context(), r)
 			var e *api.GoneError
-			if !errors.As(err, &e) || *e != (api.GoneError{Gone: n, Of: 300, Expected: r.Gone}) {
-				t.Errorf("%v", err)
-			}
+			check.That(t, errors.As(err, &e) && *e == (api.GoneError{Gone: n, Of: 300, Expected: r.Gone}),
+				"%v", err)
 		})
 	}
 	Unchanged(t, l, func() {
@@ -255,20 +250,16 @@ func testATruncatedTableWithdrawsNobody(t *T) {
 					return
 				}
 			}
-			if yield(api.Member{}, cut) {
-				t.Error("it goes on behind an error")
-			}
+			check.That(t, !yield(api.Member{}, cut), "it goes on behind an error")
 		}})
-		WantErr(t, err, cut)
+		check.Is(t, err, cut)
 	})
 	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table(297)...), Withdraw: true}), "vote: same 297", "gone 3 person-00297,person-00298,person-00299, withdrawn 3") // one in a hundred
 	if o := ObjectOf(t, l, names[299]); !o.Chains[0].Withdrawn || !o.Chains[1].Withdrawn {
 		t.Errorf("%+v", o)
 	}
 	r := reconcile(t, l, api.ReconcileRequest{Members: rows(table(97)...), Withdraw: true, Gone: 200})
-	if r.Withdrawn != 200 || r.Gone.Count != 200 {
-		t.Errorf("%+v", r)
-	}
+	check.That(t, r.Withdrawn == 200 && r.Gone.Count == 200, "%+v", r)
 	if r := reconcile(t, l, api.ReconcileRequest{Members: rows(table(97)...), Withdraw: true}); r.Gone.Count != 0 {
 		t.Errorf("who is withdrawn is gone again: %+v", r)
 	}
@@ -388,16 +379,14 @@ func testALongStartIsCutOffAndFinished(t *T) {
 			}
 		}
 		plan, err := l.Reconcile(t.Context(), api.ReconcileRequest{Members: rows(table...), DryRun: true})
-		Must(t, err)
+		check.Must(t, err)
 		r.Gone = plan.Gone.Count
 		_, err = l.Reconcile(ctx, r)
 		if cancel(); err == nil {
-			if cut < 3 {
-				t.Errorf("it was finished by start %d", cut)
-			}
+			check.That(t, cut >= 3, "it was finished by start %d", cut)
 			break
 		}
-		WantErr(t, err, context.Canceled)
+		check.Is(t, err, context.Canceled)
 	}
 	for _, object := range []string{names[0], names[1], names[2], names[50], names[2*partSize-1], names[2*partSize], names[len(names)-1]} {
 		if got, want := ObjectOf(t, l, object), ObjectOf(t, quiet, object); !reflect.DeepEqual(got, want) {
@@ -492,9 +481,7 @@ func testWhatChangesBetweenTwoPartsStays(t *T) {
 	if parts != 2 || ann.Cap != Eps(t, "4") || !ann.Chains[0].Policy.Equal(*priced(t, 120)) || !ann.Chains[1].Policy.Equal(*priced(t, 120)) {
 		t.Errorf("%d parts: ann is under %+v", parts, ann)
 	}
-	if bob.Cap != Eps(t, "6") || !bob.Chains[1].Policy.Equal(*priced(t, 500)) {
-		t.Errorf("bob is under %+v", bob)
-	}
+	check.That(t, bob.Cap == Eps(t, "6") && bob.Chains[1].Policy.Equal(*priced(t, 500)), "bob is under %+v", bob)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
@@ -530,19 +517,17 @@ func testATableThatCannotBe(t *T) {
 			}
 			Unchanged(t, l, func() {
 				_, err := l.Reconcile(t.Context(), api.ReconcileRequest{Members: rows(c.table...)})
-				WantErr(t, err, c.want)
+				check.Is(t, err, c.want)
 			})
 		})
 	}
 	for _, r := range []api.ReconcileRequest{{}, {Members: rows(ok), Gone: -1}} {
 		_, err := l.Reconcile(t.Context(), r)
-		WantErr(t, err, api.ErrInvalid)
+		check.Is(t, err, api.ErrInvalid)
 	}
 	_, err := l.Reconcile(t.Context(), api.ReconcileRequest{Members: rows(ok, member(t, "an\u200bn", nil, "1"))})
 	var fault *api.NameError
-	if !errors.As(err, &fault) || fault.Name != "an\u200bn" {
-		t.Errorf("%v", err)
-	}
+	check.That(t, errors.As(err, &fault) && fault.Name == "an\u200bn", "%v", err)
 }
 
 // Who only reads may find out, and changes nothing.
@@ -557,5 +542,5 @@ func testAReaderFindsOutWhatIsDifferent(t *T) {
 	wantTold(t, reconcile(t, l, r), "vote: same 0 new 1 new changed 1 ann", "gone 1 bob, withdrawn 0")
 	r.DryRun = false
 	_, err := l.Reconcile(t.Context(), r)
-	WantErr(t, err, api.ErrReadOnly)
+	check.Is(t, err, api.ErrReadOnly)
 }

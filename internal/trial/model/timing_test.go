@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
 )
@@ -42,9 +43,8 @@ func TestWelch(t *testing.T) {
 	if got, want := welch(a, b), 3.5/math.Sqrt(5./12+4./3); math.Abs(got-want) > 1e-12 {
 		t.Errorf("t = %v, want %v", got, want)
 	}
-	if welch(a, a) != 0 || welch(nil, b) != 0 || welch([]float64{1, 1}, []float64{2, 2}) != 0 {
-		t.Error("there is a difference between equal samples, or to an empty one")
-	}
+	check.That(t, welch(a, a) == 0 && welch(nil, b) == 0 && welch([]float64{1, 1}, []float64{2, 2}) == 0,
+		"there is a difference between equal samples, or to an empty one")
 }
 
 // quantiles are where times are cropped: 1 leaves all.

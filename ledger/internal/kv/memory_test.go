@@ -15,22 +15,17 @@ import (
 func TestACopyGoesItsOwnWay(t *testing.T) {
 	put := func(s *kv.Memory, value string) {
 		t.Helper()
-		if err := s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), []byte(value)) }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), []byte(value)) }))
 	}
 	want := func(s *kv.Memory, value string) {
 		t.Helper()
-		err := s.View(func(r kv.Reader) error {
+		must(t, s.View(func(r kv.Reader) error {
 			got, err := r.Get("b", []byte("k"))
 			if string(got) != value {
 				t.Errorf("there is %q, want %q", got, value)
 			}
 			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	first := &kv.Memory{}
 	put(first, "1")
@@ -40,9 +35,7 @@ func TestACopyGoesItsOwnWay(t *testing.T) {
 	want(first, "1")
 	put(first, "3")
 	want(second, "2")
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Close())
 	want(second, "2")
 	want(first.Copy(), "3")
 }
@@ -86,15 +79,11 @@ func TestAStoreIsAsMaps(t *testing.T) {
 		if n%5 == 4 { // it goes on in a copy, and what it was copied from on its own
 			before := m
 			m = m.Copy()
-			if err := before.Update(func(w kv.Writer) error { return w.Put("b", []byte("1000"), []byte("astray")) }); err != nil {
-				t.Fatal(err)
-			}
+			must(t, before.Update(func(w kv.Writer) error { return w.Put("b", []byte("1000"), []byte("astray")) }))
 		}
 	}
 	for i, s := range copies {
-		if err := s.View(func(r kv.Reader) error { wantPairs(t, r, wanted[i]); return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.View(func(r kv.Reader) error { wantPairs(t, r, wanted[i]); return nil }))
 	}
 }
 

@@ -1,4 +1,4 @@
-package memtable_test
+package memtable
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // filmed is a store in memory of which there is an image behind each update.
@@ -32,22 +31,19 @@ func (f *filmed) Update(fn func(kv.Writer) error) error {
 // aside returns the keys and values of what is written aside in a store.
 func aside(t testing.TB, s kv.Store) (keys, values [][]byte) {
 	t.Helper()
-	err := s.View(func(r kv.Reader) error {
-		return r.Scan(memtable.Aside, nil, func(key, value []byte) bool {
+	must(t, s.View(func(r kv.Reader) error {
+		return r.Scan(Aside, nil, func(key, value []byte) bool {
 			keys, values = append(keys, bytes.Clone(key)), append(values, bytes.Clone(value))
 			return true
 		})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return keys, values
 }
 
 // content returns bucket b, and the number of the last update.
 func content(t testing.TB, s kv.Store) (found []string, n uint64) {
 	t.Helper()
-	err := s.View(func(r kv.Reader) error {
+	must(t, s.View(func(r kv.Reader) error {
 		at, err := r.Get(mark.Bucket, mark.Key)
 		if err != nil {
 			return err
@@ -55,10 +51,7 @@ func content(t testing.TB, s kv.Store) (found []string, n uint64) {
 		n = number(at)
 		found, err = all(r)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return found, n
 }
 
@@ -96,7 +89,7 @@ func film(t *testing.T) (f *filmed, before, behind []string) {
 func filmOf(t *testing.T, number uint64) (f *filmed, before, behind []string) {
 	t.Helper()
 	f = &filmed{}
-	s := tableOver(t, f, memtable.Options{Mark: mark, Portion: 50})
+	s := tableOver(t, f, Options{Mark: mark, Portion: 50})
 	write(t, s, 1, much(40, "first")...)
 	checkpoint(t, s)
 	before, _ = content(t, s)
@@ -116,7 +109,7 @@ func TestACheckpointIsTakenUpWhereItEnded(t *testing.T) {
 	}
 	seen := map[uint64]int{}
 	for i, image := range f.images {
-		s := tableOver(t, image.Copy(), memtable.Options{Mark: mark})
+		s := tableOver(t, image.Copy(), Options{Mark: mark})
 		found, n := content(t, s)
 		seen[n]++
 		if n == 1 && !slices.Equal(found, before) || n == 2 && !slices.Equal(found, behind) {
@@ -133,26 +126,22 @@ func TestACheckpointIsTakenUpWhereItEnded(t *testing.T) {
 // anywhere.
 func takeUp(t *testing.T, image *kv.Memory, n uint64, found []string, deep int) {
 	t.Helper()
-	still := tableOver(t, image.Copy(), memtable.Options{Mark: mark, ReadOnly: true})
+	still := tableOver(t, image.Copy(), Options{Mark: mark, ReadOnly: true})
 	want(t, still, found...)
 	whole := image.Copy()
-	if err := whole.Update(still.WriteTo); err != nil {
-		t.Fatal(err)
-	}
+	must(t, whole.Update(still.WriteTo))
 	wantSettled(t, whole, found)
 
 	f := &filmed{}
-	if err := copyAll(f, image); err != nil {
-		t.Fatal(err)
-	}
-	s := tableOver(t, f, memtable.Options{Mark: mark, Portion: 50})
+	must(t, copyAll(f, image))
+	s := tableOver(t, f, Options{Mark: mark, Portion: 50})
 	write(t, s, n+1, "in front", "1", "000", "")
 	more, _ := content(t, s)
 	if deep--; deep > 0 {
 		f.images = nil
 		checkpoint(t, s)
 		for _, image := range f.images {
-			s := tableOver(t, image.Copy(), memtable.Options{Mark: mark})
+			s := tableOver(t, image.Copy(), Options{Mark: mark})
 			now, at := content(t, s)
 			if at == n && !slices.Equal(now, found) || at == n+1 && !slices.Equal(now, more) {
 				t.Fatalf("as of update %d, there is %q", at, now)
@@ -177,7 +166,7 @@ func wantSettled(t *testing.T, s kv.Store, pairs []string) {
 func copyAll(to, from kv.Store) error {
 	return to.Update(func(w kv.Writer) error {
 		return from.View(func(r kv.Reader) (err error) {
-			for _, bucket := range []string{mark.Bucket, "b", memtable.Aside} {
+			for _, bucket := range []string{mark.Bucket, "b", Aside} {
 				err = errors.Join(err, r.Scan(bucket, nil, func(key, value []byte) bool {
 					err = errors.Join(err, w.Put(bucket, bytes.Clone(key), bytes.Clone(value)))
 					return true
@@ -193,7 +182,7 @@ func copyAll(to, from kv.Store) error {
 func TestNoTransactionChangesMoreThanAPortion(t *testing.T) {
 	b := &base{}
 	const records = 3 // of 512 bytes, for as many do short ones count
-	s := tableOver(t, b, memtable.Options{Mark: mark, Portion: 512 * records})
+	s := tableOver(t, b, Options{Mark: mark, Portion: 512 * records})
 	write(t, s, 1, "first", "1")
 	checkpoint(t, s)
 	write(t, s, 2, much(100, "ten bytes!")...)
@@ -202,7 +191,7 @@ func TestNoTransactionChangesMoreThanAPortion(t *testing.T) {
 		err := update()
 		_, n := content(t, b)
 		marks = append(marks, n)
-		changed := slices.DeleteFunc(slices.Clone(b.written), func(one string) bool { return strings.HasPrefix(one, memtable.Aside) })
+		changed := slices.DeleteFunc(slices.Clone(b.written), func(one string) bool { return strings.HasPrefix(one, Aside) })
 		most = max(most, len(changed))
 		return err
 	})
@@ -226,21 +215,19 @@ func TestWhatIsLeftAsideIsNoPartOfAnother(t *testing.T) {
 		}
 		for _, pairs := range [][]string{{"other", "2"}, much(90, "other")} {
 			base := &filmed{}
-			if err := copyAll(base, image); err != nil {
-				t.Fatal(err)
-			}
-			s := tableOver(t, base, memtable.Options{Mark: mark, Portion: 1100}) // two records are a small checkpoint
+			must(t, copyAll(base, image))
+			s := tableOver(t, base, Options{Mark: mark, Portion: 1100}) // two records are a small checkpoint
 			want(t, s, before...)
 			write(t, s, 2, pairs...)
 			found, _ := content(t, s)
 			checkpoint(t, s)
 			wantSettled(t, base, found)
 			for _, image := range base.images[1:] {
-				if now, n := content(t, tableOver(t, image, memtable.Options{Mark: mark})); n == 2 && !slices.Equal(now, found) {
+				if now, n := content(t, tableOver(t, image, Options{Mark: mark})); n == 2 && !slices.Equal(now, found) {
 					t.Errorf("on the way there is %q, want %q", now, found)
 				}
 			}
-			if again, _ := content(t, tableOver(t, base, memtable.Options{Mark: mark})); !slices.Equal(again, found) {
+			if again, _ := content(t, tableOver(t, base, Options{Mark: mark})); !slices.Equal(again, found) {
 				t.Errorf("behind transaction %d there is %q, want %q", i, again, found)
 			}
 		}
@@ -260,42 +247,34 @@ func TestDamageToWhatIsAsideIsFound(t *testing.T) {
 	over := func(what string, change func(kv.Writer) error) {
 		t.Helper()
 		base := image.Copy()
-		if err := base.Update(change); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := memtable.Over(base, memtable.Options{Mark: mark}); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("%s: %v", what, err)
-		}
+		must(t, base.Update(change))
+		wantErr(t, failed(Over(base, Options{Mark: mark})), kv.ErrCorrupt, "%s", what)
 	}
 	for n := range keys {
-		over(fmt.Sprint("without portion ", n), func(w kv.Writer) error { return w.Delete(memtable.Aside, keys[n]) })
+		over(fmt.Sprint("without portion ", n), func(w kv.Writer) error { return w.Delete(Aside, keys[n]) })
 	}
 	_, others := aside(t, other.images[i])
-	over("one of another checkpoint", func(w kv.Writer) error { return w.Put(memtable.Aside, keys[2], others[2]) })
-	over("the first of another checkpoint", func(w kv.Writer) error { return w.Put(memtable.Aside, keys[0], others[0]) })
+	over("one of another checkpoint", func(w kv.Writer) error { return w.Put(Aside, keys[2], others[2]) })
+	over("the first of another checkpoint", func(w kv.Writer) error { return w.Put(Aside, keys[0], others[0]) })
 	over("two portions swapped", func(w kv.Writer) error {
-		return errors.Join(w.Put(memtable.Aside, keys[0], values[1]), w.Put(memtable.Aside, keys[1], values[0]))
+		return errors.Join(w.Put(Aside, keys[0], values[1]), w.Put(Aside, keys[1], values[0]))
 	})
-	over("a strange key", func(w kv.Writer) error { return w.Put(memtable.Aside, []byte("z"), values[0]) })
+	over("a strange key", func(w kv.Writer) error { return w.Put(Aside, []byte("z"), values[0]) })
 	for at := range values[0] {
 		for _, bits := range []byte{1, 0x80} {
 			damaged := bytes.Clone(values[0])
 			damaged[at] ^= bits
-			over(fmt.Sprintf("byte %d", at), func(w kv.Writer) error { return w.Put(memtable.Aside, keys[0], damaged) })
+			over(fmt.Sprintf("byte %d", at), func(w kv.Writer) error { return w.Put(Aside, keys[0], damaged) })
 		}
-		over(fmt.Sprintf("cut at %d", at), func(w kv.Writer) error { return w.Put(memtable.Aside, keys[0], append(values[0][:at:at], "."...)) })
+		over(fmt.Sprintf("cut at %d", at), func(w kv.Writer) error { return w.Put(Aside, keys[0], append(values[0][:at:at], "."...)) })
 	}
 	// Damage that comes while the table is open is found, too, and nothing is lost: it is read from
 	// memory.
 	base := image.Copy()
-	s := tableOver(t, base, memtable.Options{Mark: mark})
+	s := tableOver(t, base, Options{Mark: mark})
 	found, _ := content(t, s)
-	if err := base.Update(func(w kv.Writer) error { return w.Put(memtable.Aside, keys[0], values[1]) }); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Checkpoint(); !errors.Is(err, kv.ErrCorrupt) {
-		t.Error("a portion that was damaged meanwhile:", err)
-	}
+	must(t, base.Update(func(w kv.Writer) error { return w.Put(Aside, keys[0], values[1]) }))
+	wantErr(t, s.Checkpoint(), kv.ErrCorrupt, "a portion that was damaged meanwhile")
 	want(t, s, found...)
 }
 
@@ -304,17 +283,13 @@ func TestAPortionOfAnotherCheckpointStaysOut(t *testing.T) {
 	f, _, _ := film(t)
 	_, before := aside(t, f.images[2])
 	b := &base{}
-	s := tableOver(t, b, memtable.Options{Mark: mark, Portion: 50, Step: func(step memtable.Step) {
-		if keys, _ := aside(t, b); step == memtable.SetAside {
-			if err := b.Memory.Update(func(w kv.Writer) error { return w.Put(memtable.Aside, keys[0], before[0]) }); err != nil {
-				t.Error(err)
-			}
+	s := tableOver(t, b, Options{Mark: mark, Portion: 50, Step: func(step Step) {
+		if keys, _ := aside(t, b); step == SetAside {
+			check(t, b.Memory.Update(func(w kv.Writer) error { return w.Put(Aside, keys[0], before[0]) }))
 		}
 	}})
 	write(t, s, 7, much(40, "other")...)
-	if err := s.Checkpoint(); !errors.Is(err, kv.ErrCorrupt) {
-		t.Error("a checkpoint:", err)
-	}
+	wantErr(t, s.Checkpoint(), kv.ErrCorrupt, "a checkpoint")
 	want(t, b)
 }
 
@@ -323,7 +298,7 @@ func TestALargeCheckpointThatFailsIsTakenUp(t *testing.T) {
 	f, _, behind := film(t)
 	for at := range len(f.images) - 1 {
 		b := &base{}
-		s := tableOver(t, b, memtable.Options{Mark: mark, Portion: 50})
+		s := tableOver(t, b, Options{Mark: mark, Portion: 50})
 		write(t, s, 1, much(40, "first")...)
 		checkpoint(t, s)
 		write(t, s, 2, changes()...)
@@ -334,9 +309,7 @@ func TestALargeCheckpointThatFailsIsTakenUp(t *testing.T) {
 			}
 			return update()
 		})
-		if err := s.Checkpoint(); !errors.Is(err, errDisk) {
-			t.Fatalf("a checkpoint whose transaction %d fails returns %v", at, err)
-		}
+		wantErr(t, s.Checkpoint(), errDisk, "a checkpoint whose transaction %d fails returns", at)
 		want(t, s, behind...)
 		write(t, s, 3, "in front", "3")
 		found, _ := content(t, s)
@@ -350,7 +323,7 @@ func TestALargeCheckpointThatFailsIsTakenUp(t *testing.T) {
 // checkpoints only until its snapshot is taken.
 func TestCopiesAreMadeBetweenCheckpoints(t *testing.T) {
 	dir := pace.Scratch(t)
-	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), memtable.Options{Mark: mark, Limit: 5000, Portion: 500})
+	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), Options{Mark: mark, Limit: 5000, Portion: 500})
 	defer s.Close()
 	writeNumber(t, s, 1)
 	var writing sync.WaitGroup
@@ -362,20 +335,14 @@ func TestCopiesAreMadeBetweenCheckpoints(t *testing.T) {
 	})
 	for n := range pace.Scale(10, 100) {
 		path := filepath.Join(dir, fmt.Sprint("copy ", n))
-		if err := s.CopyTo(t.Context(), path, kv.Copying(n%2), nil, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.CopyTo(t.Context(), path, kv.Copying(n%2), nil, nil))
 		copied := openBolt(t, path)
 		if keys, _ := aside(t, copied); len(keys) > 0 {
 			t.Errorf("a copy has %d portions aside", len(keys))
 		}
-		if err := errors.Join(copied.View(func(r kv.Reader) error { return readNumber(r, 0) }), copied.Close()); err != nil {
-			t.Error(err)
-		}
+		check(t, errors.Join(copied.View(func(r kv.Reader) error { return readNumber(r, 0) }), copied.Close()))
 		if n%3 == 0 {
-			if err := s.Compact(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Compact(t.Context(), nil))
 		}
 	}
 	close(done)
@@ -385,9 +352,7 @@ func TestCopiesAreMadeBetweenCheckpoints(t *testing.T) {
 		write(t, s, 1<<40, "while it is copied", "1")
 		checkpoint(t, s)
 	})
-	if err := s.CopyTo(t.Context(), filepath.Join(dir, "last"), kv.Records, func(int64, int64) { told() }, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.CopyTo(t.Context(), filepath.Join(dir, "last"), kv.Records, func(int64, int64) { told() }, nil))
 	copied := openBolt(t, filepath.Join(dir, "last"))
 	defer copied.Close()
 	want(t, copied)
@@ -430,7 +395,7 @@ func (c longCompacting) Compact(_ context.Context, progress kv.Progress) error {
 // Whoever compacts while somebody else does holds up no checkpoint.
 func TestWhoWaitsToCompactHoldsUpNoCheckpoint(t *testing.T) {
 	base := longCompacting{new(kv.Memory), new(sync.Mutex), make(chan struct{}), make(chan struct{})}
-	s := tableOver(t, base, memtable.Options{Mark: mark})
+	s := tableOver(t, base, Options{Mark: mark})
 	done := make(chan error)
 	for range 2 {
 		go func() { done <- s.Compact(t.Context(), nil) }()
@@ -443,9 +408,7 @@ func TestWhoWaitsToCompactHoldsUpNoCheckpoint(t *testing.T) {
 	base.end <- struct{}{}
 	<-base.begun
 	base.end <- struct{}{}
-	if err := errors.Join(<-done, <-done); err != nil {
-		t.Error(err)
-	}
+	check(t, errors.Join(<-done, <-done))
 }
 
 // Whoever only reads folds as much as there is over what lies aside, however little memory there
@@ -456,7 +419,7 @@ func TestAReaderFoldsOverWhatIsAside(t *testing.T) {
 	if keys, _ := aside(t, image); len(keys) == 0 {
 		t.Fatal("nothing is aside")
 	}
-	s := tableOver(t, image, memtable.Options{Mark: mark, ReadOnly: true, Limit: 1})
+	s := tableOver(t, image, Options{Mark: mark, ReadOnly: true, Limit: 1})
 	for n := range uint64(5) {
 		write(t, s, 3+n, "~", fmt.Sprint(n))
 	}
@@ -467,7 +430,7 @@ func TestAReaderFoldsOverWhatIsAside(t *testing.T) {
 func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
 	dir := pace.Scratch(t)
 	amid, goOn := make(chan struct{}, 1), make(chan struct{})
-	var s *memtable.Table
+	var s *Table
 	var checkpoints sync.WaitGroup
 	base := lateCopier{openBolt(t, filepath.Join(dir, "base")), func() {
 		write(t, s, 2, much(40, "second")...)
@@ -478,8 +441,8 @@ func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}}
-	s = tableOver(t, base, memtable.Options{Mark: mark, Portion: 50, Step: func(step memtable.Step) {
-		if _, n := content(t, base); step == memtable.Placed && n == 2 {
+	s = tableOver(t, base, Options{Mark: mark, Portion: 50, Step: func(step Step) {
+		if _, n := content(t, base); step == Placed && n == 2 {
 			amid <- struct{}{}
 			<-goOn
 		}
@@ -487,9 +450,7 @@ func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
 	defer s.Close()
 	write(t, s, 1, "a", "1")
 	path := filepath.Join(dir, "copy")
-	if err := s.CopyTo(t.Context(), path, kv.Pages, nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.CopyTo(t.Context(), path, kv.Pages, nil, nil))
 	go func() {
 		for range amid { // the steps that are left
 		}
@@ -504,12 +465,10 @@ func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
 
 // A table that is closed holds no memory for what it has held.
 func TestAClosedTableIsEmpty(t *testing.T) {
-	s := tableOver(t, &base{}, memtable.Options{Mark: mark})
+	s := tableOver(t, &base{}, Options{Mark: mark})
 	write(t, s, 1, much(100, "x")...)
 	if err := s.Close(); err != nil || s.Bytes() > 0 {
 		t.Errorf("%d bytes, %v", s.Bytes(), err)
 	}
-	if s.Checkpoint() == nil {
-		t.Error("a checkpoint of what was forgotten")
-	}
+	wantFailure(t, s.Checkpoint(), "a checkpoint of what was forgotten")
 }

@@ -1,4 +1,4 @@
-package memtable_test
+package memtable
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // base is a store in memory that counts and can fail.
@@ -121,19 +120,14 @@ func all(r kv.Reader) (found []string, err error) {
 // want fails unless bucket b holds these pairs.
 func want(t testing.TB, s kv.Store, pairs ...string) {
 	t.Helper()
-	err := s.View(func(r kv.Reader) error {
+	check(t, s.View(func(r kv.Reader) error {
 		found, err := all(r)
-		if !slices.Equal(found, pairs) {
-			t.Errorf("there is %q, want %q", found, pairs)
-		}
+		wantSame(t, found, pairs, "there")
 		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	}))
 }
 
-func checkpoint(t testing.TB, s *memtable.Table) {
+func checkpoint(t testing.TB, s *Table) {
 	t.Helper()
 	if err := s.Checkpoint(); err != nil {
 		t.Fatalf("checkpoint: %v", err)
@@ -152,7 +146,7 @@ func number(mark []byte) uint64 {
 func TestACheckpointWritesTheBase(t *testing.T) {
 	b := &base{}
 	var told []string
-	s := tableOver(t, b, memtable.Options{Mark: mark,
+	s := tableOver(t, b, Options{Mark: mark,
 		Begun:   func(mark []byte) { told = append(told, fmt.Sprint("begun ", number(mark))) },
 		Written: func(mark []byte) { told = append(told, fmt.Sprint("written ", number(mark))) },
 		Failed:  func(err error) { t.Error(err) },
@@ -186,18 +180,18 @@ func TestACheckpointWritesTheBase(t *testing.T) {
 // At each step of a checkpoint others read and update, and what they see is whole; so is what a
 // view sees that began before.
 func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
-	for _, at := range []memtable.Step{memtable.Frozen, memtable.SetAside, memtable.Placed, memtable.Stored, memtable.Dropped} {
+	for _, at := range []Step{Frozen, SetAside, Placed, Stored, Dropped} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			reached, goOn := make(chan struct{}), make(chan struct{})
 			hold := sync.OnceFunc(func() { close(reached); <-goOn })
 			b := &base{}
-			s := tableOver(t, b, memtable.Options{Mark: mark, Portion: 1, Step: func(step memtable.Step) {
+			s := tableOver(t, b, Options{Mark: mark, Portion: 1, Step: func(step Step) {
 				if step == at {
 					hold()
 				}
 			}})
 			write(t, s, 1, "a", "1", "b", "1")
-			err := s.View(func(r kv.Reader) error {
+			check(t, s.View(func(r kv.Reader) error {
 				write(t, s, 2, "a", "2", "b", "", "c", "2")
 				done := make(chan error)
 				go func() { done <- s.Checkpoint() }()
@@ -218,23 +212,18 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 				}
 				want(t, b, "a=3", "b=3", "c=2")
 				found, err := all(r)
-				if !slices.Equal(found, []string{"a=1", "b=1"}) {
-					t.Errorf("an older view sees %q", found)
-				}
+				wantSame(t, found, []string{"a=1", "b=1"}, "an older view")
 				return err
-			})
-			if err != nil {
-				t.Error(err)
-			}
+			}))
 		})
 	}
 }
 
 // A reader that took the layers before a checkpoint and meets the base behind it begins again.
 func TestAReaderBetweenLayersAndBaseBeginsAgain(t *testing.T) {
-	for _, m := range []memtable.Mark{mark, {}} {
+	for _, m := range []Mark{mark, {}} {
 		b := &slowBase{}
-		s := tableOver(t, b, memtable.Options{Mark: m})
+		s := tableOver(t, b, Options{Mark: m})
 		write(t, s, 1, "a", "1")
 		b.before = func() { // the layers are taken, and there is no snapshot yet
 			b.before = nil
@@ -264,10 +253,10 @@ func TestALimitOfMemory(t *testing.T) {
 	const limit = 10_000
 	goOn := make(chan struct{})
 	var begun atomic.Int32
-	s := tableOver(t, &base{}, memtable.Options{Mark: mark, Limit: limit,
+	s := tableOver(t, &base{}, Options{Mark: mark, Limit: limit,
 		Begun: func([]byte) { begun.Add(1) },
-		Step: func(step memtable.Step) {
-			if step == memtable.Frozen {
+		Step: func(step Step) {
+			if step == Frozen {
 				<-goOn
 			}
 		}})
@@ -287,9 +276,7 @@ func TestALimitOfMemory(t *testing.T) {
 	if size := s.Bytes(); at > 40 || size < 2*limit || size > 4*limit {
 		t.Errorf("while a checkpoint is held there were %d updates, and %d bytes in memory", at, size)
 	}
-	if begun.Load() != 1 {
-		t.Errorf("%d checkpoints have begun", begun.Load())
-	}
+	wantEqual(t, begun.Load(), 1, "checkpoints have begun")
 	close(goOn)
 	<-done
 	for began := time.Now(); begun.Load() < 3; time.Sleep(time.Millisecond) { // while one ends none begins
@@ -309,14 +296,14 @@ func TestALimitOfMemory(t *testing.T) {
 func TestWrittenMayTakeLong(t *testing.T) {
 	goOn, written, dropped := make(chan struct{}), make(chan struct{}, 3), make(chan struct{}, 3)
 	var told []uint64
-	s := tableOver(t, &base{}, memtable.Options{Mark: mark,
+	s := tableOver(t, &base{}, Options{Mark: mark,
 		Written: func(mark []byte) {
 			told = append(told, number(mark))
 			written <- struct{}{}
 			<-goOn
 		},
-		Step: func(step memtable.Step) {
-			if step == memtable.Dropped {
+		Step: func(step Step) {
+			if step == Dropped {
 				dropped <- struct{}{}
 			}
 		}})
@@ -336,13 +323,9 @@ func TestWrittenMayTakeLong(t *testing.T) {
 	}
 	letGo()
 	for range 3 {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		check(t, <-ended)
 	}
-	if !slices.Equal(told, []uint64{1, 3}) {
-		t.Errorf("Written heard of %d", told)
-	}
+	wantSame(t, told, []uint64{1, 3}, "Written heard of")
 }
 
 // await waits for something that should happen at once.
@@ -359,7 +342,7 @@ func await(t testing.TB, happens <-chan struct{}, what string) {
 func TestALimitOfMemoryWhileWrittenTakesLong(t *testing.T) {
 	const limit = 10_000
 	goOn := make(chan struct{})
-	s := tableOver(t, &base{}, memtable.Options{Mark: mark, Limit: limit, Written: func([]byte) { <-goOn }})
+	s := tableOver(t, &base{}, Options{Mark: mark, Limit: limit, Written: func([]byte) { <-goOn }})
 	t.Cleanup(func() { close(goOn) })
 	n := uint64(0)
 	update := func() {
@@ -374,7 +357,7 @@ func TestALimitOfMemoryWhileWrittenTakesLong(t *testing.T) {
 
 // wantRelieved waits until no more is in memory than there may be, with an update now and then, as
 // a host makes them.
-func wantRelieved(t testing.TB, s *memtable.Table, limit int64, update func()) {
+func wantRelieved(t testing.TB, s *Table, limit int64, update func()) {
 	t.Helper()
 	for began := time.Now(); s.Bytes() > 3*limit; time.Sleep(time.Millisecond) {
 		if time.Since(began) > 10*time.Second {
@@ -389,16 +372,14 @@ func wantRelieved(t testing.TB, s *memtable.Table, limit int64, update func()) {
 func TestUpdatesThatFailFillNoMemory(t *testing.T) {
 	const limit = 10_000
 	b := &base{}
-	s := tableOver(t, b, memtable.Options{Mark: mark, Limit: limit})
+	s := tableOver(t, b, Options{Mark: mark, Limit: limit})
 	write(t, s, 1, "a", "1")
 	checkpoint(t, s)
 	fail := func() {
 		err := s.Update(func(w kv.Writer) error {
 			return errors.Join(setMark(w, 2), put(w, "a", strings.Repeat("x", 1000)), errDisk)
 		})
-		if !errors.Is(err, errDisk) {
-			t.Fatal(err)
-		}
+		wantErr(t, err, errDisk, "error")
 	}
 	for range 100 {
 		fail()
@@ -418,17 +399,13 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	const limit = 10_000
 	b := &base{}
 	var failed atomic.Int32
-	s := tableOver(t, b, memtable.Options{Mark: mark, Limit: limit, Pause: time.Hour, Failed: func(err error) {
-		if !errors.Is(err, errDisk) {
-			t.Error(err)
-		}
+	s := tableOver(t, b, Options{Mark: mark, Limit: limit, Pause: time.Hour, Failed: func(err error) {
+		wantErr(t, err, errDisk, "error")
 		failed.Add(1)
 	}})
 	write(t, s, 1, "a", "1", "b", "1")
 	b.fail(before)
-	if err := s.Checkpoint(); !errors.Is(err, errDisk) {
-		t.Fatal("a checkpoint that fails returns", err)
-	}
+	wantErr(t, s.Checkpoint(), errDisk, "a checkpoint that fails returns")
 	write(t, s, 2, "a", "2", "b", "")
 	want(t, s, "a=2")
 	n := uint64(2)
@@ -441,9 +418,7 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	if !errors.Is(err, errDisk) || s.Bytes() < 2*limit || s.Bytes() > 3*limit {
 		t.Errorf("after %d updates with %d bytes in memory: %v", n, s.Bytes(), err)
 	}
-	if err := s.Update(func(kv.Writer) error { t.Error("an update has begun without room"); return nil }); !errors.Is(err, errDisk) {
-		t.Error(err)
-	}
+	wantErr(t, s.Update(func(kv.Writer) error { t.Error("an update has begun without room"); return nil }), errDisk, "error")
 	if failed.Load() != 1 {
 		t.Errorf("a checkpoint that fails was made %d times", failed.Load())
 	}
@@ -458,7 +433,7 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 // After a pause it is made again by itself, even when there is no room at all.
 func TestAFailedCheckpointIsMadeAgainAfterAPause(t *testing.T) {
 	b := &base{}
-	s := tableOver(t, b, memtable.Options{Mark: mark, Limit: 1000, Pause: time.Millisecond})
+	s := tableOver(t, b, Options{Mark: mark, Limit: 1000, Pause: time.Millisecond})
 	b.fail(before)
 	var err error
 	n := uint64(1)
@@ -467,9 +442,7 @@ func TestAFailedCheckpointIsMadeAgainAfterAPause(t *testing.T) {
 			return errors.Join(setMark(w, n), w.Put("large", fmt.Append(nil, n), make([]byte, 100)))
 		})
 	}
-	if !errors.Is(err, errDisk) {
-		t.Fatal(err)
-	}
+	wantErr(t, err, errDisk, "error")
 	b.fail(nil)
 	time.Sleep(2 * time.Millisecond)
 	write(t, s, n, "a", "1")
@@ -491,47 +464,31 @@ func TestAnUncertainCheckpointStopsTheTable(t *testing.T) {
 			for _, limit := range []int64{1, math.MaxInt64 / 2} {
 				failed := make(chan error, 1)
 				b := &base{}
-				s := tableOver(t, b, memtable.Options{Mark: mark, Limit: limit, Failed: func(err error) { failed <- err }})
+				s := tableOver(t, b, Options{Mark: mark, Limit: limit, Failed: func(err error) { failed <- err }})
 				b.fail(c.instead)
 				err := s.View(func(kv.Reader) error { // what it has read from the base may not be durable
 					write(t, s, 1, "a", "1")
 					if limit > 1 {
-						if err := s.Checkpoint(); !errors.Is(err, c.is) {
-							t.Errorf("the checkpoint returned %v", err)
-						}
+						wantErr(t, s.Checkpoint(), c.is, "the checkpoint")
 					}
-					if err := <-failed; !errors.Is(err, c.is) {
-						t.Errorf("Failed was told %v", err)
-					}
+					wantErr(t, <-failed, c.is, "Failed was told")
 					return nil
 				})
-				if !errors.Is(err, c.is) {
-					t.Errorf("a view that has begun before returned %v", err)
-				}
+				wantErr(t, err, c.is, "a view that has begun before")
 				b.fail(nil)
 				wantStopped(t, s, c.is)
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
+				check(t, s.Close())
 			}
 		})
 	}
 }
 
-func wantStopped(t *testing.T, s *memtable.Table, is error) {
+func wantStopped(t *testing.T, s *Table, is error) {
 	t.Helper()
-	if err := s.View(func(kv.Reader) error { t.Error("a view has begun"); return nil }); !errors.Is(err, is) {
-		t.Errorf("View returned %v", err)
-	}
-	if err := s.Update(func(kv.Writer) error { t.Error("an update has begun"); return nil }); !errors.Is(err, is) {
-		t.Errorf("Update returned %v", err)
-	}
-	if err := s.Checkpoint(); !errors.Is(err, is) {
-		t.Errorf("Checkpoint returned %v", err)
-	}
-	if err := s.CopyTo(context.Background(), "nowhere", kv.Pages, nil, nil); err == nil {
-		t.Error("it is copied")
-	}
+	wantErr(t, s.View(func(kv.Reader) error { t.Error("a view has begun"); return nil }), is, "View")
+	wantErr(t, s.Update(func(kv.Writer) error { t.Error("an update has begun"); return nil }), is, "Update")
+	wantErr(t, s.Checkpoint(), is, "Checkpoint")
+	wantFailure(t, s.CopyTo(context.Background(), "nowhere", kv.Pages, nil, nil), "it is copied")
 }
 
 // Updates that wait for room are told when the table is stopped.
@@ -539,7 +496,7 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 	goOn := make(chan struct{})
 	b := &base{}
 	b.fail(func(update func() error) error { <-goOn; return uncertain(update) })
-	s := tableOver(t, b, memtable.Options{Mark: mark, Limit: 1000})
+	s := tableOver(t, b, Options{Mark: mark, Limit: 1000})
 	done := make(chan error)
 	go func() {
 		var err error
@@ -556,31 +513,27 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 	case <-time.After(20 * time.Millisecond):
 	}
 	close(goOn)
-	if err := <-done; !errors.Is(err, kv.ErrUncertain) {
-		t.Error(err)
-	}
+	wantErr(t, <-done, kv.ErrUncertain, "error")
 }
 
 // A base that somebody else has written to is not read, nor written.
 func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
-	for name, meet := range map[string]func(s *memtable.Table) error{
-		"view": func(s *memtable.Table) error { return s.View(func(kv.Reader) error { return nil }) },
-		"inspect": func(s *memtable.Table) error {
+	for name, meet := range map[string]func(s *Table) error{
+		"view": func(s *Table) error { return s.View(func(kv.Reader) error { return nil }) },
+		"inspect": func(s *Table) error {
 			return s.Inspect(func(kv.Fault) {}, func(kv.Reader) error { return nil })
 		},
-		"update":     func(s *memtable.Table) error { return s.Update(func(w kv.Writer) error { return setMark(w, 9) }) },
-		"checkpoint": func(s *memtable.Table) error { return s.Checkpoint() },
+		"update":     func(s *Table) error { return s.Update(func(w kv.Writer) error { return setMark(w, 9) }) },
+		"checkpoint": func(s *Table) error { return s.Checkpoint() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &base{}
-			s := tableOver(t, b, memtable.Options{Mark: mark})
+			s := tableOver(t, b, Options{Mark: mark})
 			write(t, s, 1, "a", "1")
 			checkpoint(t, s)
 			write(t, s, 2, "a", "2")
 			write(t, &b.Memory, 7, "a", "other")
-			if err := meet(s); !errors.Is(err, kv.ErrOverwritten) {
-				t.Errorf("it returned %v", err)
-			}
+			wantErr(t, meet(s), kv.ErrOverwritten, "it")
 			wantStopped(t, s, kv.ErrOverwritten)
 			want(t, b, "a=other")
 		})
@@ -589,9 +542,9 @@ func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
 
 // A base that is overwritten while somebody reads it, or decides by it.
 func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
-	begin := func(t *testing.T) (*base, *memtable.Table) {
+	begin := func(t *testing.T) (*base, *Table) {
 		b := &base{readLive: true}
-		s := tableOver(t, b, memtable.Options{Mark: mark})
+		s := tableOver(t, b, Options{Mark: mark})
 		write(t, s, 1, "a", "1")
 		checkpoint(t, s)
 		return b, s
@@ -599,43 +552,35 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 	t.Run("view", func(t *testing.T) {
 		b, s := begin(t)
 		other := errors.New("met damage")
-		if err := s.View(func(kv.Reader) error { write(t, &b.Memory, 7, "a", "other"); return other }); !errors.Is(err, kv.ErrOverwritten) {
-			t.Error(err)
-		}
+		wantErr(t, s.View(func(kv.Reader) error { write(t, &b.Memory, 7, "a", "other"); return other }), kv.ErrOverwritten, "error")
 		wantStopped(t, s, kv.ErrOverwritten)
 	})
 	t.Run("update", func(t *testing.T) {
 		b, s := begin(t)
 		err := s.Update(func(w kv.Writer) error {
-			if err := w.(memtable.Checker).Check(); err != nil {
-				t.Error(err)
-			}
+			check(t, w.(Checker).Check())
 			write(t, &b.Memory, 7, "a", "other")
 			return w.Put("b", []byte("a"), []byte("2"))
 		})
-		if !errors.Is(err, kv.ErrOverwritten) {
-			t.Error(err)
-		}
+		wantErr(t, err, kv.ErrOverwritten, "error")
 		wantStopped(t, s, kv.ErrOverwritten)
 	})
 	t.Run("check", func(t *testing.T) {
 		b, s := begin(t)
 		err := s.Update(func(w kv.Writer) error {
 			write(t, &b.Memory, 7, "a", "other")
-			return w.(memtable.Checker).Check()
+			return w.(Checker).Check()
 		})
-		if !errors.Is(err, kv.ErrOverwritten) {
-			t.Error(err)
-		}
+		wantErr(t, err, kv.ErrOverwritten, "error")
 		wantStopped(t, s, kv.ErrOverwritten)
 	})
 }
 
 // Check knows the base at each step of a checkpoint that runs.
 func TestCheckKnowsACheckpoint(t *testing.T) {
-	for _, at := range []memtable.Step{memtable.Frozen, memtable.SetAside, memtable.Placed, memtable.Stored, memtable.Dropped} {
-		b, steps, goOn := &base{}, make(chan memtable.Step), make(chan struct{})
-		s := tableOver(t, b, memtable.Options{Mark: mark, Portion: 1, Step: func(step memtable.Step) { steps <- step; <-goOn }})
+	for _, at := range []Step{Frozen, SetAside, Placed, Stored, Dropped} {
+		b, steps, goOn := &base{}, make(chan Step), make(chan struct{})
+		s := tableOver(t, b, Options{Mark: mark, Portion: 1, Step: func(step Step) { steps <- step; <-goOn }})
 		write(t, s, 1, "a", "1")
 		done := make(chan error)
 		go func() { done <- s.Checkpoint() }()
@@ -645,31 +590,25 @@ func TestCheckKnowsACheckpoint(t *testing.T) {
 			for now != at {
 				next()
 			}
-			return w.(memtable.Checker).Check()
+			return w.(Checker).Check()
 		})
-		if err != nil {
-			t.Errorf("at step %d: %v", at, err)
-		}
-		for now != memtable.Dropped {
+		wantErr(t, err, nil, "at step %d", at)
+		for now != Dropped {
 			next()
 		}
 		goOn <- struct{}{}
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		check(t, <-done)
 	}
 }
 
 // Of an update that panics nothing is left.
 func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
-	s := tableOver(t, &base{}, memtable.Options{Mark: mark})
+	s := tableOver(t, &base{}, Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	size := s.Bytes()
 	func() {
 		defer func() {
-			if p := recover(); p != "stop" {
-				t.Errorf("the panic was %v", p)
-			}
+			wantEqual(t, recover(), "stop", "the panic")
 		}()
 		_ = s.Update(func(w kv.Writer) error { _ = put(w, "a", "2", "a", "3", "b", "2"); panic("stop") })
 	}()
@@ -686,12 +625,10 @@ func TestAnUpdateThatPanicsIsUndone(t *testing.T) {
 // nothing goes on.
 func TestAnUpdateRefusedInTheEndStopsTheTable(t *testing.T) {
 	b := &base{}
-	s := tableOver(t, b, memtable.Options{Mark: mark})
+	s := tableOver(t, b, Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	b.late = errDisk
-	if err := s.Update(func(w kv.Writer) error { return put(w, "a", "2") }); !errors.Is(err, errDisk) {
-		t.Error(err)
-	}
+	wantErr(t, s.Update(func(w kv.Writer) error { return put(w, "a", "2") }), errDisk, "error")
 	b.late = nil
 	wantStopped(t, s, errDisk)
 }
@@ -699,14 +636,12 @@ func TestAnUpdateRefusedInTheEndStopsTheTable(t *testing.T) {
 // Without a checkpoint Close writes nothing: it is as if the process had ended.
 func TestCloseWritesNothing(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "base")
-	s := tableOver(t, openBolt(t, path), memtable.Options{Mark: mark})
+	s := tableOver(t, openBolt(t, path), Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	checkpoint(t, s)
 	write(t, s, 2, "a", "2")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s = tableOver(t, openBolt(t, path), memtable.Options{Mark: mark})
+	must(t, s.Close())
+	s = tableOver(t, openBolt(t, path), Options{Mark: mark})
 	defer s.Close()
 	want(t, s, "a=1")
 }
@@ -714,8 +649,8 @@ func TestCloseWritesNothing(t *testing.T) {
 // Close waits for a checkpoint that runs.
 func TestCloseWaitsForACheckpoint(t *testing.T) {
 	b, reached, goOn := &base{}, make(chan struct{}), make(chan struct{})
-	s := tableOver(t, b, memtable.Options{Limit: 1, Step: func(step memtable.Step) {
-		if step == memtable.Frozen {
+	s := tableOver(t, b, Options{Limit: 1, Step: func(step Step) {
+		if step == Frozen {
 			close(reached)
 			<-goOn
 		}
@@ -730,9 +665,7 @@ func TestCloseWaitsForACheckpoint(t *testing.T) {
 	case <-time.After(10 * time.Millisecond):
 	}
 	close(goOn)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	check(t, <-done)
 	if b.updates != 1 {
 		t.Error("the checkpoint was not made")
 	}
@@ -742,65 +675,46 @@ func TestCloseWaitsForACheckpoint(t *testing.T) {
 func TestAReadOnlyBase(t *testing.T) {
 	dir := pace.Scratch(t)
 	path := filepath.Join(dir, "base")
-	s := tableOver(t, openBolt(t, path), memtable.Options{Mark: mark})
+	s := tableOver(t, openBolt(t, path), Options{Mark: mark})
 	write(t, s, 1, "a", "1")
 	checkpoint(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	file, err := bolt.Open(path, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = tableOver(t, file, memtable.Options{Mark: mark, Limit: 1, ReadOnly: true, Failed: func(err error) { t.Error(err) }})
+	must(t, err)
+	s = tableOver(t, file, Options{Mark: mark, Limit: 1, ReadOnly: true, Failed: func(err error) { t.Error(err) }})
 	defer s.Close()
-	if err := s.CopyTo(t.Context(), filepath.Join(dir, "copy"), kv.Pages, nil, nil); err != nil {
-		t.Errorf("with nothing in memory it cannot be copied: %v", err)
-	}
+	wantErr(t, s.CopyTo(t.Context(), filepath.Join(dir, "copy"), kv.Pages, nil, nil), nil, "with nothing in memory it cannot be copied")
 	for n := range uint64(10) {
 		write(t, s, n+2, "b", fmt.Sprint(n))
 	}
 	want(t, s, "a=1", "b=9")
-	if s.Checkpoint() == nil {
-		t.Error("a checkpoint is made")
-	}
-	if s.CopyTo(t.Context(), filepath.Join(dir, "second"), kv.Pages, nil, nil) == nil {
-		t.Error("it is copied without what is in memory")
-	}
+	wantFailure(t, s.Checkpoint(), "a checkpoint is made")
+	wantFailure(t, s.CopyTo(t.Context(), filepath.Join(dir, "second"), kv.Pages, nil, nil), "it is copied without what is in memory")
 }
 
 // Copies and a compacted file have what is in memory, and an inspection shows it, too.
 func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 	dir := pace.Scratch(t)
-	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), memtable.Options{Mark: mark})
+	s := tableOver(t, openBolt(t, filepath.Join(dir, "base")), Options{Mark: mark})
 	defer s.Close()
 	write(t, s, 1, "a", "1", "b", "1")
 	checkpoint(t, s)
 	write(t, s, 2, "a", "2", "b", "", "c", "2")
-	err := s.Inspect(func(f kv.Fault) { t.Error(f) }, func(r kv.Reader) error {
+	check(t, s.Inspect(func(f kv.Fault) { t.Error(f) }, func(r kv.Reader) error {
 		found, err := all(r)
-		if !slices.Equal(found, []string{"a=2", "c=2"}) {
-			t.Errorf("an inspection finds %q", found)
-		}
+		wantSame(t, found, []string{"a=2", "c=2"}, "an inspection")
 		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	}))
 	path := filepath.Join(dir, "copy")
-	if err := s.CopyTo(t.Context(), path, kv.Records, nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.CopyTo(t.Context(), path, kv.Records, nil, nil))
 	copied := openBolt(t, path)
 	defer copied.Close()
 	want(t, copied, "a=2", "c=2")
 	write(t, s, 3, "d", "3")
-	if err := s.Compact(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Compact(t.Context(), nil))
 	write(t, s, 4, "e", "4")
 	want(t, s, "a=2", "c=2", "d=3", "e=4")
-	over := tableOver(t, new(kv.Memory), memtable.Options{})
+	over := tableOver(t, new(kv.Memory), Options{})
 	if !errors.Is(over.Compact(t.Context(), nil), errors.ErrUnsupported) || !errors.Is(over.CopyTo(t.Context(), path, kv.Pages, nil, nil), errors.ErrUnsupported) {
 		t.Error("a base that cannot be copied is")
 	}
@@ -809,7 +723,7 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 // What a reader will need is fetched from the base, if that can.
 func TestPrefetchReachesTheBase(t *testing.T) {
 	var asked []string
-	s := tableOver(t, fetching{new(kv.Memory), &asked}, memtable.Options{})
+	s := tableOver(t, fetching{new(kv.Memory), &asked}, Options{})
 	err := s.View(func(r kv.Reader) error {
 		r.(kv.Prefetcher).Prefetch("b", [][]byte{[]byte("x"), []byte("y")})
 		return nil
@@ -841,7 +755,7 @@ func (r fetchingReader) Prefetch(bucket string, keys [][]byte) {
 
 // A record that is updated often takes no more memory than one, once nobody reads the older ones.
 func TestOldVersionsAreDropped(t *testing.T) {
-	s := tableOver(t, &base{}, memtable.Options{Mark: mark})
+	s := tableOver(t, &base{}, Options{Mark: mark})
 	value := strings.Repeat("x", 1000)
 	write(t, s, 1, "a", value)
 	for n := range uint64(1000) {
@@ -851,7 +765,7 @@ func TestOldVersionsAreDropped(t *testing.T) {
 	if few > 4000 {
 		t.Errorf("after 1000 updates of one record there are %d bytes in memory", few)
 	}
-	err := s.View(func(r kv.Reader) error {
+	check(t, s.View(func(r kv.Reader) error {
 		for n := range uint64(1000) {
 			write(t, s, n, "a", value)
 			want(t, s, "a="+value)
@@ -860,10 +774,7 @@ func TestOldVersionsAreDropped(t *testing.T) {
 			t.Errorf("with one reader of an older one there are %d bytes in memory, %d before", now, few)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	}))
 	for n := range uint64(2) {
 		write(t, s, n, "a", value)
 	}
@@ -882,17 +793,14 @@ func TestBytesAreAboutRight(t *testing.T) {
 		runtime.ReadMemStats(&now)
 		return int64(now.HeapAlloc)
 	}
-	before, s := live(), tableOver(t, &base{}, memtable.Options{Limit: math.MaxInt64})
+	before, s := live(), tableOver(t, &base{}, Options{Limit: math.MaxInt64})
 	for n := 0; n < records; n += 1000 {
-		err := s.Update(func(w kv.Writer) (err error) {
+		must(t, s.Update(func(w kv.Writer) (err error) {
 			for i := range 1000 {
 				err = errors.Join(err, w.Put("b", fmt.Appendf(nil, "object %08d", n+i), make([]byte, 96)))
 			}
 			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	takes, told := live()-before, s.Bytes()
 	if told < takes*4/5 || told > takes*5/4 {
@@ -902,11 +810,11 @@ func TestBytesAreAboutRight(t *testing.T) {
 
 // A Get through a table allocates nothing.
 func TestGetAllocatesNothing(t *testing.T) {
-	s := tableOver(t, &base{}, memtable.Options{Mark: mark})
+	s := tableOver(t, &base{}, Options{Mark: mark})
 	write(t, s, 1, "in the base", "1")
 	checkpoint(t, s)
 	write(t, s, 2, "in memory", "2")
-	err := s.View(func(r kv.Reader) error {
+	check(t, s.View(func(r kv.Reader) error {
 		for _, name := range []string{"in the base", "in memory", "nowhere"} {
 			key := []byte(name)
 			if n := testing.AllocsPerRun(100, func() { _, _ = r.Get("b", key) }); n > 0 {
@@ -914,8 +822,5 @@ func TestGetAllocatesNothing(t *testing.T) {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	}))
 }

@@ -1,4 +1,4 @@
-package memtable_test
+package memtable
 
 import (
 	"errors"
@@ -91,9 +91,7 @@ func testEmpty(t *testing.T, s kv.Store) {
 			t.Errorf("Scan of an empty store found %q", found)
 		}
 	})
-	if err := s.Update(func(kv.Writer) error { return nil }); err != nil {
-		t.Errorf("an update that writes nothing: %v", err)
-	}
+	wantErr(t, s.Update(func(kv.Writer) error { return nil }), nil, "an update that writes nothing")
 }
 
 func testPutGet(t *testing.T, s kv.Store) {
@@ -104,9 +102,7 @@ func testPutGet(t *testing.T, s kv.Store) {
 	}
 	for _, pair := range [][2]string{{"", "v"}, {"k", ""}} {
 		err := s.Update(func(w kv.Writer) error { return w.Put("b", []byte(pair[0]), []byte(pair[1])) })
-		if err == nil {
-			t.Errorf("Put accepts key %q with value %q", pair[0], pair[1])
-		}
+		wantFailure(t, err, "Put accepts key %q with value %q", pair[0], pair[1])
 	}
 }
 
@@ -124,9 +120,7 @@ func testOrder(t *testing.T, s kv.Store) {
 			{"b\x00", 2, []string{"b\x00\x01=3", "ba=4"}},
 			{"\xff\x00", 9, nil},
 		} {
-			if found := keysOf(t, r, "b", c.from, c.most); !slices.Equal(found, c.want) {
-				t.Errorf("Scan from %q found %q, want %q", c.from, found, c.want)
-			}
+			wantSame(t, keysOf(t, r, "b", c.from, c.most), c.want, "Scan from %q", c.from)
 		}
 	})
 }
@@ -137,32 +131,23 @@ func testSnapshot(t *testing.T, s kv.Store) {
 		done := make(chan struct{})
 		go func() { defer close(done); putPairs(t, s, "b", "k", "new", "l", "new") }()
 		<-done
-		if found := keysOf(t, r, "b", "", 9); !slices.Equal(found, []string{"k=old"}) {
-			t.Errorf("a snapshot shows a later commit: %q", found)
-		}
+		wantSame(t, keysOf(t, r, "b", "", 9), []string{"k=old"}, "a snapshot shows a later commit")
 	})
-	if got := getOne(t, s, "b", "k"); got != "new" {
-		t.Errorf("after the commit: %q", got)
-	}
+	wantEqual(t, getOne(t, s, "b", "k"), "new", "after the commit")
 }
 
 func testOwnWrites(t *testing.T, s kv.Store) {
 	putPairs(t, s, "b", "k", "old")
-	err := s.Update(func(w kv.Writer) error {
+	must(t, s.Update(func(w kv.Writer) error {
 		if err := errors.Join(w.Put("b", []byte("k"), []byte("new")), w.Put("c", []byte("x"), []byte("y"))); err != nil {
 			return err
 		}
-		if found := keysOf(t, w, "b", "", 9); !slices.Equal(found, []string{"k=new"}) {
-			t.Errorf("a transaction does not see its own write: %q", found)
-		}
+		wantSame(t, keysOf(t, w, "b", "", 9), []string{"k=new"}, "a transaction does not see its own write")
 		if v, err := w.Get("c", []byte("x")); string(v) != "y" || err != nil {
 			t.Errorf("nor in a new bucket: %q, %v", v, err)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 func testFailedUpdate(t *testing.T, s kv.Store) {
@@ -178,9 +163,7 @@ func testFailedUpdate(t *testing.T, s kv.Store) {
 		t.Error("a failed update left something")
 	}
 	putPairs(t, s, "b", "k", "newer")
-	if got := getOne(t, s, "b", "k"); got != "newer" {
-		t.Errorf("after a failed update the store is not usable: %q", got)
-	}
+	wantEqual(t, getOne(t, s, "b", "k"), "newer", "after a failed update the store is not usable")
 }
 
 func testSerial(t *testing.T, s kv.Store) {
@@ -190,16 +173,13 @@ func testSerial(t *testing.T, s kv.Store) {
 	for range writers {
 		group.Go(func() {
 			for range rounds {
-				err := s.Update(func(w kv.Writer) error {
+				check(t, s.Update(func(w kv.Writer) error {
 					v, err := w.Get("b", []byte("n"))
 					if err != nil {
 						return err
 					}
 					return w.Put("b", []byte("n"), append(slices.Clone(v), 'x'))
-				})
-				if err != nil {
-					t.Error(err)
-				}
+				}))
 			}
 		})
 	}
@@ -222,15 +202,9 @@ func testBuckets(t *testing.T, s kv.Store) {
 
 func testClosed(t *testing.T, s kv.Store) {
 	putPairs(t, s, "b", "k", "v")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if s.View(func(kv.Reader) error { return nil }) == nil {
-		t.Error("View works on a closed store")
-	}
-	if s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), []byte("w")) }) == nil {
-		t.Error("Update works on a closed store")
-	}
+	must(t, s.Close())
+	wantFailure(t, s.View(func(kv.Reader) error { return nil }), "View works on a closed store")
+	wantFailure(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), []byte("w")) }), "Update works on a closed store")
 }
 
 func remove(bucket string, keys ...string) func(kv.Writer) error {
@@ -261,23 +235,15 @@ func testDelete(t *testing.T, s kv.Store) {
 		if v, err := r.Get("b", []byte("b")); v != nil || err != nil {
 			t.Errorf("Get of what was deleted: %q, %v", v, err)
 		}
-		if found := keysOf(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "c=3"}) {
-			t.Errorf("Scan after deleting: %q", found)
-		}
-		if found := keysOf(t, r, "b", "b", 9); !slices.Equal(found, []string{"c=3"}) {
-			t.Errorf("Scan from what was deleted: %q", found)
-		}
+		wantSame(t, keysOf(t, r, "b", "", 9), []string{"a=1", "c=3"}, "Scan after deleting")
+		wantSame(t, keysOf(t, r, "b", "b", 9), []string{"c=3"}, "Scan from what was deleted")
 		if found := keysOf(t, r, "no bucket", "", 9); found != nil {
 			t.Errorf("deleting made %q", found)
 		}
 	})
-	if got := getOne(t, s, "c", "b"); got != "other bucket" {
-		t.Errorf("the key of another bucket: %q", got)
-	}
+	wantEqual(t, getOne(t, s, "c", "b"), "other bucket", "the key of another bucket")
 	for _, bucket := range []string{"b", "no bucket"} {
-		if s.Update(remove(bucket, "")) == nil {
-			t.Errorf("Delete from %s accepts an empty key", bucket)
-		}
+		wantFailure(t, s.Update(remove(bucket, "")), "Delete from %s accepts an empty key", bucket)
 	}
 	update(t, s, remove("b", "a", "c"))
 	viewed(t, s, func(r kv.Reader) {
@@ -286,9 +252,7 @@ func testDelete(t *testing.T, s kv.Store) {
 		}
 	})
 	putPairs(t, s, "b", "b", "again")
-	if got := getOne(t, s, "b", "b"); got != "again" {
-		t.Errorf("put again: %q", got)
-	}
+	wantEqual(t, getOne(t, s, "b", "b"), "again", "put again")
 }
 
 func testDeleteOwnWrites(t *testing.T, s kv.Store) {
@@ -296,9 +260,7 @@ func testDeleteOwnWrites(t *testing.T, s kv.Store) {
 	update(t, s, func(w kv.Writer) error {
 		check := func(when string, want ...string) {
 			t.Helper()
-			if found := keysOf(t, w, "b", "", 9); !slices.Equal(found, want) {
-				t.Errorf("%s: %q, want %q", when, found, want)
-			}
+			wantSame(t, keysOf(t, w, "b", "", 9), want, "%s", when)
 		}
 		check("before", "a=1", "b=2", "c=3")
 		err := w.Delete("b", []byte("b"))
@@ -313,9 +275,7 @@ func testDeleteOwnWrites(t *testing.T, s kv.Store) {
 		return errors.Join(err, w.Put("new", []byte("x"), []byte("y")), w.Delete("new", []byte("x")), w.Delete("b", []byte("a")))
 	})
 	viewed(t, s, func(r kv.Reader) {
-		if found := keysOf(t, r, "b", "", 9); !slices.Equal(found, []string{"b=new", "c=3"}) {
-			t.Errorf("after the commit: %q", found)
-		}
+		wantSame(t, keysOf(t, r, "b", "", 9), []string{"b=new", "c=3"}, "after the commit")
 		if found := keysOf(t, r, "new", "", 9); found != nil {
 			t.Errorf("in the new bucket: %q", found)
 		}
@@ -328,13 +288,9 @@ func testDeleteUndone(t *testing.T, s kv.Store) {
 	err := s.Update(func(w kv.Writer) error {
 		return errors.Join(w.Delete("b", []byte("b")), w.Put("b", []byte("a"), []byte("new")), w.Delete("b", []byte("a")), failure)
 	})
-	if !errors.Is(err, failure) {
-		t.Errorf("Update returned %v", err)
-	}
+	wantErr(t, err, failure, "Update")
 	viewed(t, s, func(r kv.Reader) {
-		if found := keysOf(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "b=2", "c=3"}) {
-			t.Errorf("a failed update left %q", found)
-		}
+		wantSame(t, keysOf(t, r, "b", "", 9), []string{"a=1", "b=2", "c=3"}, "a failed update left")
 	})
 }
 
@@ -352,17 +308,14 @@ func testDeleteRange(t *testing.T, s kv.Store) {
 	})
 	count := func(r kv.Reader, from int) (n int) {
 		before := ""
-		err := r.Scan("b", []byte(name(from)), func(key, _ []byte) bool {
+		check(t, r.Scan("b", []byte(name(from)), func(key, _ []byte) bool {
 			if k := string(key); k <= before || k >= name(first) && k < name(last) && k != name(1000) {
 				t.Errorf("found %s after %s", k, before)
 			}
 			before = string(key)
 			n++
 			return true
-		})
-		if err != nil {
-			t.Error(err)
-		}
+		}))
 		return n
 	}
 	check := func(r kv.Reader, again int) {
@@ -370,9 +323,7 @@ func testDeleteRange(t *testing.T, s kv.Store) {
 		for _, c := range []struct{ from, want int }{
 			{0, pairs - last + first + again}, {first, pairs - last + again}, {1000, pairs - last + again}, {2000, pairs - last}, {last, pairs - last},
 		} {
-			if n := count(r, c.from); n != c.want {
-				t.Errorf("a scan from %d finds %d, want %d", c.from, n, c.want)
-			}
+			wantEqual(t, count(r, c.from), c.want, "a scan from %d", c.from)
 		}
 	}
 	update(t, s, func(w kv.Writer) error {
@@ -394,14 +345,10 @@ func testDeleteSnapshot(t *testing.T, s kv.Store) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			if err := s.Update(remove("b", "a", "b")); err != nil {
-				t.Errorf("Update: %v", err)
-			}
+			wantErr(t, s.Update(remove("b", "a", "b")), nil, "Update")
 		}()
 		<-done
-		if found := keysOf(t, r, "b", "", 9); !slices.Equal(found, []string{"a=1", "b=2"}) {
-			t.Errorf("a snapshot shows a later delete: %q", found)
-		}
+		wantSame(t, keysOf(t, r, "b", "", 9), []string{"a=1", "b=2"}, "a snapshot shows a later delete")
 	})
 }
 
@@ -411,14 +358,10 @@ func testReopened(t *testing.T, open func() kv.Store) {
 	for i := range pairs {
 		putPairs(t, s, "b", fmt.Sprint(i), fmt.Sprint(-i))
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	s = open()
 	defer s.Close()
 	for i := range pairs {
-		if got := getOne(t, s, "b", fmt.Sprint(i)); got != fmt.Sprint(-i) {
-			t.Fatalf("after reopening, %d has the value %q", i, got)
-		}
+		wantEqual(t, getOne(t, s, "b", fmt.Sprint(i)), fmt.Sprint(-i), "after reopening, %d has the value", i)
 	}
 }

@@ -1,7 +1,6 @@
 package memtable
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -74,9 +73,7 @@ func TestWhatIsPutIsCopied(t *testing.T) {
 	}
 	copy(key, "yek")
 	copy(value, "?????")
-	if !bytes.Equal(held, []byte("first")) {
-		t.Errorf("who reads since the first update sees %q", held)
-	}
+	wantSame(t, held, []byte("first"), "who reads since the first update")
 	for i, one := range later {
 		if want := fmt.Sprintf("%05d", i+2); string(one) != want {
 			t.Errorf("what was read at update %s is %q now", want, one)

@@ -1,4 +1,4 @@
-package memtable_test
+package memtable
 
 import (
 	"encoding/binary"
@@ -15,11 +15,10 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 // mark is a record that each update changes.
-var mark = memtable.Mark{Bucket: "meta", Key: []byte("counters")}
+var mark = Mark{Bucket: "meta", Key: []byte("counters")}
 
 func setMark(w kv.Writer, n uint64) error {
 	return w.Put(mark.Bucket, mark.Key, binary.BigEndian.AppendUint64(nil, n))
@@ -29,7 +28,7 @@ func setMark(w kv.Writer, n uint64) error {
 type model struct {
 	*testing.T
 	*rand.Rand
-	table   *memtable.Table
+	table   *Table
 	like    *kv.Memory
 	updates uint64
 	held    []*held
@@ -54,16 +53,14 @@ func TestATableIsAsTheModel(t *testing.T) {
 			if seed%2 == 1 {
 				base = openBolt(t, filepath.Join(pace.Scratch(t), "base"))
 			}
-			o := memtable.Options{Mark: mark, Limit: 1 << uint(m.IntN(16)), Portion: 1 << uint(m.IntN(14))}
+			o := Options{Mark: mark, Limit: 1 << uint(m.IntN(16)), Portion: 1 << uint(m.IntN(14))}
 			if seed%4 < 2 { // checkpoints are begun and held by the test
 				o.Limit, m.gate = 1<<40, make(chan struct{})
-				o.Step = func(memtable.Step) { <-m.gate }
+				o.Step = func(Step) { <-m.gate }
 			}
 			m.table = tableOver(t, base, o)
 			m.run()
-			if err := m.table.Close(); err != nil {
-				t.Error(err)
-			}
+			check(t, m.table.Close())
 		})
 	}
 }
@@ -228,21 +225,15 @@ func (m *model) look() {
 		return
 	}
 	h := m.held[m.IntN(len(m.held))]
-	err := h.like.View(func(like kv.Reader) error {
+	must(m, h.like.View(func(like kv.Reader) error {
 		return h.on(func(r kv.Reader) error { return m.compare(r, like) })
-	})
-	if err != nil {
-		m.Fatal(err)
-	}
+	}))
 }
 
 func (m *model) compareNow() {
-	err := m.table.View(func(r kv.Reader) error {
+	must(m, m.table.View(func(r kv.Reader) error {
 		return m.like.View(func(like kv.Reader) error { return m.compare(r, like) })
-	})
-	if err != nil {
-		m.Fatal(err)
-	}
+	}))
 }
 
 func (m *model) release() {
@@ -254,22 +245,16 @@ func (m *model) release() {
 	h := m.held[i]
 	m.held = slices.Delete(m.held, i, i+1)
 	close(h.ask)
-	if err := <-h.done; err != nil {
-		m.Fatal(err)
-	}
+	must(m, <-h.done)
 }
 
 func (m *model) checkpoint() {
 	if m.gate == nil {
-		if err := m.table.Checkpoint(); err != nil {
-			m.Fatal(err)
-		}
+		must(m, m.table.Checkpoint())
 		return
 	}
 	m.running.Go(func() {
-		if err := m.table.Checkpoint(); err != nil {
-			m.Error(err)
-		}
+		check(m, m.table.Checkpoint())
 	})
 }
 
@@ -288,7 +273,7 @@ func (m *model) step() {
 // In an update it may write to another bucket.
 func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 	const records = 200
-	s := tableOver(t, new(kv.Memory), memtable.Options{Mark: mark})
+	s := tableOver(t, new(kv.Memory), Options{Mark: mark})
 	n := uint64(0)
 	var whole []string
 	for i := range records {
@@ -307,36 +292,26 @@ func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 			meanwhile(string(key))
 			return true
 		})
-		if !slices.Equal(found, whole) {
-			t.Errorf("a scan passes %q", found)
-		}
+		wantSame(t, found, whole, "a scan passes")
 		return err
 	}
 	err := s.View(func(r kv.Reader) error {
 		return scan(r, func(key string) {
 			n++
 			write(t, s, n, key+"+", "new", key, "new", fmt.Sprintf("%03d", records-n%100), "")
-			if err := s.View(func(r kv.Reader) error { _, err := all(r); return err }); err != nil {
-				t.Error(err)
-			}
+			check(t, s.View(func(r kv.Reader) error { _, err := all(r); return err }))
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err = s.View(func(r kv.Reader) (err error) { whole, err = all(r); return err }); err != nil {
 		t.Fatal(err)
 	}
 	err = s.Update(func(w kv.Writer) error {
 		return scan(w, func(key string) {
-			if err := errors.Join(w.Put("a", []byte(key), []byte("x")), w.Put("c", []byte(key), []byte("x"))); err != nil {
-				t.Error(err)
-			}
+			check(t, errors.Join(w.Put("a", []byte(key), []byte("x")), w.Put("c", []byte(key), []byte("x"))))
 		})
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	check(t, err)
 }
 
 // Readers, an update after the other and checkpoints without end: each reader finds what one update
@@ -344,7 +319,7 @@ func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 func TestReadersSeeWholeUpdates(t *testing.T) {
 	for name, base := range map[string]kv.Store{"memory": new(kv.Memory), "bolt": openBolt(t, filepath.Join(pace.Scratch(t), "base"))} {
 		t.Run(name, func(t *testing.T) {
-			s := tableOver(t, base, memtable.Options{Mark: mark, Limit: 20_000})
+			s := tableOver(t, base, Options{Mark: mark, Limit: 20_000})
 			defer s.Close()
 			writeNumber(t, s, 1)
 			var readers sync.WaitGroup
@@ -377,23 +352,20 @@ func closed(done chan struct{}) bool {
 	}
 }
 
-const numbered = 20
+const perBucket = 20
 
 // writeNumber writes a number to many records, and deletes those of every other kind of it.
 func writeNumber(t *testing.T, s kv.Store, n uint64) {
 	t.Helper()
-	err := s.Update(func(w kv.Writer) error {
+	must(t, s.Update(func(w kv.Writer) error {
 		err := setMark(w, n)
-		for i := range numbered {
+		for i := range perBucket {
 			value := strconv.AppendUint(nil, n, 10)
 			err = errors.Join(err, w.Put("all", fmt.Append(nil, i), value), w.Delete("by turns", fmt.Append(nil, i, " ", n-1)),
 				w.Put("by turns", fmt.Append(nil, i, " ", n), value))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // readNumber fails unless all records are of the same update, now and after a while.
@@ -414,8 +386,8 @@ func readNumber(r kv.Reader, wait time.Duration) error {
 				count = -1
 				return false
 			})
-			if err != nil || count != numbered {
-				return fmt.Errorf("in %s there are %d records of update %s, want %d: %w", bucket, count, want, numbered, err)
+			if err != nil || count != perBucket {
+				return fmt.Errorf("in %s there are %d records of update %s, want %d: %w", bucket, count, want, perBucket, err)
 			}
 		}
 		if value, err := r.Get("all", []byte("7")); string(value) != want {

@@ -42,17 +42,12 @@ func TestWhoUpdatesMuchLeavesRoomForOthers(t *testing.T) {
 			<-goOn
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write := func(key string, bytes int) {
 		t.Helper()
-		err := s.Update(func(w kv.Writer) error {
+		must(t, s.Update(func(w kv.Writer) error {
 			return errors.Join(w.Put("b", []byte(key), make([]byte, bytes)), w.Put("m", []byte("m"), []byte(key)))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	waits := func(want bool) {
 		t.Helper()
@@ -82,12 +77,8 @@ func TestWhoUpdatesMuchLeavesRoomForOthers(t *testing.T) {
 		}
 	}
 	close(goOn)
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	check(t, <-got)
+	must(t, <-done)
 	waits(false)
 }
 
@@ -176,9 +167,7 @@ func TestACheckpointIsReckonedByTheOneBefore(t *testing.T) {
 		}
 	}}
 	s, err := Over(base, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	base.look = func() {
 		now := s.stage.Load()
 		if now.from < before || now.to <= now.from || now.to > 1 || now.expected == 0 {
@@ -196,12 +185,8 @@ func TestACheckpointIsReckonedByTheOneBefore(t *testing.T) {
 		}
 		return w.Put("m", []byte("m"), []byte("1"))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Checkpoint(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, s.Checkpoint())
 	if buckets := slices.Sorted(maps.Keys(s.efforts)); !slices.Equal(buckets, []string{"a", "aside", "b"}) || s.efforts[Aside] == unknownEffort/4 {
 		t.Errorf("of the checkpoint is known %v", s.efforts)
 	}

@@ -49,17 +49,11 @@ func FuzzPortion(f *testing.F) {
 
 func TestAPortionIsNoOther(t *testing.T) {
 	b := endPortion(appendText(appendText(beginPortion(nil, []byte("mark"), "b"), "key"), "value"), numbered(1), true)
-	if _, err := decodePortion(numbered(1), b); err != nil {
-		t.Error(err)
-	}
+	check(t, failed(decodePortion(numbered(1), b)))
 	for _, number := range [][]byte{numbered(2), numbered(1)[1:], nil} {
-		if _, err := decodePortion(number, b); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("as number %x: %v", number, err)
-		}
+		wantErr(t, failed(decodePortion(number, b)), kv.ErrCorrupt, "as number %x", number)
 	}
-	if _, err := decodePortion(numbered(1), b[:crc32.Size]); !errors.Is(err, kv.ErrCorrupt) {
-		t.Error("a checksum alone:", err)
-	}
+	wantErr(t, failed(decodePortion(numbered(1), b[:crc32.Size])), kv.ErrCorrupt, "a checksum alone")
 }
 
 // What setAside never writes is refused, before it takes long: buckets and keys that do not rise,
@@ -81,9 +75,7 @@ func TestWhatIsAsideIsInOrder(t *testing.T) {
 			}
 			return w.Put(mark.Bucket, mark.Key, []byte("now"))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = Over(base, Options{Mark: mark})
 		return err
 	}

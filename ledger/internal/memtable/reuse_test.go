@@ -10,28 +10,21 @@ import (
 // A layer that was written is used again, once nobody looks at it, and not before.
 func TestALayerIsUsedAgain(t *testing.T) {
 	s, err := Over(new(kv.Memory), Options{Mark: Mark{Bucket: "m", Key: []byte("mark")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := 0
 	write := func(value string) {
 		n++
-		err := s.Update(func(w kv.Writer) error {
+		must(t, s.Update(func(w kv.Writer) error {
 			for i := range 100 {
 				if err := w.Put("b", fmt.Appendf(nil, "%03d", i*37%100), []byte(value)); err != nil {
 					return err
 				}
 			}
 			return w.Put("m", []byte("mark"), []byte(fmt.Sprint(n)))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	checkpoint := func() {
-		if err := s.Checkpoint(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Checkpoint())
 	}
 	first := s.current.Load().active
 	write("first")
@@ -44,14 +37,10 @@ func TestALayerIsUsedAgain(t *testing.T) {
 				t.Errorf("after %d checkpoints a layer is used again that somebody reads", i+1)
 			}
 		}
-		if string(held) != "first" {
-			t.Errorf("what was read has become %q", held)
-		}
+		wantEqual(t, string(held), "first", "what was read has become")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s.spare != first {
 		t.Error("the layer that nobody reads any more is not used again")
 	}
@@ -69,14 +58,10 @@ func TestALayerIsUsedAgain(t *testing.T) {
 			}
 			return true
 		})
-		if n != 100 {
-			t.Errorf("%d records", n)
-		}
+		wantEqual(t, n, 100, "records")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // A layer keeps the memory that it has needed, and no more: after much comes little, and then what

@@ -150,9 +150,7 @@ func TestSpilledTable_NoDirectory_UpdatesFail(t *testing.T) {
 	for i := 0; err == nil && i < 10_000; i++ {
 		err = put(i)
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("without a directory: %v", err)
-	}
+	wantErr(t, err, fs.ErrNotExist, "without a directory")
 	checkWalk(t, table, "b", "", m)
 	must(t, os.Mkdir(dir, 0o700))
 	for i := range 100 {
@@ -165,11 +163,4 @@ func TestSpilledTable_NoDirectory_UpdatesFail(t *testing.T) {
 	}
 	checkWalk(t, table, "b", "", m)
 	must(t, table.Close())
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

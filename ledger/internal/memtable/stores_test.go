@@ -1,4 +1,4 @@
-package memtable_test
+package memtable
 
 import (
 	"math"
@@ -8,7 +8,6 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 func TestMemory_IsAStore(t *testing.T) {
@@ -36,10 +35,8 @@ func TestMemtable_IsAStore(t *testing.T) {
 	for name, limit := range map[string]int64{"checkpoints all the time": 1, "no checkpoint": math.MaxInt64} {
 		over := func(t *testing.T, base kv.Store) kv.Store {
 			t.Helper()
-			s, err := memtable.Over(base, memtable.Options{Limit: limit})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, err := Over(base, Options{Limit: limit})
+			must(t, err)
 			return settled{s}
 		}
 		t.Run("memory, "+name, func(t *testing.T) {
@@ -57,7 +54,7 @@ func TestMemtable_IsAStore(t *testing.T) {
 }
 
 // settled is a memtable that makes a checkpoint before it is closed.
-type settled struct{ *memtable.Table }
+type settled struct{ *Table }
 
 func (s settled) Close() error {
 	_ = s.Checkpoint()

@@ -1,25 +1,22 @@
-package memtable_test
+package memtable
 
 import (
 	"testing"
 
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
-	"github.com/sluicedp/sluice/ledger/internal/memtable"
 )
 
 var _ interface {
 	kv.Store
 	kv.Copier
 	kv.Inspector
-} = (*memtable.Table)(nil)
+} = (*Table)(nil)
 
-func tableOver(t testing.TB, base kv.Store, o memtable.Options) *memtable.Table {
+func tableOver(t testing.TB, base kv.Store, o Options) *Table {
 	t.Helper()
-	s, err := memtable.Over(base, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, err := Over(base, o)
+	must(t, err)
 	return s
 }
 
@@ -28,9 +25,7 @@ func openBolt(t testing.TB, path string) kv.Store {
 	t.Helper()
 	s, err := bolt.Open(path, false)
 	if err != nil {
-		if err := bolt.Create(path, func(kv.Writer) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
 		if s, err = bolt.Open(path, false); err != nil {
 			t.Fatal(err)
 		}

@@ -18,17 +18,11 @@ func keyPair(t testing.TB, name, seed string) (note.Signer, note.Verifier) {
 	t.Helper()
 	sum := sha256.Sum256([]byte(seed))
 	skey, vkey, err := note.GenerateKey(bytes.NewReader(sum[:]), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	signer, err := note.NewSigner(skey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	verifier, err := note.NewVerifier(vkey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return signer, verifier
 }
 
@@ -50,9 +44,7 @@ PAb5plclr2BSYfY2ZyyWINQJcx2JpFHXRV/pxK4WeCk=
 func sign(t testing.TB, c Checkpoint, signer note.Signer, beside ...note.Signer) []byte {
 	t.Helper()
 	signed, err := c.Sign(signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return cosign(t, signed, beside...)
 }
 
@@ -71,9 +63,7 @@ func cosign(t testing.TB, signed []byte, beside ...note.Signer) []byte {
 func signText(t testing.TB, text string, signers ...note.Signer) []byte {
 	t.Helper()
 	signed, err := note.Sign(&note.Note{Text: text}, signers...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return signed
 }
 
@@ -361,9 +351,7 @@ func TestUnreadable(t *testing.T) {
 			wantText(t, err, test.says)
 		})
 	}
-	if _, err := Read(nil); !errors.Is(err, ErrCheckpoint) {
-		t.Errorf("nil: error %v", err)
-	}
+	wantErr(t, failed(Read(nil)), ErrCheckpoint, "nil: error")
 }
 
 // TestUntrusted takes what Read accepts and the keys do not.
@@ -406,9 +394,7 @@ func TestUntrusted(t *testing.T) {
 			if c != (Checkpoint{}) {
 				t.Errorf("the error comes with %v", c)
 			}
-			if _, err := Read(test.signed); err != nil {
-				t.Errorf("Read: %v", err)
-			}
+			wantErr(t, failed(Read(test.signed)), nil, "Read")
 		})
 	}
 }

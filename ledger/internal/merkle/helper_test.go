@@ -29,9 +29,7 @@ func newLog(t testing.TB, size int) *log {
 		}
 		leaf := tlog.RecordHash(fmt.Appendf(nil, "event %d", n))
 		hashes, err := e.Append(leaf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		l.leaves = append(l.leaves, leaf)
 		l.stored = append(l.stored, hashes...)
 	}

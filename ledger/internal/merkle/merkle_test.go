@@ -68,9 +68,7 @@ func TestInclusionAgrees(t *testing.T) {
 			t.Fatalf("leaf %d of %d: %v", n, size, err)
 		}
 		theirs, err := tree.InclusionProof(n, size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !slices.EqualFunc(raw(ours), theirs, slices.Equal[[]byte]) {
 			t.Fatalf("leaf %d of %d: proofs differ", n, size)
 		}
@@ -90,9 +88,7 @@ func TestConsistencyAgrees(t *testing.T) {
 			t.Fatalf("from %d to %d: %v", older, newer, err)
 		}
 		theirs, err := tree.ConsistencyProof(older, newer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !slices.EqualFunc(raw(ours), theirs, slices.Equal[[]byte]) {
 			t.Fatalf("from %d to %d: proofs differ", older, newer)
 		}
@@ -130,16 +126,12 @@ func TestFlippedBits(t *testing.T) {
 	for _, size := range sizes {
 		for n := range size {
 			record, err := tlog.ProveRecord(int64(size), int64(n), l)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			flips += eachFlip(record, func() error {
 				return tlog.CheckRecord(record, int64(size), l.roots[size], int64(n), l.leaves[n])
 			})
 			tree, err := tlog.ProveTree(int64(size), int64(n+1), l)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			flips += eachFlip(tree, func() error {
 				return tlog.CheckTree(tree, int64(size), l.roots[size], int64(n+1), l.roots[n+1])
 			})
@@ -185,9 +177,7 @@ func TestLoadEdge(t *testing.T) {
 		fromLoaded, err1 := loaded.Append(l.leaves[size])
 		fromGrown, err2 := grown.Append(l.leaves[size])
 		stored, err3 := tlog.StoredHashesForRecordHash(int64(size), l.leaves[size], l)
-		if err := errors.Join(err1, err2, err3); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err1, err2, err3))
 		if !slices.Equal(fromLoaded, stored) || !slices.Equal(fromGrown, stored) {
 			t.Fatalf("leaf %d: the edges complete other hashes than tlog", size)
 		}
@@ -212,9 +202,7 @@ func TestLoadEdgeFails(t *testing.T) {
 func TestLargestTree(t *testing.T) {
 	u := newUniform()
 	e, err := LoadEdge(MaxSize-1, u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	completed, err := e.Append(u.level[0])
 	if err != nil || len(completed) != Completes(MaxSize-1) {
 		t.Fatalf("last leaf completes %d hashes (%v)", len(completed), err)
@@ -235,9 +223,7 @@ func TestClone(t *testing.T) {
 	other := tlog.RecordHash([]byte("another event"))
 	for size := range uint64(40) {
 		e, err := LoadEdge(size, l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		clone := e.Clone()
 		if _, err := clone.Append(other); err != nil {
 			t.Fatal(err)
@@ -304,26 +290,5 @@ func TestLocateExtremes(t *testing.T) {
 		if got := Completes(n); got != want {
 			t.Errorf("leaf %d completes %d hashes, want %d", n, got, want)
 		}
-	}
-}
-
-func BenchmarkAppend(b *testing.B) {
-	e, leaf := new(Edge), tlog.RecordHash(nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := e.Append(leaf); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkRoot(b *testing.B) {
-	e, err := LoadEdge(1<<20-1, newUniform())
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		e.Root()
 	}
 }

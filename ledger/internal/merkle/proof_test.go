@@ -92,9 +92,7 @@ func required(t testing.TB, l *log, size uint64, leaves []uint64) map[tlog.Hash]
 	var above []tlog.Hash
 	for _, leaf := range leaves {
 		siblings, err := tlog.ProveRecord(int64(size), int64(leaf), l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sides, h := path(leaf, size), l.leaves[leaf]
 		above = append(above, h)
 		for i, sibling := range siblings { // from the leaf up
@@ -198,9 +196,7 @@ func TestProveReads(t *testing.T) {
 					asked = slices.Clone(indexes)
 					return l.ReadHashes(indexes)
 				}))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
 		}
 	}
@@ -250,14 +246,10 @@ func TestLargestTrees(t *testing.T) {
 	u, r := newUniform(), rand.New(rand.NewPCG(3, 4))
 	for _, size := range []uint64{MaxSize, MaxSize - 1, 1 << 61, 1<<61 + 1, 1<<61 - 1, 1<<40 + 1<<20 + 3} {
 		root, err := tlog.TreeHash(int64(size), u)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, leaves := range [][]uint64{{0}, {size - 1}, {0, size - 1}, {size / 2, size/2 + 1, size - 2}, {size / 3, size / 3 * 2}} {
 			proof, err := Prove(size, leaves, u)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			about := make([]Leaf, len(leaves))
 			for i, index := range leaves {
 				about[i] = Leaf{index, u.level[0]}
@@ -392,14 +384,4 @@ func packed(indexes []uint64) []byte {
 		b = binary.LittleEndian.AppendUint64(b, index)
 	}
 	return b
-}
-
-func BenchmarkProve(b *testing.B) {
-	u, leaves := newUniform(), interval(1000, 2000)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Prove(1<<30-1, leaves, u); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

@@ -17,7 +17,7 @@ type Backend struct {
 	Store   kv.Store  // that holds the ledger; nil for the file
 	Apart   bool      // the file is opened as on another machine
 	Created time.Time // when the ledger is created; zero for now
-	Draws   Draws
+	Draws   Draws     // that the ledger draws with
 }
 
 // Draws are what a ledger draws with; nil stands for samplers of its own.

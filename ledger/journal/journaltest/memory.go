@@ -9,14 +9,13 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// Memory is a journal in memory, with faults. It is open as often as one likes; a claim fences all
-// other handles. What hosts say that they have ([journal.Follower]) is what may be trimmed; as long
-// as no other host than the one that trims says so, all may.
+// Memory is a journal in memory, with faults. It may be opened any number of times; a claim fences
+// all other handles. What other hosts do not have ([journal.Follower.Folded]) is not trimmed, as
+// soon as any of them has said what it has.
 type Memory struct {
 	name string
 
@@ -25,39 +24,16 @@ type Memory struct {
 	groups []journal.Group
 	term   uint64
 	host   string // of the newest claim
-	faults func(Call) Fault
+	fault  func(context.Context, Call) error
 	bases  map[string]uint64 // how many events a host has folded
 	grown  chan struct{}     // closed when there is more to read
 }
 
-// Op is what a call does.
-type Op string
-
-// The calls that can be made to fail.
-const (
-	Claim  Op = "claim"
-	Append Op = "append"
-	Trim   Op = "trim"
-	Head   Op = "head" // only handles of [Memory] have it
-)
-
-// Call is a call that is about to be carried out.
+// Call is a call of a journal in memory that is about to be executed.
 type Call struct {
-	Op      Op               // which method of the journal
+	Method  string           // "Claim", "Append", "Trim" or "Head"
 	Group   journal.Group    // of Append
 	Through journal.Position // of Trim
-}
-
-// Fault is what becomes of a call. The zero Fault lets it be.
-type Fault struct {
-	Delay time.Duration // goes by first, or until the context is done: then the call fails with its error, as by Err
-	Fence bool          // somebody else claims the journal then
-	// Err fails the call, and stops the handle, unless the call is a Head, or Err a
-	// [journal.ErrRejected] or a [journal.ErrHeld].
-	Err error
-	// Done lets a call that fails be carried out all the same. Where the handle is not stopped that
-	// would be a lie, and is ignored.
-	Done bool
 }
 
 // NewMemory makes a journal that begins at a position.
@@ -65,12 +41,14 @@ func NewMemory(at journal.Position) *Memory {
 	return &Memory{name: "memory:" + rand.Text(), begin: at, bases: map[string]uint64{}, grown: make(chan struct{})}
 }
 
-// Inject asks for a fault before each call from now on; nil ends that. Calls may come from several
-// goroutines.
-func (m *Memory) Inject(faults func(Call) Fault) {
+// Inject has fault called before each call of any handle; nil ends that. It may wait, and may be
+// called by several goroutines. A call for which it returns an error returns that, and is not
+// executed. The handle is stopped then, unless the call is a Head, or the error a
+// [journal.ErrRejected] or a [journal.ErrHeld].
+func (m *Memory) Inject(fault func(context.Context, Call) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.faults = faults
+	m.fault = fault
 }
 
 // Groups returns what is in the journal, and where it begins.
@@ -122,58 +100,35 @@ type handle struct {
 
 func (h *handle) Name() string { return h.in.name }
 
-// call carries out a call, with its fault. do, and all that changes the handle, runs under the
-// lock.
+// call executes a call, unless a fault comes before it. do, and all that changes the handle, runs
+// under the lock.
 func (h *handle) call(ctx context.Context, c Call, do func() error) error {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
 	if err := h.ready(ctx); err != nil {
 		return err
 	}
-	var f Fault
-	if ask := h.in.faults; ask != nil {
-		f = h.suffer(ctx, c, ask)
-	}
-	if h.refusal != nil { // meanwhile
+	err := h.injected(ctx, c)
+	switch {
+	case h.refusal != nil: // it was closed concurrently
 		return h.refusal
-	}
-	if f.Fence {
-		h.in.term++
-	}
-	if f.Err == nil {
+	case err == nil:
 		return do()
+	case c.Method != "Head" && !isRejected(err) && !errors.Is(err, journal.ErrHeld):
+		h.refusal = fmt.Errorf("%w: %v", journal.ErrStopped, err)
 	}
-	return h.fail(c, f, do)
+	return err
 }
 
-// suffer asks for a fault, and waits as long as it says, without the lock.
-func (h *handle) suffer(ctx context.Context, c Call, ask func(Call) Fault) Fault {
+// injected returns the error that comes before a call. The lock is released meanwhile.
+func (h *handle) injected(ctx context.Context, c Call) error {
+	fault := h.in.fault
+	if fault == nil {
+		return nil
+	}
 	h.in.mu.Unlock()
 	defer h.in.mu.Lock()
-	f := ask(c)
-	if f.Delay <= 0 {
-		return f
-	}
-	select {
-	case <-ctx.Done():
-		f.Err = ctx.Err()
-	case <-time.After(f.Delay):
-	}
-	return f
-}
-
-// fail fails a call.
-func (h *handle) fail(c Call, f Fault, do func() error) error {
-	if c.Op == Head || isRejected(f.Err) || errors.Is(f.Err, journal.ErrHeld) {
-		return f.Err
-	}
-	if f.Done {
-		if err := do(); err != nil {
-			return err
-		}
-	}
-	h.refusal = fmt.Errorf("%w: %v", journal.ErrStopped, f.Err)
-	return f.Err
+	return fault(ctx, c)
 }
 
 func (h *handle) ready(ctx context.Context) error {
@@ -187,7 +142,7 @@ func (h *handle) ready(ctx context.Context) error {
 }
 
 func (h *handle) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
-	err = h.call(ctx, Call{Op: Claim}, func() error {
+	err = h.call(ctx, Call{Method: "Claim"}, func() error {
 		h.in.term++
 		h.in.host = h.host
 		delete(h.in.bases, h.host)
@@ -209,7 +164,7 @@ func (h *handle) Settle(ctx context.Context) error {
 
 // Head implements [journal.Follower].
 func (h *handle) Head(ctx context.Context) (head journal.Head, err error) {
-	err = h.call(ctx, Call{Op: Head}, func() error {
+	err = h.call(ctx, Call{Method: "Head"}, func() error {
 		head = journal.Head{Host: h.in.host, Term: h.in.term, End: h.in.end()}
 		if h.term != 0 && h.term != h.in.term {
 			return journal.ErrFenced
@@ -220,7 +175,7 @@ func (h *handle) Head(ctx context.Context) (head journal.Head, err error) {
 }
 
 func (h *handle) Append(ctx context.Context, g journal.Group) error {
-	return h.call(ctx, Call{Op: Append, Group: g}, func() error {
+	return h.call(ctx, Call{Method: "Append", Group: g}, func() error {
 		switch {
 		case h.term == 0 || h.term != h.in.term || g.Term != h.term:
 			return journal.ErrFenced
@@ -234,7 +189,7 @@ func (h *handle) Append(ctx context.Context, g journal.Group) error {
 }
 
 func (h *handle) Trim(ctx context.Context, through journal.Position) error {
-	return h.call(ctx, Call{Op: Trim, Through: through}, func() error {
+	return h.call(ctx, Call{Method: "Trim", Through: through}, func() error {
 		if h.term == 0 || h.term != h.in.term {
 			return journal.ErrFenced
 		}

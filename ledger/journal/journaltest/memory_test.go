@@ -8,19 +8,18 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
-// once lets a fault come over the next call of a kind.
-func once(m *Memory, op Op, f Fault) {
-	m.Inject(func(c Call) Fault {
-		if c.Op != op {
-			return Fault{}
+// once has a fault come before the next call of a method.
+func once(m *Memory, method string, fault func(context.Context, Call) error) {
+	m.Inject(func(ctx context.Context, c Call) error {
+		if c.Method != method {
+			return nil
 		}
 		m.Inject(nil)
-		return f
+		return fault(ctx, c)
 	})
 }
 
@@ -28,68 +27,68 @@ func TestMemory(t *testing.T) {
 	Run(t, Kind{Shared: true, Large: 1 << 20, New: func(t *testing.T, at journal.Position) Medium {
 		m := NewMemory(at)
 		return Medium{
-			Open:  func() (journal.Journal, error) { return m.Open(), nil },
-			Break: func(landed bool) { once(m, Append, Fault{Err: errors.New("no more paper"), Done: landed}) },
+			Open: func() (journal.Journal, error) { return m.Open(), nil },
+			Break: func(landed bool) {
+				once(m, "Append", func(_ context.Context, c Call) error {
+					m.mu.Lock()
+					defer m.mu.Unlock()
+					if landed {
+						m.groups = append(m.groups, stored(c.Group))
+					}
+					return errors.New("no more paper")
+				})
+			},
 		}
 	}})
 }
 
 // Each fault does what it says.
-func TestFaults(t *testing.T) {
+func TestMemory_Inject_FailsTheCallAndStopsTheHandle(t *testing.T) {
 	broken := errors.New("broken")
-	held := &journal.HeldError{Reason: broken}
 	for name, c := range map[string]struct {
-		op       Op
-		fault    Fault
-		want     error
-		rejected bool
-		stopped  bool
-		there    bool // the group, or the trim
+		method  string
+		fault   error // nil: another handle claims the journal
+		want    error
+		stopped bool
 	}{
-		"rejected":       {Append, Fault{Err: journal.ErrRejected, Done: true}, journal.ErrRejected, true, false, false},
-		"fenced":         {Append, Fault{Fence: true}, journal.ErrFenced, true, false, false},
-		"uncertain":      {Append, Fault{Err: broken}, broken, false, true, false},
-		"done":           {Append, Fault{Err: broken, Done: true}, broken, false, true, true},
-		"late":           {Append, Fault{Delay: time.Millisecond}, nil, false, false, true},
-		"too late":       {Append, Fault{Delay: time.Hour}, context.DeadlineExceeded, false, true, false},
-		"trim":           {Trim, Fault{Err: broken}, broken, false, true, false},
-		"trim all same":  {Trim, Fault{Err: broken, Done: true}, broken, false, true, true},
-		"trim is held":   {Trim, Fault{Err: held, Done: true}, journal.ErrHeld, false, false, false},
-		"trim is fenced": {Trim, Fault{Fence: true}, journal.ErrFenced, true, false, false},
+		"rejected":       {"Append", journal.ErrRejected, journal.ErrRejected, false},
+		"fenced":         {"Append", nil, journal.ErrFenced, false},
+		"uncertain":      {"Append", broken, broken, true},
+		"trim":           {"Trim", broken, broken, true},
+		"trim is held":   {"Trim", &journal.HeldError{Reason: broken}, journal.ErrHeld, false},
+		"trim is fenced": {"Trim", nil, journal.ErrFenced, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l Log
 			m := NewMemory(l.End())
 			j := m.Open()
 			term, _, err := j.Claim(t.Context())
-			if err == nil && c.op == Trim {
+			if err == nil {
 				err = j.Append(t.Context(), l.Group(term, []byte("old")))
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-			if name != "too late" {
-				ctx = t.Context()
-			}
-			defer cancel()
-			once(m, c.op, c.fault)
-			end := l.End()
-			if c.op == Append {
-				g := l.Group(term, []byte("new"))
-				err, end = j.Append(ctx, g), g.After
+			once(m, c.method, func(ctx context.Context, _ Call) error {
+				if c.fault != nil {
+					return c.fault
+				}
+				_, _, err := m.Open().Claim(ctx)
+				return err
+			})
+			if end := l.End(); c.method == "Append" {
+				err = j.Append(t.Context(), l.Group(term, []byte("new")))
 			} else {
-				err = j.Trim(ctx, end)
+				err = j.Trim(t.Context(), end)
 			}
-			if !errors.Is(err, c.want) || errors.Is(err, journal.ErrRejected) != c.rejected {
+			if !errors.Is(err, c.want) || c.fault == broken && isRejected(err) {
 				t.Errorf("the call returns %v", err)
 			}
 			if _, _, err := j.Claim(t.Context()); errors.Is(err, journal.ErrStopped) != c.stopped {
 				t.Errorf("then it stops: %v", err)
 			}
-			begin, groups := m.Groups()
-			if c.op == Append && (len(groups) == 1) != c.there || c.op == Trim && (begin == end) != c.there {
-				t.Errorf("then there are %d groups behind %v", len(groups), begin)
+			if begin, groups := m.Groups(); len(groups) != 1 || begin.Events != 0 {
+				t.Errorf("then there are %d groups after %v", len(groups), begin)
 			}
 		})
 	}

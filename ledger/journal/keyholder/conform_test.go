@@ -101,9 +101,7 @@ func testKeys(g *game) {
 func testConflict(g *game) {
 	g.put(at(1, 1))
 	for range 2 {
-		if err := g.h.Put(g.Context(), one, at(1, 1), keyOf(at(9, 9))); !errors.Is(err, errConflict) {
-			g.Errorf("another key for a segment: %v", err)
-		}
+		wantErr(g, g.h.Put(g.Context(), one, at(1, 1), keyOf(at(9, 9))), errConflict, "another key for a segment")
 		g.has(nil, at(1, 1))
 		g.again()
 	}
@@ -122,9 +120,7 @@ func testJournals(g *game) {
 	}
 	g.keep(at(2, 1))
 	g.has(ErrDestroyed, at(1, 1))
-	if _, err := g.h.Get(g.Context(), other, at(1, 1)); err != nil {
-		g.Errorf("the key of another journal: %v", err)
-	}
+	wantErr(g, failed(g.h.Get(g.Context(), other, at(1, 1))), nil, "the key of another journal")
 }
 
 func testKeep(g *game) {
@@ -159,9 +155,7 @@ func testLate(g *game) {
 	g.keep(at(2, 2), at(1, 7))
 	for range 2 {
 		for _, s := range []Segment{at(1, 1), at(1, 2), at(2, 1)} {
-			if err := g.h.Put(g.Context(), one, s, keyOf(s)); !errors.Is(err, ErrDestroyed) {
-				g.Errorf("a key that was destroyed, or would have been, is taken: %v", err)
-			}
+			wantErr(g, g.h.Put(g.Context(), one, s, keyOf(s)), ErrDestroyed, "a key that was destroyed, or would have been, is taken")
 			g.has(ErrDestroyed, s)
 		}
 		g.again()
@@ -189,9 +183,7 @@ func testMarks(g *game) {
 	for _, m := range []Mark{
 		markAt(1, 5), markAt(1, 7), markAt(1, 7), markAt(1, 6), markAt(2, 3), markAt(1, 100), markAt(2, 4), markAt(2, 0), markAt(5, 4), markAt(5, 5),
 	} {
-		if err := g.h.Mark(g.Context(), one, m); err != nil {
-			g.Fatal(err)
-		}
+		must(g, g.h.Mark(g.Context(), one, m))
 		if m.Compare(highest) > 0 {
 			highest = m
 		}
@@ -240,14 +232,10 @@ func testInvalid(g *game) {
 			"Put": g.h.Put(g.Context(), name, at(1, 1), keyOf(at(1, 1))), "Get": got, "Seen": seen,
 			"Keep": g.h.Keep(g.Context(), name, at(1, 1), nil), "Mark": g.h.Mark(g.Context(), name, markAt(1, 1)),
 		} {
-			if !errors.Is(err, errInvalid) {
-				g.Errorf("%s of the journal %q: %v", call, name, err)
-			}
+			wantErr(g, err, errInvalid, "%s of the journal %q", call, name)
 		}
 	}
-	if err := g.h.Put(g.Context(), one, at(1, 0), keyOf(at(1, 1))); !errors.Is(err, errInvalid) {
-		g.Errorf("a segment without a number: %v", err)
-	}
+	wantErr(g, g.h.Put(g.Context(), one, at(1, 0), keyOf(at(1, 1))), errInvalid, "a segment without a number")
 }
 
 func testContext(g *game) {
@@ -259,9 +247,7 @@ func testContext(g *game) {
 		"Put": g.h.Put(ctx, one, at(1, 1), keyOf(at(1, 1))), "Get": got, "Seen": seen,
 		"Keep": g.h.Keep(ctx, one, at(1, 1), nil), "Mark": g.h.Mark(ctx, one, markAt(1, 1)),
 	} {
-		if !errors.Is(err, context.Canceled) {
-			g.Errorf("%s with a context that is done: %v", call, err)
-		}
+		wantErr(g, err, context.Canceled, "%s with a context that is done", call)
 	}
 }
 

@@ -28,7 +28,7 @@ type directory struct {
 
 // OpenDirectory opens a holder that keeps everything in a directory, and makes that if there is
 // none. Only one process may open it until Close. On systems without flock, such as Windows, the
-// caller must see to that. Errors: [journal.ErrInUse], ErrCorrupt or ErrVersion of package ledger
+// caller must see to that. Errors: [journal.ErrInUse], ErrCorrupt or ErrVersion of package api
 // from the first call about a journal, those of the disk.
 //
 //	lock              is locked while a process has the directory open; it holds "sluice keys lock"

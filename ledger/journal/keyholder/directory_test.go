@@ -16,13 +16,6 @@ import (
 
 const name = "test:00112233445566778899aabbccddeeff"
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // reopening opens a directory each time anew.
 func reopening(t *testing.T) func() Holder {
 	path := filepath.Join(pace.Scratch(t), "keys")
@@ -97,9 +90,7 @@ func TestKeysAreDestroyed(t *testing.T) {
 	must(t, os.WriteFile(files[0], left, 0o600))
 	must(t, os.WriteFile(files[0]+".new", left, 0o600))
 	d = openDirectory(t, dir)
-	if _, err := d.Get(t.Context(), name, s); !errors.Is(err, ErrDestroyed) {
-		t.Errorf("a key that should be gone: %v", err)
-	}
+	wantErr(t, failed(d.Get(t.Context(), name, s)), ErrDestroyed, "a key that should be gone")
 	if files := holding(t, dir, key[:]); len(files) > 0 {
 		t.Errorf("the key is still in %v", files)
 	}
@@ -109,9 +100,7 @@ func TestKeysAreDestroyed(t *testing.T) {
 func TestADirectoryIsOpenOnce(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "a", "keys")
 	d := openDirectory(t, dir)
-	if _, err := OpenDirectory(dir); !errors.Is(err, journal.ErrInUse) {
-		t.Errorf("a second time: %v", err)
-	}
+	wantErr(t, failed(OpenDirectory(dir)), journal.ErrInUse, "a second time")
 	must(t, d.Put(t.Context(), name, Segment{Term: 1, Number: 1}, Key{1}))
 	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		must(t, err)
@@ -202,9 +191,7 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "keys")
 	fill(dir)
 	must(t, os.Rename(filepath.Join(dir, folder, "2.3.key"), filepath.Join(dir, folder, "2.2.key")))
-	if err := look(dir); !errors.Is(err, errs.ErrCorrupt) {
-		t.Errorf("the key of another segment: %v", err)
-	}
+	wantErr(t, look(dir), errs.ErrCorrupt, "the key of another segment")
 	must(t, os.WriteFile(filepath.Join(dir, folder, "x.key"), nil, 0o600))
 	d := openDirectory(t, dir)
 	if _, _, err := d.Seen(t.Context(), name); !errors.Is(err, errs.ErrCorrupt) {

@@ -2,7 +2,6 @@ package keyholder
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,9 +12,7 @@ func TestAKeyIsNotPrinted(t *testing.T) {
 	k := Key{'s', 'e', 'c', 'r', 'e', 't'}
 	all := struct{ K Key }{k}
 	inJSON, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, text := range []string{fmt.Sprint(k), fmt.Sprintf("%v %+v %#v %x %s %q %d", k, k, k, k, k, k, k), fmt.Sprint(all), string(inJSON)} {
 		for _, bad := range []string{"secret", "736563", "115"} {
 			if strings.Contains(text, bad) {
@@ -36,8 +33,6 @@ func TestSegmentsInText(t *testing.T) {
 		t.Errorf("%v %v", got, err)
 	}
 	for _, bad := range []string{"", "7", "7.", ".2", "7.2.1", "07.2", "7. 2", "-1.1", "7.2\n", "18446744073709551616.1"} {
-		if _, err := parseSegment(bad); !errors.Is(err, errInvalid) {
-			t.Errorf("%q: %v", bad, err)
-		}
+		wantErr(t, failed(parseSegment(bad)), errInvalid, "%q", bad)
 	}
 }

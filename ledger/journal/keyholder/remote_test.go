@@ -81,9 +81,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		t.Errorf("who has a certificate: %v", err)
 	}
 	for _, url := range []string{"http://127.0.0.1:1", "127.0.0.1:1", "", "https://", "file:///x"} {
-		if _, err := Dial("b", url, good); !errors.Is(err, errInvalid) {
-			t.Errorf("Dial(%q): %v", url, err)
-		}
+		wantErr(t, failed(Dial("b", url, good)), errInvalid, "Dial(%q)", url)
 	}
 }
 
@@ -129,9 +127,7 @@ func TestWhatIsNoHolderIsAnError(t *testing.T) {
 	}
 	for what, text := range map[string]string{"short": "short", "long": strings.Repeat("x", 33), "empty": ""} {
 		r := dial(t, serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { own(w); fmt.Fprint(w, text) }), c), c)
-		if _, err := r.Get(t.Context(), name, Segment{Term: 1, Number: 1}); !errors.Is(err, errInvalid) {
-			t.Errorf("a %s key: %v", what, err)
-		}
+		wantErr(t, failed(r.Get(t.Context(), name, Segment{Term: 1, Number: 1})), errInvalid, "a %s key", what)
 		if _, _, err := r.Seen(t.Context(), name); !errors.Is(err, errInvalid) {
 			t.Errorf("a %s answer: %v", what, err)
 		}

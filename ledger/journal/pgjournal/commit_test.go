@@ -168,9 +168,7 @@ func TestACancelledWaitIsUncertain(t *testing.T) {
 		default:
 		}
 		standby.Begin(t)
-		if err := <-outcome; err != nil {
-			t.Errorf("%s: %v", how, err)
-		}
+		wantErr(t, <-outcome, nil, "%s", how)
 		there = append(there, g, a.add("after that"))
 		a.holds(begin, there...)
 	}
@@ -193,9 +191,7 @@ func TestACancelledWaitIsUncertain(t *testing.T) {
 	if err := <-outcome; err == nil {
 		t.Error("a claim of which nobody knows whether it lasts is good")
 	}
-	if err := other.Append(t.Context(), a.group("without a claim")); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("then it appends: %v", err)
-	}
+	wantErr(t, other.Append(t.Context(), a.group("without a claim")), journal.ErrFenced, "then it appends")
 }
 
 // With Synchronous nothing is appended where no standby is waited for.
@@ -279,18 +275,14 @@ func TestOptions(t *testing.T) {
 	}
 	s := shared(t)
 	h.database = s.Address("postgres")
-	if _, err := createJournal(t.Context(), h.options("a"), h.ledger, journal.Position{Events: 1 << 63}); !errors.Is(err, ErrOptions) {
-		t.Errorf("behind the last number: %v", err)
-	}
+	wantErr(t, failed(createJournal(t.Context(), h.options("a"), h.ledger, journal.Position{Events: 1 << 63})), ErrOptions, "behind the last number")
 }
 
 // The tables are made by whoever comes first, of several hosts at once, in a schema of whatever name; a newer version is refused.
 func TestTables(t *testing.T) {
 	s := pgtest.Start(t)
 	h := newHosts(t, s.Address("postgres"), "a", "b")
-	if _, err := Open(t.Context(), h.options("a"), h.ledger); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without tables: %v", err)
-	}
+	wantErr(t, failed(Open(t.Context(), h.options("a"), h.ledger)), fs.ErrNotExist, "without tables")
 	schema := `odd "name" of é; --`
 	h.change = func(o *Options) { o.Schema = schema }
 	var made, there atomic.Int32
@@ -322,12 +314,8 @@ func TestTables(t *testing.T) {
 	a = started(t, h, "a")
 	a.add("in a schema that was there")
 	s.Exec(t, "postgres", `UPDATE "made before".version SET version = 2`)
-	if _, err := Open(t.Context(), h.options("a"), h.ledger); !errors.Is(err, errs.ErrVersion) {
-		t.Errorf("a newer version: %v", err)
-	}
-	if _, err := createJournal(t.Context(), h.options("a"), [16]byte{1}, journal.Position{}); !errors.Is(err, errs.ErrVersion) {
-		t.Errorf("a newer version: %v", err)
-	}
+	wantErr(t, failed(Open(t.Context(), h.options("a"), h.ledger)), errs.ErrVersion, "a newer version")
+	wantErr(t, failed(createJournal(t.Context(), h.options("a"), [16]byte{1}, journal.Position{})), errs.ErrVersion, "a newer version")
 }
 
 // For makes a journal only where none is, and none is named.
@@ -336,16 +324,12 @@ func TestFor(t *testing.T) {
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	open := For(h.options("a"))
 	w := journal.Wanted{Ledger: h.ledger, Name: "postgres:00112233445566778899aabbccddeeff"}
-	if _, err := open(t.Context(), w); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("one that is named, and that there is not: %v", err)
-	}
+	wantErr(t, failed(open(t.Context(), w)), fs.ErrNotExist, "one that is named, and that there is not")
 	if rows := s.Exec(t, "journals", "SELECT count(*) FROM pg_namespace WHERE nspname = 'sluice'"); rows[0] != "0" {
 		t.Error("something was made")
 	}
 	w.Name, w.Standby = "", true
-	if _, err := open(t.Context(), w); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a standby, where there is none: %v", err)
-	}
+	wantErr(t, failed(open(t.Context(), w)), fs.ErrNotExist, "a standby, where there is none")
 	w.Standby = false
 	first, err := open(t.Context(), w)
 	must(t, err)
@@ -362,9 +346,7 @@ func TestFor(t *testing.T) {
 	_, _, err = j.Claim(t.Context())
 	_, got := read(t, j, journal.Position{})
 	for _, err := range []error{err, got, j.Folded(t.Context(), journal.Position{}), j.Await(t.Context(), journal.Position{})} {
-		if !errors.Is(err, journal.ErrForked) {
-			t.Errorf("another journal in its place: %v", err)
-		}
+		wantErr(t, err, journal.ErrForked, "another journal in its place")
 	}
 }
 

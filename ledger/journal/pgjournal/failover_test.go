@@ -157,9 +157,7 @@ func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 		t.Errorf("what is left: %d groups, %v", len(found), err)
 	}
 	for _, at := range []journal.Position{l.told(), l.lost[1].After} {
-		if _, err := read(t, reader, at); !errors.Is(err, journal.ErrLost) {
-			t.Errorf("a base that has more: %v", err)
-		}
+		wantErr(t, failed(read(t, reader, at)), journal.ErrLost, "a base that has more")
 	}
 
 	// A person accepts the loss. It must be this one.
@@ -214,17 +212,13 @@ func TestWhatIsToldSinceALossCounts(t *testing.T) {
 	told := func(term uint64) { // one event more than there is
 		t.Helper()
 		must(t, h.keys["b"].Mark(t.Context(), a.j.Name(), keyholder.Mark{Term: term, Position: journal.Position{Events: end.Events + 1}}))
-		if _, err := claim(); !errors.Is(err, journal.ErrLost) {
-			t.Errorf("told under term %d: %v", term, err)
-		}
+		wantErr(t, failed(claim()), journal.ErrLost, "told under term %d", term)
 	}
 	told(a.term)
 	accept := end
 	accept.Root[0] ^= 1
 	h.change = func(o *Options) { o.AcceptLoss = &accept }
-	if _, err := claim(); !errors.Is(err, journal.ErrLost) {
-		t.Errorf("the loss of what is behind other events was accepted: %v", err)
-	}
+	wantErr(t, failed(claim()), journal.ErrLost, "the loss of what is behind other events was accepted")
 	accept = end
 	term, err := claim()
 	must(t, err)
@@ -411,13 +405,9 @@ func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 	must(t, j.Close())
 	claimed(t, l.open(t, "b"), told) // whose mark says more
 	for _, bad := range []string{"postgres:", "file:00112233445566778899aabbccddeeff", "postgres:0011", "postgres:" + strings.Repeat("x", 32)} {
-		if _, err := l.restored(t, "a", bad, told); !errors.Is(err, journal.ErrForked) {
-			t.Errorf("%s: %v", bad, err)
-		}
+		wantErr(t, failed(l.restored(t, "a", bad, told)), journal.ErrForked, "%s", bad)
 	}
-	if _, err := l.restored(t, "a", "postgres:00112233445566778899aabbccddeeff", told); !errors.Is(err, journal.ErrForked) {
-		t.Errorf("another journal's name: %v", err)
-	}
+	wantErr(t, failed(l.restored(t, "a", "postgres:00112233445566778899aabbccddeeff", told)), journal.ErrForked, "another journal's name")
 	if j, err = l.restored(t, "a", "", told); err != nil || j.Name() != name {
 		t.Errorf("a file that names none: %v", err)
 	}
@@ -433,9 +423,7 @@ func TestWhoeverHadTheJournalIsFencedByRestore(t *testing.T) {
 	s.Exec(t, "journals", "DROP SCHEMA sluice CASCADE")
 	_, err := h.restored(t, "b", name, end) // its file has all
 	must(t, err)
-	if err := a.j.Append(t.Context(), a.group("behind the restored end")); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("whoever had it appends: %v", err)
-	}
+	wantErr(t, a.j.Append(t.Context(), a.group("behind the restored end")), journal.ErrFenced, "whoever had it appends")
 }
 
 // A host that holds what was lost notices that as much else has come in its place.
@@ -454,7 +442,5 @@ func TestAwaitNoticesAForkOfTheSameLength(t *testing.T) {
 		t.Fatal(g.After, mine)
 	}
 	l.change = nil
-	if err := l.open(t, "c").Await(t.Context(), mine); !errors.Is(err, journal.ErrForked) {
-		t.Errorf("Await: %v", err)
-	}
+	wantErr(t, l.open(t, "c").Await(t.Context(), mine), journal.ErrForked, "Await")
 }

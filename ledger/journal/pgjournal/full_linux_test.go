@@ -22,9 +22,7 @@ const alone = "SLUICE_PGJOURNAL_ALONE"
 func apart(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(alone) != "" {
-		if err := syscall.Mount("", "/", "", syscall.MS_PRIVATE|syscall.MS_REC, ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Mount("", "/", "", syscall.MS_PRIVATE|syscall.MS_REC, ""))
 		return true
 	}
 	if os.Getuid() != 0 {

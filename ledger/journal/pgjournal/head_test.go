@@ -36,9 +36,7 @@ func TestHead_AnotherHostClaims_EarlierHandleIsFenced(t *testing.T) {
 	}
 	again := h.open(t, "a") // also another handle of the same host fences
 	claimed(t, again, a.log.End())
-	if _, err := other.Head(t.Context()); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("after a third claim: %v", err)
-	}
+	wantErr(t, failed(other.Head(t.Context())), journal.ErrFenced, "after a third claim")
 }
 
 // A host that raises the term of its own claim, to find out what became of an append, is not fenced by that.
@@ -72,9 +70,7 @@ func TestHead_OwnTermIsRaised_IsNotFenced(t *testing.T) {
 		}
 	}
 	close(ended)
-	if err := <-asking; err != nil {
-		t.Errorf("while it raises its term: %v", err)
-	}
+	wantErr(t, <-asking, nil, "while it raises its term")
 	if head, err := j.Head(t.Context()); err != nil || head.Host != "a" || head.Term <= a.term {
 		t.Errorf("%+v, %v; it was claimed under term %d", head, err, a.term)
 	}

@@ -16,13 +16,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // common is a server for tests that leave it as it is, but for the database "journals".
 var common struct {
 	once   sync.Once

@@ -127,9 +127,7 @@ func TestWhoHasNoKeyCannotClaim(t *testing.T) {
 				t.Errorf("it does not say %q: %v", word, err)
 			}
 		}
-		if _, err := read(t, c, first.Before); !errors.Is(err, keyholder.ErrNoKey) {
-			t.Errorf("without a key, it reads: %v", err)
-		}
+		wantErr(t, failed(read(t, c, first.Before)), keyholder.ErrNoKey, "without a key, it reads")
 	}
 	refused()
 	h.keys["a"].Fail(nil) // so that a can note what it tells

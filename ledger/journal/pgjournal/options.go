@@ -119,7 +119,7 @@ func createJournal(ctx context.Context, o Options, ledger [16]byte, at journal.P
 }
 
 // Open opens the journal of a ledger. It changes nothing. Errors: [fs.ErrNotExist], ErrVersion of
-// package ledger, [ErrOptions], those of the database.
+// package api, [ErrOptions], those of the database.
 func Open(ctx context.Context, o Options, ledger [16]byte) (*Journal, error) {
 	return start(ctx, o, ledger, (*Journal).find)
 }

@@ -250,9 +250,7 @@ func TestAppend_DatabaseDoesNotAnswer_StopsAfterTwiceTheTimeout(t *testing.T) {
 	if took := time.Since(began); took < 2*timeout || took > 2*timeout+20*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	if err := a.j.Append(t.Context(), g); !errors.Is(err, journal.ErrStopped) {
-		t.Errorf("then: %v", err)
-	}
+	wantErr(t, a.j.Append(t.Context(), g), journal.ErrStopped, "then")
 	f.proxy.Rule(nil)
 	f.proxy.CutAll()
 	if a.next(f.hosts, "b", g) {

@@ -23,9 +23,7 @@ const secret = "Hunter2"
 func TestOptions_ConnectionString_IsNotInErrors(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "none")
 	service := filepath.Join(t.TempDir(), "service.conf")
-	if err := os.WriteFile(service, []byte("[given]\nhost="+nowhere+"\nuser="+secret+"\npassword="+secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(service, []byte("[given]\nhost="+nowhere+"\nuser="+secret+"\npassword="+secret+"\n"), 0o600))
 	t.Setenv("PGPASSWORD", secret+"env")
 	for _, address := range []string{
 		"host=" + nowhere + " user= password=" + secret + " dbname=x sslmode=disable",

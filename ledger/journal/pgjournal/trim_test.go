@@ -96,9 +96,7 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 	must(t, b.Folded(t.Context(), at(6))) // b has gone back to an older disk
 	a.held(at(8), "host b has folded up to event 6 only", "host c")
 	for _, bad := range []journal.Position{at(3), {Events: at(6).Events}} { // with which it has nothing to go on with
-		if err := b.Folded(t.Context(), bad); !errors.Is(err, errs.ErrCorrupt) {
-			t.Errorf("b has folded up to %v: %v", bad, err)
-		}
+		wantErr(t, b.Folded(t.Context(), bad), errs.ErrCorrupt, "b has folded up to %v", bad)
 		a.held(at(8), "1 other hosts", "host c")
 		must(t, b.Folded(t.Context(), at(8)))
 	}
@@ -254,9 +252,7 @@ func TestNoKeyIsDestroyedThatAGroupNeeds(t *testing.T) {
 	young := a.cut("young")
 	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
 	s.Exec(t, "journals", "UPDATE sluice.segments SET number = 9 WHERE events = 1")
-	if err := a.j.Trim(t.Context(), young.Before); !errors.Is(err, errs.ErrCorrupt) {
-		t.Errorf("Trim: %v", err)
-	}
+	wantErr(t, a.j.Trim(t.Context(), young.Before), errs.ErrCorrupt, "Trim")
 	a.holds(young.Before, young)
 }
 
@@ -350,17 +346,13 @@ func TestNothingIsLeftBehindTheHorizon(t *testing.T) {
 		t.Errorf("the key is left in %v", files)
 	}
 	for name, d := range holders {
-		if _, err := d.Get(t.Context(), a.j.Name(), segment); !errors.Is(err, keyholder.ErrDestroyed) {
-			t.Errorf("host %s: %v", name, err)
-		}
+		wantErr(t, failed(d.Get(t.Context(), a.j.Name(), segment)), keyholder.ErrDestroyed, "host %s", name)
 	}
 	if rows := s.Exec(t, "journals", "SELECT count(*) FROM sluice.frames"); rows[0] != "1" {
 		t.Errorf("%s rows are left", rows[0])
 	}
 	a.holds(young.Before, young)
-	if _, err := read(t, a.j, begin); !errors.Is(err, journal.ErrLost) {
-		t.Errorf("what was trimmed: %v", err)
-	}
+	wantErr(t, failed(read(t, a.j, begin)), journal.ErrLost, "what was trimmed")
 }
 
 // sealedOf returns some of the sealed bytes of a group.
@@ -419,9 +411,7 @@ func TestLeader(t *testing.T) {
 	claimed(t, b, a.log.End())
 	want("b")
 	must(t, b.Close())
-	if _, err := b.Leader(t.Context()); !errors.Is(err, journal.ErrStopped) {
-		t.Errorf("a handle that is closed: %v", err)
-	}
+	wantErr(t, failed(b.Leader(t.Context())), journal.ErrStopped, "a handle that is closed")
 }
 
 // disturbed is a holder that is disturbed by something before it gives its first key.

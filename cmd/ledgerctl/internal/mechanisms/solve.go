@@ -75,20 +75,6 @@ func (l *law) Set(text string) error {
 func (l *law) String() string { return "" } // the flags have no defaults
 func (l *law) Type() string   { return "law" }
 
-// explain adds to an error about a law what it sums to.
-func (l law) explain(err error) error {
-	sum := 0.0
-	for _, x := range l {
-		sum += x
-	}
-	if errors.Is(err, graph.ErrInvalid) && math.Abs(sum-1) > graph.Tolerance {
-		const missing = "they sum to %.15g; no more than %g may be missing, so give 13 decimals of what has more"
-		hint := fmt.Sprintf(missing, sum, graph.Tolerance)
-		return &output.Error{Kind: "invalid", Code: output.ExitMisuse, Hint: hint, Err: err}
-	}
-	return err
-}
-
 // cells returns the cells of probabilities, each after a tab.
 func cells(probabilities []float64) string {
 	var text strings.Builder
@@ -123,7 +109,7 @@ func (h *Host) solve(cmd *cobra.Command, _ []string, f *solveFlags) error {
 			return out, err
 		}
 		table, err := h.mechanism(cmd.Context(), f, g)
-		if infeasible = f.conflict(g, err); err != nil && infeasible == nil {
+		if infeasible = newConflict(g, err); err != nil && infeasible == nil {
 			return out, err
 		}
 		return newSolveResult(f, g, table, infeasible)
@@ -231,40 +217,35 @@ func (f *solveFlags) inFile(err error) error {
 }
 
 // mechanism computes what the flags ask for.
-func (h *Host) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
-	if f.Order != nil {
-		return f.ranked(g)
-	}
-	if len(g.Colors) != 2 {
-		return nil, output.UsageError("give --order with all of them", "column %q has %d colours", f.Color,
-			len(g.Colors))
-	}
+func (h *Host) mechanism(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (graph.Table, error) {
+	problem := graph.Problem{Graph: g.Graph, Preferences: g.Preferences, Privacy: f.privacy()}
+	var err error
 	switch {
-	case f.Balanced:
-		return graph.BinaryBalanced(g.Graph, g.Preferences, f.privacy())
+	case f.Order != nil:
+		var boundary []float64
+		boundary, err = f.boundaryLaw(len(g.Colors))
+		problem.Laws = slices.Repeat([][]float64{boundary}, g.Preferences.Rainbows())
+	case len(g.Colors) != 2:
+		err = output.UsageError("give --order with all of them", "column %q has %d colours", f.Color, len(g.Colors))
 	case f.Boundary != nil:
-		truth, err := f.truth(g)
-		if err != nil {
-			return nil, err
-		}
-		return graph.BinaryHomogeneous(g.Graph, g.Preferences, f.privacy(), truth)
+		problem.Laws, err = f.truth(g)
+	case f.BoundaryFile != "":
+		err = h.Stream(ctx, f.BoundaryFile, func(in io.Reader) (err error) {
+			problem.Given, err = g.ReadGiven(in)
+			return f.inFile(err)
+		})
 	}
-	return h.extend(ctx, f, g)
-}
-
-// ranked computes the mechanism of --order.
-func (f *solveFlags) ranked(g *graph.CSVGraph) (*graph.Table, error) {
-	boundary, err := f.boundaryLaw(len(g.Colors))
 	if err != nil {
 		return nil, err
 	}
-	t, err := graph.Homogeneous(g.Graph, g.Preferences, f.privacy(),
-		slices.Repeat([][]float64{boundary}, g.Preferences.Rainbows()))
-	var edge *graph.EdgeError
-	if errors.As(err, &edge) {
-		return nil, err
+	table, err := problem.Solve(ctx)
+	var conflict *graph.ConflictError
+	if errors.As(err, &conflict) && conflict.Missing {
+		return nil, output.InputError("one end at least of each edge that joins two colours must be given",
+			"%s: vertices %q and %q are neighbours with different colours, and neither is there", f.BoundaryFile,
+			g.IDs[conflict.From], g.IDs[conflict.To])
 	}
-	return t, law(boundary).explain(err)
+	return table, err
 }
 
 // boundaryLaw returns --boundary-law or the default.
@@ -272,56 +253,38 @@ func (f *solveFlags) boundaryLaw(colors int) ([]float64, error) {
 	if f.Law != nil {
 		return f.Law, nil
 	}
-	return graph.DefaultLaw(colors, f.Epsilon.Float64())
+	return f.privacy().RandomizedResponse(colors)
 }
 
-// truth reads --boundary.
-func (f *solveFlags) truth(g *graph.CSVGraph) (truth [2]float64, err error) {
-	truth = [2]float64{math.NaN(), math.NaN()}
+// truth reads --boundary: the laws of both colours, the true answer first.
+func (f *solveFlags) truth(g *graph.CSVGraph) ([][]float64, error) {
+	laws := make([][]float64, 2)
 	for _, item := range f.Boundary {
 		equals := strings.LastIndexByte(item, '=')
 		if equals < 0 {
-			return truth, output.UsageError("", "--boundary: %q is not COLOR=P", item)
+			return nil, output.UsageError("", "--boundary: %q is not COLOR=P", item)
 		}
 		color := slices.Index(g.Colors, item[:equals])
 		switch {
 		case color < 0:
-			return truth, output.UsageError("", "--boundary: %q is none of the colours in column %q", item[:equals],
+			return nil, output.UsageError("", "--boundary: %q is none of the colours in column %q", item[:equals],
 				f.Color)
-		case !math.IsNaN(truth[color]):
-			return truth, output.UsageError("", "--boundary has colour %q twice", g.Colors[color])
+		case laws[color] != nil:
+			return nil, output.UsageError("", "--boundary has colour %q twice", g.Colors[color])
 		}
-		if truth[color], err = parseProbability(item[equals+1:]); err != nil {
-			return truth, output.UsageError("", "--boundary: %w", err)
+		p, err := parseProbability(item[equals+1:])
+		if err != nil {
+			return nil, output.UsageError("", "--boundary: %w", err)
 		}
+		laws[color] = []float64{p, 1 - p}
 	}
-	for _, p := range truth {
-		if math.IsNaN(p) {
-			return truth, output.UsageError("", "--boundary says nothing about one of the two colours in column %q",
+	for _, law := range laws {
+		if law == nil {
+			return nil, output.UsageError("", "--boundary says nothing about one of the two colours in column %q",
 				f.Color)
 		}
 	}
-	return truth, nil
-}
-
-// extend computes the mechanism of --boundary-file.
-func (h *Host) extend(ctx context.Context, f *solveFlags, g *graph.CSVGraph) (*graph.Table, error) {
-	var given []graph.Given
-	err := h.Stream(ctx, f.BoundaryFile, func(in io.Reader) (err error) {
-		given, err = g.ReadGiven(in)
-		return f.inFile(err)
-	})
-	if err != nil {
-		return nil, err
-	}
-	table, err := graph.Extend(g.Graph, g.Preferences, f.privacy(), given)
-	var missed *graph.MissedEdgeError
-	if errors.As(err, &missed) {
-		err = output.InputError("one end at least of each edge that joins two colours must be given",
-			"%s: vertices %q and %q are neighbours with different colours, and neither is there", f.BoundaryFile,
-			g.IDs[missed.From], g.IDs[missed.To])
-	}
-	return table, err
+	return laws, nil
 }
 
 // conflict says why there is no mechanism: at To the answers of Colors have together a higher
@@ -351,30 +314,20 @@ func quotedList(names []string) string {
 	return strings.Join(all, " or ")
 }
 
-// conflict puts the error of a mechanism that does not exist in the words of the files. It returns
-// nil for other errors.
-func (f *solveFlags) conflict(g *graph.CSVGraph, err error) *conflict {
-	var pair *graph.ConflictError
-	if errors.As(err, &pair) {
-		return &conflict{
-			From: g.IDs[pair.From], To: g.IDs[pair.To], Colors: []string{g.Colors[pair.Output]},
-			Distance:        pair.Distance,
-			FromProbability: pair.FromProbability, ToProbability: pair.ToProbability,
-			Bound: pair.Bound,
-		}
-	}
-	var edge *graph.EdgeError
-	if !errors.As(err, &edge) {
+// newConflict puts the error of a mechanism that does not exist in the words of the files. It
+// returns nil for other errors.
+func newConflict(g *graph.CSVGraph, err error) *conflict {
+	var e *graph.ConflictError
+	if !errors.As(err, &e) {
 		return nil
 	}
-	// There the excess is at From.
-	c := &conflict{From: g.IDs[edge.To], To: g.IDs[edge.From], Distance: 1}
-	for _, color := range edge.Outputs {
-		c.Colors = append(c.Colors, g.Colors[color])
-		c.FromProbability += f.Law[slices.Index(g.Preferences.Order(edge.To), color)]
-		c.ToProbability += f.Law[slices.Index(g.Preferences.Order(edge.From), color)]
+	c := &conflict{
+		From: g.IDs[e.From], To: g.IDs[e.To], Distance: e.Distance,
+		FromProbability: e.FromProbability, ToProbability: e.ToProbability, Bound: e.Bound,
 	}
-	c.Bound = c.ToProbability - edge.Excess
+	for _, color := range e.Outputs {
+		c.Colors = append(c.Colors, g.Colors[color])
+	}
 	return c
 }
 
@@ -423,7 +376,7 @@ func (p *probabilities) MarshalJSON() ([]byte, error) {
 }
 
 // newSolveResult describes the mechanism, or the graph alone if there is a conflict.
-func newSolveResult(f *solveFlags, g *graph.CSVGraph, t *graph.Table, c *conflict) (solveResult, error) {
+func newSolveResult(f *solveFlags, g *graph.CSVGraph, t graph.Table, c *conflict) (solveResult, error) {
 	out := solveResult{
 		Epsilon: f.Epsilon, Delta: f.Delta, Colors: g.Colors, Edges: g.Graph.Edges(), BoundaryEdges: boundaryEdges(g),
 		Feasible: c == nil, Conflict: c, Vertices: make([]vertexResult, len(g.IDs)), uniform: f.BoundaryFile == "",
@@ -435,18 +388,18 @@ func newSolveResult(f *solveFlags, g *graph.CSVGraph, t *graph.Table, c *conflic
 		}
 		out.BoundaryLaw, out.DefaultLaw = boundary, f.Law == nil
 	}
-	distances, err := graph.Distances(g.Graph, g.Preferences)
+	distances, err := g.Graph.Distances(g.Preferences)
 	if err != nil {
 		return out, err
 	}
 	for i, id := range g.IDs {
 		color := g.Preferences.Color(i)
 		v := vertexResult{ID: id, Color: g.Colors[color], color: color}
-		if distances[i] != graph.Unreachable {
+		if distances[i] >= 0 {
 			v.Distance = &distances[i]
 		}
 		if c == nil {
-			v.Probabilities = &probabilities{g.Colors, t.At(i)}
+			v.Probabilities = &probabilities{g.Colors, t[i]}
 		}
 		out.Vertices[i] = v
 	}

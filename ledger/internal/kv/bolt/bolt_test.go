@@ -15,9 +15,7 @@ import (
 func newFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(pace.Scratch(t), "data.db")
-	if err := Create(path, putK("v")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Create(path, putK("v")))
 	return path
 }
 
@@ -28,9 +26,7 @@ func putK(value string) func(kv.Writer) error {
 func mustOpen(t *testing.T, path string) *Store {
 	t.Helper()
 	s, err := Open(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -39,18 +35,12 @@ func TestCreateIsWholeOrNothing(t *testing.T) {
 	dir := pace.Scratch(t)
 	path := filepath.Join(dir, "data.db")
 	failure := errors.New("no")
-	if err := Create(path, func(kv.Writer) error { return failure }); !errors.Is(err, failure) {
-		t.Errorf("Create returned %v", err)
-	}
+	wantErr(t, Create(path, func(kv.Writer) error { return failure }), failure, "Create")
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("a failed Create left %v", left)
 	}
-	if err := Create(path, putK("first")); err != nil {
-		t.Fatal(err)
-	}
-	if err := Create(path, putK("second")); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a second Create returned %v", err)
-	}
+	must(t, Create(path, putK("first")))
+	wantErr(t, Create(path, putK("second")), fs.ErrExist, "a second Create")
 	if left, _ := os.ReadDir(dir); len(left) != 1 || left[0].Name() != "data.db" {
 		t.Errorf("Create left %v", left)
 	}
@@ -75,20 +65,12 @@ func TestCreateDoesNotOverwriteALateComer(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	dir := pace.Scratch(t)
-	if _, err := Open(filepath.Join(dir, "none"), false); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no file: %v", err)
-	}
-	if _, err := Open(dir, false); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("a directory: %v", err)
-	}
+	wantErr(t, failed(Open(filepath.Join(dir, "none"), false)), fs.ErrNotExist, "no file")
+	wantErr(t, failed(Open(dir, false)), kv.ErrCorrupt, "a directory")
 	for name, content := range map[string]string{"empty": "", "short": "x", "text": string(make([]byte, 100_000))} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Open(path, false); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("%s file: %v", name, err)
-		}
+		must(t, os.WriteFile(path, []byte(content), 0o600))
+		wantErr(t, failed(Open(path, false)), kv.ErrCorrupt, "%s file", name)
 		if after, _ := os.ReadFile(path); string(after) != content {
 			t.Errorf("%s file was changed by a refused Open", name)
 		}
@@ -106,17 +88,11 @@ func TestOpenRefusesACutOffFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for size := 0; size < 600_000; size += 4096 {
-		if err := os.WriteFile(path, whole[:size], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, whole[:size], 0o600))
 		if s, err := Open(path, true); !errors.Is(err, kv.ErrCorrupt) {
 			t.Errorf("cut to %d of %d bytes: %v, %v", size, len(whole), s, err)
 		}
@@ -127,12 +103,8 @@ func TestOpenRefusesACutOffFile(t *testing.T) {
 func TestCutOffWhileOpenIsAnError(t *testing.T) {
 	path := newFile(t)
 	s := mustOpen(t, path)
-	if err := s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), make([]byte, 100_000)) }); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, 4096); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), make([]byte, 100_000)) }))
+	must(t, os.Truncate(path, 4096))
 	err := s.View(func(r kv.Reader) error {
 		value, err := r.Get("b", []byte("k"))
 		sum := 0
@@ -141,9 +113,7 @@ func TestCutOffWhileOpenIsAnError(t *testing.T) {
 		}
 		return errors.Join(err, fmt.Errorf("read %d bytes", len(value)))
 	})
-	if !errors.Is(err, kv.ErrOverwritten) {
-		t.Errorf("reading what is gone: %v", err)
-	}
+	wantErr(t, err, kv.ErrOverwritten, "reading what is gone")
 }
 
 // The second one does not wait for ever.
@@ -152,14 +122,10 @@ func TestASecondOpenIsRefused(t *testing.T) {
 	path := newFile(t)
 	mustOpen(t, path)
 	link := path + "-link"
-	if err := os.Link(path, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Link(path, link))
 	for _, other := range []string{path, link} {
 		for _, readOnly := range []bool{false, true} {
-			if _, err := Open(other, readOnly); !errors.Is(err, kv.ErrInUse) {
-				t.Errorf("%s, read-only %v: %v", other, readOnly, err)
-			}
+			wantErr(t, failed(Open(other, readOnly)), kv.ErrInUse, "%s, read-only %v", other, readOnly)
 		}
 	}
 }
@@ -168,31 +134,19 @@ func TestReadersShare(t *testing.T) {
 	path := newFile(t)
 	for range 2 {
 		s, err := Open(path, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer s.Close()
-		if err := s.Update(putK("w")); err == nil {
-			t.Error("a store open for reading was written to")
-		}
+		wantFailure(t, s.Update(putK("w")), "a store open for reading was written to")
 	}
 }
 
 func TestReplacedFileIsNoticed(t *testing.T) {
 	path := newFile(t)
 	s := mustOpen(t, path)
-	if err := os.Rename(path, path+"-moved"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Update(putK("lost")); !errors.Is(err, kv.ErrReplaced) {
-		t.Errorf("after a rename: %v", err)
-	}
-	if err := Create(path, putK("other")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Update(putK("lost")); !errors.Is(err, kv.ErrReplaced) {
-		t.Errorf("after a replacement: %v", err)
-	}
+	must(t, os.Rename(path, path+"-moved"))
+	wantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "after a rename")
+	must(t, Create(path, putK("other")))
+	wantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "after a replacement")
 }
 
 // A panic of the caller's own function must not be taken for damage, and must not leave the store
@@ -207,7 +161,5 @@ func TestPanicOfTheCallerPasses(t *testing.T) {
 		}()
 		_ = s.Update(func(kv.Writer) error { panic("mine") })
 	}()
-	if err := s.Update(putK("after")); err != nil {
-		t.Errorf("after a panic: %v", err)
-	}
+	wantErr(t, s.Update(putK("after")), nil, "after a panic")
 }

@@ -28,13 +28,6 @@ var _ interface {
 
 var ways = map[string]kv.Copying{"pages": kv.Pages, "records": kv.Records}
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func putOne(s kv.Store, bucket, key, value string) error {
 	return s.Update(func(w kv.Writer) error { return w.Put(bucket, []byte(key), []byte(value)) })
 }
@@ -192,9 +185,7 @@ func TestCopyOfOthers(t *testing.T) {
 			wantRecords(t, copied, map[string]string{})
 			must(t, copied.Update(putK("v")))
 			must(t, s.Close())
-			if err := s.CopyTo(t.Context(), filepath.Join(dir, "late"), how, nil, nil); err == nil {
-				t.Error("a closed store was copied")
-			}
+			wantFailure(t, s.CopyTo(t.Context(), filepath.Join(dir, "late"), how, nil, nil), "a closed store was copied")
 			wantFiles(t, path, "copy", "data.db")
 		})
 	}
@@ -264,9 +255,7 @@ func TestCopyRefuses(t *testing.T) {
 			must(t, os.Symlink("nowhere", to+"-link"))
 			for _, taken := range []string{to, to + "-link", path} {
 				err := s.CopyTo(t.Context(), taken, how, nil, func(string) error { t.Error("checked"); return nil })
-				if !errors.Is(err, fs.ErrExist) {
-					t.Errorf("%s is taken: %v", taken, err)
-				}
+				wantErr(t, err, fs.ErrExist, "%s is taken", taken)
 			}
 			if content, err := os.ReadFile(to); err != nil || string(content) != "mine" {
 				t.Errorf("the file holds %q, %v", content, err)
@@ -274,25 +263,17 @@ func TestCopyRefuses(t *testing.T) {
 			must(t, os.Remove(to))
 
 			late := func(string) error { return os.WriteFile(to, []byte("late"), 0o600) }
-			if err := s.CopyTo(t.Context(), to, how, nil, late); !errors.Is(err, fs.ErrExist) {
-				t.Errorf("a late comer: %v", err)
-			}
+			wantErr(t, s.CopyTo(t.Context(), to, how, nil, late), fs.ErrExist, "a late comer")
 			if content, err := os.ReadFile(to); err != nil || string(content) != "late" {
 				t.Errorf("the file holds %q, %v", content, err)
 			}
 			must(t, os.Remove(to))
 
-			if err := s.CopyTo(t.Context(), to, how, nil, func(string) error { return failure }); !errors.Is(err, failure) {
-				t.Errorf("a failed check: %v", err)
-			}
+			wantErr(t, s.CopyTo(t.Context(), to, how, nil, func(string) error { return failure }), failure, "a failed check")
 			s.hook = func(string) error { return failure }
-			if err := s.CopyTo(t.Context(), to, how, nil, nil); !errors.Is(err, failure) {
-				t.Errorf("a directory that is not synced: %v", err)
-			}
+			wantErr(t, s.CopyTo(t.Context(), to, how, nil, nil), failure, "a directory that is not synced")
 			s.hook = nil
-			if err := s.CopyTo(t.Context(), filepath.Join(dir, "none", "copy"), how, nil, nil); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("no directory: %v", err)
-			}
+			wantErr(t, s.CopyTo(t.Context(), filepath.Join(dir, "none", "copy"), how, nil, nil), fs.ErrNotExist, "no directory")
 			func() {
 				defer func() { _ = recover() }()
 				_ = s.CopyTo(t.Context(), to, how, nil, func(string) error { panic("mine") })
@@ -305,9 +286,7 @@ func TestCopyRefuses(t *testing.T) {
 	}
 	s := mustOpen(t, newFile(t))
 	to := filepath.Join(pace.Scratch(t), "copy")
-	if err := s.CopyTo(t.Context(), to, 7, nil, nil); err == nil {
-		t.Error("there is no way 7")
-	}
+	wantFailure(t, s.CopyTo(t.Context(), to, 7, nil, nil), "there is no way 7")
 	wantFiles(t, to)
 }
 
@@ -406,9 +385,7 @@ func TestCompactShrinksAndKeeps(t *testing.T) {
 	wantFiles(t, path, "data.db")
 	info, err := os.Stat(path)
 	must(t, err)
-	if info.Mode() != 0o640 {
-		t.Errorf("mode %v", info.Mode())
-	}
+	wantEqual(t, info.Mode(), 0o640, "mode")
 	if owner := fmt.Sprintf("%+v", info.Sys()); os.Getuid() == 0 && !strings.Contains(owner, "4711") {
 		t.Errorf("the owner changed: %s", owner)
 	}
@@ -536,7 +513,7 @@ func TestWhoWaitsForCompact(t *testing.T) {
 	var compacted, updated atomic.Bool
 	inView, leave := make(chan struct{}), make(chan struct{})
 	wg.Go(func() {
-		err := s.View(func(r kv.Reader) error {
+		check(t, s.View(func(r kv.Reader) error {
 			close(inView)
 			<-leave
 			v, err := r.Get("first", []byte("k"))
@@ -544,16 +521,11 @@ func TestWhoWaitsForCompact(t *testing.T) {
 				t.Errorf("the old view shows %q, compaction done: %v", v, compacted.Load())
 			}
 			return err
-		})
-		if err != nil {
-			t.Error(err)
-		}
+		}))
 	})
 	<-inView
 	wg.Go(func() {
-		if err := s.Compact(t.Context(), nil); err != nil {
-			t.Error(err)
-		}
+		check(t, s.Compact(t.Context(), nil))
 		compacted.Store(true)
 	})
 	<-at
@@ -604,9 +576,7 @@ func TestACopyIsSyncedBitByBit(t *testing.T) {
 		}
 		return nil
 	}
-	if err := s.CopyTo(t.Context(), copied+" again", kv.Pages, nil, nil); !errors.Is(err, errFull) {
-		t.Errorf("a copy that cannot be synced: %v", err)
-	}
+	wantErr(t, s.CopyTo(t.Context(), copied+" again", kv.Pages, nil, nil), errFull, "a copy that cannot be synced")
 	wantFiles(t, path, "copy", "data.db")
 }
 
@@ -647,9 +617,7 @@ func TestCloseWaitsForCompact(t *testing.T) {
 	<-at
 	must(t, s.Close())
 	must(t, <-result)
-	if err := s.Compact(t.Context(), nil); err == nil {
-		t.Error("a closed store was compacted")
-	}
+	wantFailure(t, s.Compact(t.Context(), nil), "a closed store was compacted")
 	wantFiles(t, path, "data.db")
 	must(t, mustOpen(t, path).Update(putK("w")))
 }
@@ -660,9 +628,7 @@ func TestAfterCompactTheFileIsStillGuarded(t *testing.T) {
 	s := mustOpen(t, path)
 	must(t, s.Compact(t.Context(), nil))
 	for _, readOnly := range []bool{false, true} {
-		if _, err := Open(path, readOnly); !errors.Is(err, kv.ErrInUse) {
-			t.Errorf("a second Open, read-only %v: %v", readOnly, err)
-		}
+		wantErr(t, failed(Open(path, readOnly)), kv.ErrInUse, "a second Open, read-only %v", readOnly)
 	}
 	if db := s.current.db; db.NoSync || db.NoGrowSync || db.AllocSize != Growth {
 		t.Error("what is written after Compact is not made durable as before")
@@ -670,12 +636,8 @@ func TestAfterCompactTheFileIsStillGuarded(t *testing.T) {
 	must(t, s.Update(putK("w")))
 	must(t, os.Rename(path, path+"-moved"))
 	must(t, Create(path, putK("other")))
-	if err := s.Update(putK("lost")); !errors.Is(err, kv.ErrReplaced) {
-		t.Errorf("Update after a replacement: %v", err)
-	}
-	if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrReplaced) {
-		t.Errorf("Compact after a replacement: %v", err)
-	}
+	wantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "Update after a replacement")
+	wantErr(t, s.Compact(t.Context(), nil), kv.ErrReplaced, "Compact after a replacement")
 	wantFiles(t, path, "data.db", "data.db-moved")
 	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "other"})
 	must(t, s.Close())
@@ -695,9 +657,7 @@ func TestOpenDoesNotStayWithTheOldFile(t *testing.T) {
 		time.Sleep(lockWait / 10)
 		must(t, s.Compact(t.Context(), nil))
 	}
-	if err := <-result; !errors.Is(err, kv.ErrInUse) {
-		t.Errorf("Open returned %v", err)
-	}
+	wantErr(t, <-result, kv.ErrInUse, "Open")
 }
 
 func TestCompactThroughASymbolicLink(t *testing.T) {
@@ -744,12 +704,8 @@ func TestCompactRefuses(t *testing.T) {
 		before, err := os.ReadFile(path)
 		must(t, err)
 		s := mustOpen(t, path)
-		if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err := s.CopyTo(t.Context(), path+"-copy", kv.Records, nil, nil); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("%s: %v", name, err)
-		}
+		wantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "%s", name)
+		wantErr(t, s.CopyTo(t.Context(), path+"-copy", kv.Records, nil, nil), kv.ErrCorrupt, "%s", name)
 		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
 			t.Errorf("%s: the file changed; %v", name, err)
 		}
@@ -769,12 +725,8 @@ func TestCopyDoesNotHideDamagedKeys(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(path, bytes.ReplaceAll(content, []byte("key-aaaa"), []byte("key-zzzz")), 0o600))
 	s = mustOpen(t, path)
-	if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("Compact returned %v", err)
-	}
-	if err := s.CopyTo(t.Context(), path+"-copy", kv.Records, nil, nil); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("CopyTo returned %v", err)
-	}
+	wantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "Compact")
+	wantErr(t, s.CopyTo(t.Context(), path+"-copy", kv.Records, nil, nil), kv.ErrCorrupt, "CopyTo")
 	wantFiles(t, path, "data.db")
 }
 
@@ -794,13 +746,9 @@ func TestCompactThatFailsChangesNothing(t *testing.T) {
 	// The directory moves away while the new file is written, and comes back.
 	dir := filepath.Dir(path)
 	s.hook = func(string) error { return os.Rename(dir, dir+"-away") }
-	if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrReplaced) {
-		t.Errorf("Compact in a directory that moves: %v", err)
-	}
+	wantErr(t, s.Compact(t.Context(), nil), kv.ErrReplaced, "Compact in a directory that moves")
 	s.hook = nil
-	if err := s.Update(putK("lost")); !errors.Is(err, kv.ErrReplaced) {
-		t.Errorf("Update in a directory that moved: %v", err)
-	}
+	wantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "Update in a directory that moved")
 	must(t, os.Rename(dir+"-away", dir))
 	wantRecords(t, s, want)
 	must(t, s.Update(putK("w")))
@@ -827,17 +775,11 @@ func TestCompactThatFailsLateStopsWriting(t *testing.T) {
 	}
 	s.hook = nil
 	for range 2 {
-		if err := s.Update(putK("lost")); !errors.Is(err, kv.ErrUncertain) {
-			t.Errorf("Update after it: %v", err)
-		}
-		if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrUncertain) {
-			t.Errorf("Compact after it: %v", err)
-		}
+		wantErr(t, s.Update(putK("lost")), kv.ErrUncertain, "Update after it")
+		wantErr(t, s.Compact(t.Context(), nil), kv.ErrUncertain, "Compact after it")
 	}
 	wantRecords(t, s, map[string]string{"first/k": "v"})
-	if _, err := Open(path, false); !errors.Is(err, kv.ErrInUse) {
-		t.Errorf("a second Open: %v", err)
-	}
+	wantErr(t, failed(Open(path, false)), kv.ErrInUse, "a second Open")
 	wantFiles(t, path, "data.db")
 	must(t, s.Close())
 	s = mustOpen(t, path)
@@ -851,26 +793,9 @@ func TestCompactOfABrokenStore(t *testing.T) {
 	s := mustOpen(t, path)
 	s.hook = func(string) error { s.current.broken.Store(true); return nil }
 	for range 2 {
-		if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("Compact returned %v", err)
-		}
+		wantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "Compact")
 	}
 	wantFiles(t, path, "data.db")
-	if err := s.Close(); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("Close returned %v", err)
-	}
+	wantErr(t, s.Close(), kv.ErrCorrupt, "Close")
 	wantRecords(t, mustOpen(t, path), map[string]string{"first/k": "v"})
-}
-
-func BenchmarkView(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "data.db")
-	must(b, Create(path, putK("v")))
-	s, err := Open(path, false)
-	must(b, err)
-	defer s.Close()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			_ = s.View(func(r kv.Reader) error { _, err := r.Get("first", []byte("k")); return err })
-		}
-	})
 }

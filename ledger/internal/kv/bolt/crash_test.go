@@ -95,9 +95,7 @@ func runAndKill(t *testing.T, test, path string, run int, listen func(line strin
 		}
 		listen(strings.TrimSuffix(line, "\n"), func() { _ = child.Process.Kill() })
 	}
-	if err := child.Wait(); err == nil {
-		t.Errorf("the child ended by itself, after %d records", last+1)
-	}
+	wantFailure(t, child.Wait(), "the child ended by itself, after %d records", last+1)
 	return last
 }
 

@@ -33,9 +33,7 @@ func TestEraseUnused(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := EraseUnused(ended, path); !errors.Is(err, context.Canceled) {
-		t.Errorf("with a context that has ended: %v", err)
-	}
+	wantErr(t, EraseUnused(ended, path), context.Canceled, "with a context that has ended")
 	must(t, EraseUnused(t.Context(), path))
 	if holds(t, path, deleted) {
 		t.Error("the record is still in the file")
@@ -65,7 +63,5 @@ func TestEraseUnused(t *testing.T) {
 func TestEraseUnused_NoLedger_IsAnError(t *testing.T) {
 	path := newFile(t)
 	must(t, os.WriteFile(path, make([]byte, 1<<14), 0o600))
-	if err := EraseUnused(t.Context(), path); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("zeros: %v", err)
-	}
+	wantErr(t, EraseUnused(t.Context(), path), kv.ErrCorrupt, "zeros")
 }

@@ -56,9 +56,7 @@ func TestAMissingListOfFreePages(t *testing.T) {
 func TestCloseOfACutOffFile(t *testing.T) {
 	path, s, _ := worn(t)
 	must(t, os.Truncate(path, 0))
-	if err := s.Close(); !errors.Is(err, kv.ErrOverwritten) {
-		t.Errorf("got the error %v", err)
-	}
+	wantErr(t, s.Close(), kv.ErrOverwritten, "got the error")
 }
 
 // After a commit has failed nothing more is written.
@@ -67,9 +65,7 @@ func TestCloseWritesNothingAfterAFailedCommit(t *testing.T) {
 	before, err := os.ReadFile(path)
 	must(t, err)
 	s.current.db.MaxSize = len(before)
-	if err := putOne(s, "first", "large", strings.Repeat("large", len(before))); !errors.Is(err, kv.ErrUncertain) {
-		t.Errorf("got the error %v", err)
-	}
+	wantErr(t, putOne(s, "first", "large", strings.Repeat("large", len(before))), kv.ErrUncertain, "got the error")
 	s.current.db.MaxSize = 0
 	must(t, s.Close())
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {

@@ -166,17 +166,13 @@ func TestOpenRefusesWhatBboltWouldDieOf(t *testing.T) {
 		must(t, os.WriteFile(damaged, i.data, 0o600))
 		lookAtIt(t, damaged)
 		s, err := Open(damaged, false)
-		if !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("%s: got the error %v", test.name, err)
-		}
+		wantErr(t, err, kv.ErrCorrupt, "%s: got the error", test.name)
 		if err == nil {
 			must(t, s.Close())
 		}
 		s, err = Open(damaged, true)
 		if test.closed {
-			if !errors.Is(err, kv.ErrCorrupt) {
-				t.Errorf("%s: for reading: got the error %v", test.name, err)
-			}
+			wantErr(t, err, kv.ErrCorrupt, "%s: for reading: got the error", test.name)
 			continue
 		}
 		must(t, err)
@@ -208,9 +204,7 @@ func TestALongFileOfNothingTakesNoMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		_, err := Open(long, false)
 		runtime.ReadMemStats(&after)
-		if !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("%s: got the error %v", name, err)
-		}
+		wantErr(t, err, kv.ErrCorrupt, "%s: got the error", name)
 		if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
 			t.Errorf("%s: %d MiB", name, used>>20)
 		}
@@ -322,34 +316,4 @@ func deleteFirst(w kv.Writer, bucket string, from []byte) error {
 		return err
 	}
 	return w.Delete(bucket, found)
-}
-
-// BenchmarkExamine shows what looking at a file costs when it is opened.
-func BenchmarkExamine(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "large.db")
-	must(b, Create(path, func(kv.Writer) error { return nil }))
-	s, err := Open(path, false)
-	must(b, err)
-	defer s.Close()
-	for batch := range 10 {
-		must(b, s.Update(func(w kv.Writer) error {
-			for i := range 10_000 {
-				if err := w.Put("records", fmt.Appendf(nil, "record %08d", batch*10_000+i), make([]byte, 300)); err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
-	}
-	size, err := s.Size()
-	must(b, err)
-	b.ReportMetric(float64(size)/(1<<20), "MiB")
-	file, err := os.Open(path)
-	must(b, err)
-	defer file.Close()
-	for b.Loop() {
-		if found, err := examine(file, false); err != nil || found.err() != nil {
-			b.Fatal(err, found.err())
-		}
-	}
 }

@@ -26,16 +26,12 @@ func forest(t testing.TB) (path string, content map[string]map[string]string) {
 	path = filepath.Join(pace.Scratch(t), "forest.db")
 	random := rand.New(rand.NewPCG(1, 2))
 	content = map[string]map[string]string{}
-	if err := Create(path, func(kv.Writer) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Create(path, func(kv.Writer) error { return nil }))
 	s, err := Open(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	for round := range 6 {
-		err := s.Update(func(w kv.Writer) error {
+		must(t, s.Update(func(w kv.Writer) error {
 			for bucket, n := range map[string]int{"empty": 1, "small": 3, "leaf": 20, "wide": 1500, "high": 400} {
 				if content[bucket] == nil {
 					content[bucket] = map[string]string{}
@@ -64,10 +60,7 @@ func forest(t testing.TB) (path string, content map[string]map[string]string) {
 				}
 			}
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	return path, content
 }
@@ -106,9 +99,7 @@ func TestInspectReadsWhatViewDoes(t *testing.T) {
 		if value, err := r.Get("nowhere", []byte("x")); value != nil || err != nil {
 			t.Errorf("nowhere: %q, %v", value, err)
 		}
-		if err := r.Scan("nowhere", nil, func(_, _ []byte) bool { t.Error("found something nowhere"); return true }); err != nil {
-			t.Error(err)
-		}
+		check(t, r.Scan("nowhere", nil, func(_, _ []byte) bool { t.Error("found something nowhere"); return true }))
 	})
 	if err != nil || len(faults) > 0 {
 		t.Errorf("%v, faults: %+v", err, faults)
@@ -141,9 +132,7 @@ func checkInspected(t *testing.T, r kv.Reader, bucket string, want map[string]st
 func TestInspectBesideWriters(t *testing.T) {
 	path, content := forest(t)
 	s, err := Open(path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
@@ -172,13 +161,11 @@ func TestInspectBesideWriters(t *testing.T) {
 		}
 	})
 	for range pace.Tries(10, 30, 30) {
-		err := s.Inspect(func(f kv.Fault) { t.Errorf("%+v", f) }, func(r kv.Reader) error {
+		check(t, s.Inspect(func(f kv.Fault) { t.Errorf("%+v", f) }, func(r kv.Reader) error {
 			count := func() (n, size int) {
 				for bucket := range content {
 					err := r.Scan(bucket, nil, func(key, value []byte) bool { n, size = n+1, size+len(key)+len(value); return true })
-					if err != nil {
-						t.Error(err)
-					}
+					check(t, err)
 				}
 				return n, size
 			}
@@ -188,10 +175,7 @@ func TestInspectBesideWriters(t *testing.T) {
 				t.Errorf("%d records of %d bytes, and then %d of %d", before, beforeSize, after, afterSize)
 			}
 			return nil
-		})
-		if err != nil {
-			t.Error(err)
-		}
+		}))
 	}
 	close(stop)
 	writer.Wait()
@@ -202,9 +186,7 @@ func TestInspectBesideWriters(t *testing.T) {
 func TestInspectOfDamagedFiles(t *testing.T) {
 	path, content := forest(t)
 	original, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page := os.Getpagesize()
 	pages := len(original) / page
 	random := rand.New(rand.NewPCG(3, 4))
@@ -235,9 +217,7 @@ func TestInspectOfDamagedFiles(t *testing.T) {
 				}
 			}
 		}
-		if err := os.WriteFile(damaged, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(damaged, data, 0o600))
 		lookAtIt(t, damaged)
 		began := time.Now()
 		faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
@@ -257,16 +237,13 @@ func wantRising(t *testing.T, r kv.Reader, content map[string]map[string]string)
 	t.Helper()
 	for bucket, want := range content {
 		var last []byte
-		err := r.Scan(bucket, nil, func(key, value []byte) bool {
+		check(t, r.Scan(bucket, nil, func(key, value []byte) bool {
 			if last != nil && bytes.Compare(key, last) <= 0 || len(key) == 0 || len(value) == 0 {
 				t.Errorf("%s: %.20q after %.20q", bucket, key, last)
 			}
 			last = slices.Clone(key)
 			return true
-		})
-		if err != nil {
-			t.Error(err)
-		}
+		}))
 		for key := range want {
 			if _, err := r.Get(bucket, []byte(key)); err != nil && !errors.Is(err, kv.ErrCorrupt) {
 				t.Error(err)
@@ -280,9 +257,7 @@ func wantRising(t *testing.T, r kv.Reader, content map[string]map[string]string)
 func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
 	path, content := forest(t)
 	original, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page := os.Getpagesize()
 	tried, next, step := 0, 0, pace.Tries(4, 1, 1)
 	for at := 2 * page; at+page <= len(original); at += page {
@@ -305,9 +280,7 @@ func TestInspectSeesWhatBboltDoesNot(t *testing.T) {
 			data := slices.Clone(original)
 			damage(data)
 			damaged := filepath.Join(pace.Scratch(t), "damaged.db")
-			if err := os.WriteFile(damaged, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(damaged, data, 0o600))
 			faults, err := inspected(t, damaged, func(r kv.Reader) { wantRising(t, r, content) })
 			if err != nil || len(faults) == 0 {
 				t.Errorf("%s on page %d: %v, no fault", name, at/page, err)
@@ -325,9 +298,7 @@ func leads(t *testing.T, path string, original []byte, at int) bool {
 	data := slices.Clone(original)
 	data[at+8] = 0
 	damaged := filepath.Join(pace.Scratch(t), filepath.Base(path))
-	if err := os.WriteFile(damaged, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(damaged, data, 0o600))
 	faults, err := inspected(t, damaged, func(r kv.Reader) {
 		for _, bucket := range []string{"empty", "small", "leaf", "wide", "high"} {
 			_ = r.Scan(bucket, nil, func(_, _ []byte) bool { return true })
@@ -340,22 +311,16 @@ func leads(t *testing.T, path string, original []byte, at int) bool {
 func TestOpenRefusesABucketThatReachesBeyondItsEnd(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "small.db")
 	err := Create(path, func(w kv.Writer) error { return w.Put("small", []byte("a key"), []byte("a value")) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	original, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	element := bytes.Index(original, []byte("a keya value")) - elementSize
 	for name, at := range map[string]int{
 		"elements": element - headerSize + 10, "place": element + 5, "key": element + 9, "value": element + 13, "kind": element - headerSize + 8,
 	} {
 		data := slices.Clone(original)
 		data[at] += 9
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, data, 0o600))
 		for _, readOnly := range []bool{false, true} {
 			if s, err := Open(path, readOnly); !errors.Is(err, kv.ErrCorrupt) {
 				t.Errorf("%s: %v", name, err)

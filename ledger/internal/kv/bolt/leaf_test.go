@@ -20,7 +20,7 @@ func orchard(t testing.TB) (path string, i image, leaves []uint64) {
 	path = filepath.Join(pace.Scratch(t), "data.db")
 	must(t, Create(path, func(w kv.Writer) (err error) {
 		for n := 0; n < 5000 && err == nil; n++ {
-			err = w.Put("records", benchKey(2*n), make([]byte, 400))
+			err = w.Put("records", recordKey(2*n), make([]byte, 400))
 		}
 		return err
 	}))
@@ -160,16 +160,10 @@ func TestAForgedLastLeafIsFound(t *testing.T) {
 	damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 	for name, forge := range forgeries(sound, root) {
 		s := openForged(t, damaged, sound, leaves[len(leaves)-1], forge)
-		if err := s.Update(func(w kv.Writer) error { return w.Put("records", []byte("zzz"), []byte("v")) }); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("%s: put: %v", name, err)
-		}
+		wantErr(t, s.Update(func(w kv.Writer) error { return w.Put("records", []byte("zzz"), []byte("v")) }), kv.ErrCorrupt, "%s: put", name)
 		if name != "another first key" && name != "pages of others" { // neither leads a copy astray
-			if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrCorrupt) {
-				t.Errorf("%s: Compact: %v", name, err)
-			}
-			if err := s.CopyTo(t.Context(), damaged+"-copy", kv.Records, nil, nil); !errors.Is(err, kv.ErrCorrupt) {
-				t.Errorf("%s: CopyTo: %v", name, err)
-			}
+			wantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "%s: Compact", name)
+			wantErr(t, s.CopyTo(t.Context(), damaged+"-copy", kv.Records, nil, nil), kv.ErrCorrupt, "%s: CopyTo", name)
 		}
 		must(t, s.Close())
 		wantFiles(t, damaged, "damaged.db")
@@ -194,7 +188,7 @@ func wander(random *rand.Rand, w kv.Writer, want map[string]string, round int) e
 	for range 1 + random.IntN(6) {
 		from := random.IntN(10_000)
 		for n := from; n < from+random.IntN(400); n++ {
-			key, value := benchKey(n), fmt.Sprintf("%0*d", 1+random.IntN(700), n)
+			key, value := recordKey(n), fmt.Sprintf("%0*d", 1+random.IntN(700), n)
 			var err error
 			if name := "records/" + string(key); round%2 == random.IntN(8)/7 {
 				want[name] = value
@@ -207,7 +201,7 @@ func wander(random *rand.Rand, w kv.Writer, want map[string]string, round int) e
 				return err
 			}
 		}
-		if err := wantNear(w, benchKey(from-random.IntN(min(from+1, 300))), want); err != nil {
+		if err := wantNear(w, recordKey(from-random.IntN(min(from+1, 300))), want); err != nil {
 			return err
 		}
 	}
@@ -282,7 +276,7 @@ func prowl(random *rand.Rand, w kv.Writer, around []byte, touched map[string]boo
 		return err
 	}
 	for n := number - 60 + random.IntN(60); n < number+60 && err == nil; n++ {
-		key := benchKey(n)
+		key := recordKey(n)
 		switch random.IntN(4) {
 		case 0:
 			touched[string(key)] = true

@@ -32,9 +32,7 @@ func TestNobodyWaitsForAFileThatWasOverwritten(t *testing.T) {
 				})
 			})
 			<-inside
-			if err := over(path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, over(path))
 			if tx, err := s.current.begin(false); err == nil || tx != nil {
 				t.Error("a transaction began")
 			}
@@ -43,12 +41,8 @@ func TestNobodyWaitsForAFileThatWasOverwritten(t *testing.T) {
 			}
 			close(done)
 			all.Wait()
-			if err := s.Update(putK("lost")); !errors.Is(err, kv.ErrOverwritten) {
-				t.Errorf("Update: %v", err)
-			}
-			if err := s.View(func(kv.Reader) error { return nil }); !errors.Is(err, kv.ErrOverwritten) {
-				t.Errorf("View: %v", err)
-			}
+			wantErr(t, s.Update(putK("lost")), kv.ErrOverwritten, "Update")
+			wantErr(t, s.View(func(kv.Reader) error { return nil }), kv.ErrOverwritten, "View")
 		})
 	}
 }
@@ -84,9 +78,7 @@ func TestAFileOfZerosIsNotWrittenTo(t *testing.T) {
 					overwriteAt(t, over, make([]byte, 4<<20), 0)
 					return use(w)
 				})
-				if !errors.Is(err, kv.ErrOverwritten) {
-					t.Errorf("%s in %q: %v", name, test.bucket, err)
-				}
+				wantErr(t, err, kv.ErrOverwritten, "%s in %q", name, test.bucket)
 				_ = s.Close()
 			}
 		}
@@ -103,9 +95,7 @@ func TestAFileOfZerosIsNotCopied(t *testing.T) {
 		overwriteAt(t, path, make([]byte, size+2<<20), 0)
 		return tx.old.each(func(string, []byte, []byte) error { return nil })
 	})
-	if !errors.Is(err, kv.ErrOverwritten) {
-		t.Errorf("got the error %v", err)
-	}
+	wantErr(t, err, kv.ErrOverwritten, "got the error")
 }
 
 // bbolt takes meta pages that say that the file has no pages.
@@ -119,9 +109,7 @@ func TestAFileThatSaysItIsEmptyIsNotRead(t *testing.T) {
 		if tx, err := s.current.begin(writable); !errors.Is(err, kv.ErrOverwritten) || tx != nil {
 			t.Errorf("a transaction began: %v", err)
 		}
-		if err := s.View(func(kv.Reader) error { return nil }); !errors.Is(err, kv.ErrOverwritten) {
-			t.Errorf("View: %v", err)
-		}
+		wantErr(t, s.View(func(kv.Reader) error { return nil }), kv.ErrOverwritten, "View")
 	}
 }
 
@@ -134,7 +122,5 @@ func TestWhoComesAfterAPanicIsToldWhy(t *testing.T) {
 		t.Errorf("a file that was not overwritten: %v", err)
 	}
 	overwriteAt(t, path, make([]byte, 8192), 0)
-	if err := s.View(func(kv.Reader) error { return nil }); !errors.Is(err, kv.ErrOverwritten) {
-		t.Errorf("an overwritten file: %v", err)
-	}
+	wantErr(t, s.View(func(kv.Reader) error { return nil }), kv.ErrOverwritten, "an overwritten file")
 }

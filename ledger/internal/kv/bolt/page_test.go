@@ -63,9 +63,7 @@ func TestPagesAreReadAhead(t *testing.T) {
 				}
 				once := len(file.reads)
 				for range 2 {
-					if _, err := r.near(broken); !errors.Is(err, errNoPage) {
-						t.Fatalf("page %d again: %v", broken, err)
-					}
+					wantErr(t, failed(r.near(broken)), errNoPage, "page %d again", broken)
 				}
 				file.reads = file.reads[:once]
 				if perRead := windowSize / size; perRead > 1 && len(file.reads) > c.reads*16/perRead {
@@ -122,9 +120,7 @@ func TestWalksKeepWhatTheyNeed(t *testing.T) {
 				last = append(last[:0], key...)
 				return true
 			}))
-			if n != pairs {
-				t.Errorf("%d pairs", n)
-			}
+			wantEqual(t, n, pairs, "pairs")
 		}
 	})
 	wantInspected(t, faults, err)
@@ -176,9 +172,7 @@ func TestScansWithinScans(t *testing.T) {
 				n++
 				return true
 			}))
-			if n != pairs {
-				t.Errorf("%d pairs", n)
-			}
+			wantEqual(t, n, pairs, "pairs")
 		}
 	})
 	wantInspected(t, faults, err)

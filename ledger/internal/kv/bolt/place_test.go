@@ -60,9 +60,7 @@ func TestWithoutLinksALateComerStays(t *testing.T) {
 		err = unlinked().place(path, kindNew, func(temp string) error {
 			return errors.Join(fillNew(temp, putK("v")), os.Rename(path+"-late", path))
 		})
-		if !errors.Is(err, fs.ErrExist) {
-			t.Errorf("%s: %v", name, err)
-		}
+		wantErr(t, err, fs.ErrExist, "%s", name)
 		if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) {
 			t.Errorf("%s is not there any more, %v", name, err)
 		}
@@ -153,9 +151,7 @@ func TestWhatIsNotOursStays(t *testing.T) {
 	names = append(names, filepath.Base(open.Name()))
 	must(t, s.Compact(t.Context(), nil))
 	for _, name := range names {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
-			t.Error(err)
-		}
+		check(t, failed(os.Lstat(filepath.Join(dir, name))))
 	}
 }
 

@@ -49,16 +49,12 @@ func some(random *rand.Rand, keys [][]byte) (found [][]byte) {
 func leavesOf(t *testing.T, tx *transaction, keys [][]byte) (asked []sought, onPage func(uint64) [][]byte) {
 	t.Helper()
 	b, err := tx.bucket("large")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for level := []sought{{uint64(b.Root()), keys}}; len(level) > 0; level = tx.old.descend(level) {
 		asked = level
 	}
 	for _, one := range asked {
-		if failed := tx.old.ask(one.page); failed != 0 {
-			t.Errorf("asking for page %d: %v", one.page, failed)
-		}
+		wantEqual(t, tx.old.ask(one.page), 0, "asking for page %d", one.page)
 	}
 	return asked, func(page uint64) (on [][]byte) {
 		p, err := tx.old.page(page)
@@ -129,9 +125,7 @@ func TestPrefetchIsOnlyAHint(t *testing.T) {
 			t.Errorf("%d records of %d, %v", n, len(all), err)
 		}
 	}
-	if err := s.View(func(r kv.Reader) error { check(r); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.View(func(r kv.Reader) error { check(r); return nil }))
 }
 
 // Damaged pages lead nowhere, and not for ever.
@@ -146,9 +140,7 @@ func TestPrefetchSurvivesDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole, err := os.ReadFile(s.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	size := os.Getpagesize()
 	page := bytes.Clone(whole[int(root)*size:][:size])
 	random := rand.New(rand.NewPCG(3, 4))

@@ -50,13 +50,9 @@ func TestReadersShareATransaction(t *testing.T) {
 			}
 		})
 	})
-	if n := open(); n != 1 {
-		t.Errorf("%d transactions are open, and nobody reads; one may wait for the next", n)
-	}
+	wantEqual(t, open(), 1, "transactions are open, and nobody reads; one may wait for the next")
 	putShared(t, s, "newest")
-	if n := open(); n != 0 {
-		t.Errorf("%d transactions of before the update are open", n)
-	}
+	wantEqual(t, open(), 0, "transactions of before the update are open")
 }
 
 // A transaction that waits for readers keeps no pages from being used again, and a file can be closed and compacted beside it.

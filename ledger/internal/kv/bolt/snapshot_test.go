@@ -124,9 +124,7 @@ func TestASnapshotEndsAtDamage(t *testing.T) {
 			visited[string(key)] = true
 			return true
 		})
-		if !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("%s: got the error %v", name, err)
-		}
+		wantErr(t, err, kv.ErrCorrupt, "%s: got the error", name)
 	}
 }
 
@@ -177,12 +175,8 @@ func TestASnapshotEndsWithItsTransaction(t *testing.T) {
 		_, err := r.Get("wide", []byte("k"))
 		return err
 	}))
-	if _, err := kept.Get("wide", []byte("k")); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("get: got the error %v", err)
-	}
-	if err := kept.Scan("high", nil, func(_, _ []byte) bool { return true }); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("scan: got the error %v", err)
-	}
+	wantErr(t, failed(kept.Get("wide", []byte("k"))), kv.ErrCorrupt, "get: got the error")
+	wantErr(t, kept.Scan("high", nil, func(_, _ []byte) bool { return true }), kv.ErrCorrupt, "scan: got the error")
 }
 
 // FuzzSnapshot overwrites some bytes of a file, and reads all its buckets from a key on.
@@ -223,7 +217,5 @@ func TestASnapshotOfACutOffFile(t *testing.T) {
 	s := mustOpen(t, path)
 	must(t, os.Truncate(path, 8192))
 	err := s.View(func(r kv.Reader) error { return r.Scan("wide", nil, func(_, _ []byte) bool { return true }) })
-	if !errors.Is(err, kv.ErrOverwritten) {
-		t.Errorf("got the error %v", err)
-	}
+	wantErr(t, err, kv.ErrOverwritten, "got the error")
 }

@@ -19,7 +19,7 @@ func spillMany(t *testing.T, s *Temporary) {
 	t.Helper()
 	must(t, s.Update(func(w kv.Writer) error {
 		for i := range 1000 {
-			if err := w.Put("b", benchKey(i), bytes.Repeat([]byte{byte(i)}, 6<<10)); err != nil {
+			if err := w.Put("b", recordKey(i), bytes.Repeat([]byte{byte(i)}, 6<<10)); err != nil {
 				return err
 			}
 		}
@@ -53,9 +53,7 @@ func TestTemporary_FileIsPrivateAndRemoved(t *testing.T) {
 	must(t, s.Close())
 	must(t, s.Close())
 	wantEmpty(t, dir)
-	if err := s.Update(putK("late")); !errors.Is(err, errTemporaryClosed) {
-		t.Errorf("after Close: %v", err)
-	}
+	wantErr(t, s.Update(putK("late")), errTemporaryClosed, "after Close")
 }
 
 // A damaged, shortened or lost file is an error, and none that is about the ledger.
@@ -79,7 +77,7 @@ func TestTemporary_Damaged_IsNoDamageOfTheLedger(t *testing.T) {
 			must(t, damage(s.current.file))
 			got := s.View(func(r kv.Reader) error {
 				for i := range 1000 {
-					if value, err := r.Get("b", benchKey(i)); err != nil || len(value) != 6<<10 {
+					if value, err := r.Get("b", recordKey(i)); err != nil || len(value) != 6<<10 {
 						return errors.Join(err, fmt.Errorf("%d bytes", len(value)))
 					}
 				}
@@ -103,9 +101,7 @@ func TestTemporary_CallersError_StaysWhatItIs(t *testing.T) {
 	s := NewTemporary(t.TempDir())
 	spillMany(t, s)
 	for _, want := range []error{kv.ErrCorrupt, kv.ErrReplaced, fs.ErrNotExist} {
-		if err := s.View(func(kv.Reader) error { return want }); !errors.Is(err, want) {
-			t.Errorf("%v becomes %v", want, err)
-		}
+		wantErr(t, s.View(func(kv.Reader) error { return want }), want, "%v becomes", want)
 	}
 	must(t, s.Close())
 }

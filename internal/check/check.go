@@ -1,0 +1,72 @@
+// Package check is how tests of all packages check errors and conditions, so that each check is one
+// line. It imports nothing but package privacy: all packages but that can use it in their tests.
+package check
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// Must ends the test if err is not nil.
+func Must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
+// OK fails the test if err is not nil.
+func OK(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Error(err)
+	}
+}
+
+// Is fails the test unless err is target or wraps it.
+func Is(t testing.TB, err, target error) {
+	if !errors.Is(err, target) {
+		t.Helper()
+		t.Errorf("got the error %v, want %v", err, target)
+	}
+}
+
+// Value returns the value of a call that also returns an error, which ends the test:
+//
+//	sale := check.Value(l.Sell(ctx, request))(t)
+func Value[T any](value T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Must(t, err)
+		return value
+	}
+}
+
+// Err returns the error of a call that also returns a value.
+func Err[T any](_ T, err error) error { return err }
+
+// That fails the test unless ok. The arguments are those of [testing.T.Errorf]; they are computed
+// even if ok.
+func That(t testing.TB, ok bool, format string, args ...any) {
+	if !ok {
+		t.Helper()
+		t.Errorf(format, args...)
+	}
+}
+
+// Need ends the test unless ok. The arguments are those of [testing.T.Fatalf]; they are computed
+// even if ok.
+func Need(t testing.TB, ok bool, format string, args ...any) {
+	if !ok {
+		t.Helper()
+		t.Fatalf(format, args...)
+	}
+}
+
+// Eps returns the ε that a test writes as a decimal number.
+func Eps(t testing.TB, text string) privacy.Epsilon {
+	t.Helper()
+	return Value(privacy.ParseEpsilon(text))(t)
+}

@@ -1,0 +1,756 @@
+package market
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+	_ "modernc.org/sqlite"
+
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/event"
+	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/ledgerclient"
+	"github.com/sluicedp/sluice/ledger/ledgerhttp"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// host is the backend: it brings orders to their end.
+type host struct {
+	ledger shopLedger
+	books  *orderBooks
+	cards  *cards
+	hold   time.Duration     // for how long a reservation waits for the card
+	hook   func(step string) // called right before and after each step; it may not return
+	log    zerolog.Logger    // silent unless set
+	hands  hands
+}
+
+// shopLedger is what the host has of the ledger: open, or over HTTP.
+type shopLedger interface {
+	Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error)
+	Buyers(ctx context.Context) ([]api.BuyerState, error)
+	Cancel(ctx context.Context, key string, reservation uint64) error
+	Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error)
+	Close() error
+	DefineQuestion(ctx context.Context, key string, q api.Question) error
+	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]
+	Events(ctx context.Context, from uint64) iter.Seq2[event.Event, error]
+	Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error)
+	Forget(ctx context.Context, key, object string) error
+	Object(ctx context.Context, name string) (api.ObjectState, error)
+	Quote(ctx context.Context, o api.Order) (api.Quote, error)
+	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)
+	Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error)
+	Sale(ctx context.Context, number uint64) (api.Sale, error)
+	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]
+	Sell(ctx context.Context, r api.SellRequest) (api.Sale, error)
+	Statement(ctx context.Context, key, object string) (evidence.Statement, error)
+	Stats(ctx context.Context) (api.Stats, error)
+	Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error)
+	Withdraw(ctx context.Context, key, object string) error
+}
+
+// open opens the host's files in a directory, and makes them if need be. The ledger comes first: its
+// file can be open in one process only, which so has all orders to itself.
+func open(ctx context.Context, dir string, hook func(string)) (*host, error) {
+	l, err := openLedger(filepath.Join(dir, "ledger.db"), ledger.Options{})
+	if err != nil {
+		return nil, err
+	}
+	var m shopLedger = l
+	if os.Getenv(servedEnv) != "" {
+		if m, err = overHTTP(ctx, l); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	h, err := newHost(ctx, dir, m, time.Now, hook)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return h, nil
+}
+
+func newHost(ctx context.Context, dir string, l shopLedger, now func() time.Time, hook func(string)) (*host, error) {
+	b, err := openBooks(ctx, filepath.Join(dir, "host.db"), hook)
+	if err != nil {
+		return nil, err
+	}
+	c, err := openCards(ctx, filepath.Join(dir, "cards.db"), now)
+	if err != nil {
+		return nil, errors.Join(err, b.db.Close())
+	}
+	h := &host{ledger: l, books: b, cards: c, hold: 15 * time.Minute, hook: hook}
+	if err := h.enrol(ctx); err != nil {
+		return nil, errors.Join(err, b.db.Close(), c.db.Close())
+	}
+	return h, nil
+}
+
+func (h *host) close() error {
+	return errors.Join(h.ledger.Close(), h.books.db.Close(), h.cards.db.Close())
+}
+
+// around carries out a step between two calls of the hook.
+func around(hook func(string), step string, do func() error) error {
+	hook("before " + step)
+	err := do()
+	hook("after " + step)
+	return err
+}
+
+func (h *host) step(name string, do func() error) error { return around(h.hook, name, do) }
+
+// resume finishes what earlier lives of the process have left. An order that cannot be finished now
+// does not keep the others from it.
+func (h *host) resume(ctx context.Context) error {
+	ids, err := h.books.unfinished(ctx)
+	for _, id := range ids {
+		if failed := h.finish(ctx, id); failed != nil {
+			err = errors.Join(err, fmt.Errorf("order %v: %w", id, failed))
+		}
+	}
+	return err
+}
+
+// fulfil takes an order to its answer. It may be called again at any time, after any failure.
+func (h *host) fulfil(ctx context.Context, o order) (orderAnswer, error) {
+	if err := h.books.place(ctx, o); err != nil {
+		return orderAnswer{}, err
+	}
+	if err := h.finish(ctx, o.ID); err != nil {
+		return orderAnswer{}, err
+	}
+	return h.books.answer(ctx, o.ID)
+}
+
+// finish brings a recorded order to its end, from wherever it is. With an error it is not there yet.
+func (h *host) finish(ctx context.Context, id uuid.UUID) error {
+	defer h.hands.take(id)()
+	o, state, err := readOrder(ctx, h.books.db, id)
+	if err != nil {
+		return err
+	}
+	if state == placed {
+		out, err := h.trade(ctx, o)
+		if err != nil {
+			return err
+		}
+		if err := h.books.record(ctx, id, out); err != nil {
+			return err
+		}
+	}
+	return h.payBack(ctx, id)
+}
+
+// trade has the ledger carry an order out, or finds what it did before.
+func (h *host) trade(ctx context.Context, o order) (outcome, error) {
+	if o.Card == "" {
+		return h.sell(ctx, o)
+	}
+	return h.sellByCard(ctx, o)
+}
+
+// hands holds the orders that somebody is at. The zero value is ready.
+type hands struct{ busy sync.Map }
+
+// take waits until nobody is at an order, and takes it. The caller must call release.
+func (h *hands) take(id uuid.UUID) (release func()) {
+	mine := make(chan struct{})
+	for {
+		other, taken := h.busy.LoadOrStore(id, mine)
+		if !taken {
+			return func() {
+				h.busy.Delete(id)
+				close(mine)
+			}
+		}
+		<-other.(chan struct{})
+	}
+}
+
+// order is what a buyer asks for. It holds everything that the ledger is asked with, so that every
+// attempt asks for the same.
+type order struct {
+	ID       uuid.UUID       `json:"order"` // chosen by the buyer
+	Buyer    string          `json:"buyer"`
+	Question string          `json:"question"`
+	Epsilon  privacy.Epsilon `json:"epsilon"`
+	MaxPrice int64           `json:"max_price"`      // in minor units
+	Card     string          `json:"card,omitempty"` // none: by invoice
+}
+
+// wanted is the order in the ledger's terms: everyone who answered the question.
+func (o order) wanted() api.Order {
+	return api.Order{Buyer: o.Buyer, Question: o.Question, Epsilon: o.Epsilon, All: true}
+}
+
+// The states of an order.
+const (
+	placed  = "placed"
+	sold    = "sold"
+	refused = "refused"
+)
+
+// outcome is what came of an order.
+type outcome struct {
+	state      string
+	refusal    string
+	sale       api.Sale
+	deliveries []api.Delivery
+	charged    int64 // to the card
+	refund     int64 // of it, because it is not owed
+}
+
+func refusing(reason string) outcome { return outcome{state: refused, refusal: reason} }
+
+// orderAnswer is what a buyer is told.
+type orderAnswer struct {
+	Order     uuid.UUID         `json:"order"`
+	State     string            `json:"state,omitempty"`
+	Refusal   string            `json:"refusal,omitempty"`
+	Sale      uint64            `json:"sale,omitempty"`
+	Price     int64             `json:"price"`
+	Responses map[string]string `json:"responses,omitempty"` // by object
+	Error     string            `json:"error,omitempty"`     // nothing is decided; ask again
+}
+
+// wish is what a buyer wants of the people of one region, or of each.
+type wish struct {
+	buyer, question string
+	epsilon         privacy.Epsilon
+	region          string // "" for all four
+}
+
+func (w wish) String() string {
+	where := "everywhere"
+	if w.region != "" {
+		where = "in the " + w.region
+	}
+	return fmt.Sprintf("%q at ε = %s %s", w.question, w.epsilon, where)
+}
+
+// order is the wish as the ledger takes it, for the people of one region.
+func (m *market) order(w wish, region string) api.Order {
+	return api.Order{Buyer: w.buyer, Question: w.question, Epsilon: w.epsilon, Objects: m.people.Members(region)}
+}
+
+// regions returns the panels that a wish is about.
+func (m *market) regions(w wish) []string {
+	if w.region != "" {
+		return []string{w.region}
+	}
+	return m.people.Regions()
+}
+
+// key is the idempotency key of what is done today for a wish in a region.
+func (m *market) key(what string, w wish, region string) string {
+	return fmt.Sprintf("day %d: %s for %s, %s in the %s at %s", m.calendar.today(), what, w.buyer, w.question, region, w.epsilon)
+}
+
+// purchase is a wish that was fulfilled, by one sale a region.
+type purchase struct {
+	wish
+	day     int
+	sales   []api.Sale
+	refused []api.Refusal // who was left out, of all sales
+}
+
+// buy sells to whom it may, a region at a time, leaving out the others. Quotes, if there are any, must be
+// kept.
+func (m *market) buy(ctx context.Context, w wish, quotes ...api.Quote) (purchase, error) {
+	p := purchase{wish: w, day: m.calendar.today()}
+	for i, region := range m.regions(w) {
+		r := api.SellRequest{Key: m.key("sale", w, region), Order: m.order(w, region), Partial: true, Truth: m.people.Truth}
+		if len(quotes) > 0 {
+			r.QuoteID = quotes[i].ID
+		}
+		sale, err := m.ledger.Sell(ctx, r)
+		if err != nil {
+			return p, err
+		}
+		p.sales, p.refused = append(p.sales, sale), append(p.refused, sale.Refused...)
+	}
+	m.purchases = append(m.purchases, p)
+	return p, nil
+}
+
+// quote asks what a wish would cost, region by region.
+func (m *market) quote(ctx context.Context, w wish) (quotes []api.Quote, err error) {
+	for _, region := range m.regions(w) {
+		q, err := m.ledger.Quote(ctx, m.order(w, region))
+		if err != nil {
+			return nil, err
+		}
+		quotes = append(quotes, q)
+	}
+	return quotes, nil
+}
+
+// sums adds up the sales of a purchase.
+func (p purchase) sums() (sum api.Sale) {
+	for _, s := range p.sales {
+		sum.Price += s.Price
+		sum.Objects += s.Objects
+		sum.Draws += s.Draws
+		sum.Resales += s.Resales
+		sum.Degradations += s.Degradations
+		sum.Insertions += s.Insertions
+		sum.Upgrades += s.Upgrades
+	}
+	return sum
+}
+
+// reasons are why somebody may be left out here, in the order of the columns of printOrders.
+func reasons() []api.Reason {
+	return []api.Reason{api.NotForSale, api.BuyerRefused, api.NotOnOffer, api.ChainCeiling, api.ObjectCap, api.Withdrawn}
+}
+
+// countReasons counts refusals in the order of [reasons].
+func countReasons(refused []api.Refusal) ([]int, error) {
+	counts := make([]int, len(reasons()))
+	for _, r := range refused {
+		i := slices.Index(reasons(), r.Reason)
+		if i < 0 {
+			return nil, fmt.Errorf("an unexpected refusal: %s", r)
+		}
+		counts[i]++
+	}
+	return counts, nil
+}
+
+func (m *market) printOrders(*books) error {
+	fmt.Fprintln(m.out, "\nORDERS   How the answers came about, and why people were left out. Drawing costs ε and needs the truth;")
+	fmt.Fprintln(m.out, "answers derived from those recorded above and below, and recorded ones resold, cost and need nothing.")
+	table := m.table()
+	fmt.Fprintln(table, left("day and buyer")+"\tquestion\tε\tdrawn\tderived\tresold\tnot for sale\tbarred\tnot on offer\tceiling\tcap\twithdrawn\t")
+	for _, p := range m.purchases {
+		sum := p.sums()
+		counts, err := countReasons(p.refused)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t", left(fmt.Sprintf("%2d %s %s", p.day, p.buyer, p.region)), p.question, p.epsilon,
+			sum.Draws, sum.Degradations+sum.Insertions, sum.Resales)
+		for _, n := range counts {
+			fmt.Fprintf(table, "%d\t", n)
+		}
+		fmt.Fprintln(table)
+	}
+	return table.Flush()
+}
+
+// sellByCard sells to a buyer who pays first: it holds budget and price, charges the card, and sells
+// what it held.
+func (h *host) sellByCard(ctx context.Context, o order) (outcome, error) {
+	held, err := h.reserve(ctx, o)
+	var closed *api.ReservationError
+	if errors.As(err, &closed) {
+		return h.endClosed(ctx, o, closed)
+	}
+	if isRefusal(err) {
+		return refusing(err.Error()), nil
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	declined, err := h.charge(ctx, o, held)
+	if err != nil {
+		return outcome{}, err
+	}
+	if declined != "" {
+		return refusing("the card was not charged: " + declined), h.cancel(ctx, o, held)
+	}
+	out, err := h.commit(ctx, o, held)
+	out.charged = held.Price
+	return out, err
+}
+
+// endClosed ends an order whose reservation is not open any more: an earlier life got further. It charges nothing. What was charged before
+// is for the sale, or is refunded.
+func (h *host) endClosed(ctx context.Context, o order, closed *api.ReservationError) (outcome, error) {
+	paid, err := h.cards.earned(ctx, o.ID)
+	if err != nil {
+		return outcome{}, err
+	}
+	held := api.Reservation{Number: closed.Number, Price: paid}
+	var out outcome
+	if closed.State == api.ReservationCaptured {
+		out, err = h.commit(ctx, o, held) // by its key: the sale is made already
+	} else {
+		out, err = refusing(closed.Error()), h.cancel(ctx, o, held)
+		out.refund = paid
+	}
+	out.charged = paid
+	return out, err
+}
+
+// reserve holds the order. It returns a [*api.ReservationError] if that was done before, and is not open any more.
+func (h *host) reserve(ctx context.Context, o order) (held api.Reservation, err error) {
+	err = h.step("reserve", func() error {
+		held, err = h.ledger.Reserve(ctx, api.ReserveRequest{
+			Key: o.ID.String() + "/reserve", Order: o.wanted(), For: h.hold, Partial: true, MaxPrice: &o.MaxPrice,
+		})
+		return err
+	})
+	return held, err
+}
+
+func (h *host) charge(ctx context.Context, o order, held api.Reservation) (declined string, err error) {
+	if held.Price == 0 {
+		return "", nil
+	}
+	err = h.step("charge", func() error {
+		declined, err = h.cards.charge(ctx, charge{Key: o.ID, Card: o.Card, Amount: held.Price, Before: held.Expires})
+		return err
+	})
+	return declined, err
+}
+
+// commit sells what is reserved. Of whom the host has no answer the ledger cannot draw one; the
+// buyer gets the others, and the difference back.
+func (h *host) commit(ctx context.Context, o order, held api.Reservation) (outcome, error) {
+	var sale api.Sale
+	err := h.step("commit", func() (err error) {
+		sale, err = h.ledger.Capture(ctx, api.CaptureRequest{
+			Key: o.ID.String() + "/commit", Reservation: held.Number, Partial: true, Truth: h.books.truth,
+		})
+		return err
+	})
+	var none *api.RefusedError
+	if errors.As(err, &none) || errors.Is(err, api.ErrNotReserved) {
+		out := refusing(err.Error())
+		out.refund = held.Price
+		return out, h.cancel(ctx, o, held)
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	out, err := h.sold(ctx, sale)
+	out.refund = sale.Refund
+	return out, err
+}
+
+// cancel gives a reservation up, so that others need not wait until it lapses; and one that has lapsed, so
+// that no clock brings it back.
+func (h *host) cancel(ctx context.Context, o order, held api.Reservation) error {
+	err := h.step("cancel", func() error { return h.ledger.Cancel(ctx, o.ID.String()+"/cancel", held.Number) })
+	if errors.Is(err, api.ErrNotReserved) {
+		return nil // it was ended before
+	}
+	return err
+}
+
+// payBack refunds what an order's recorded outcome says. It comes after the outcome, never before: until
+// that is committed, another life might still be sold what the money was for.
+func (h *host) payBack(ctx context.Context, id uuid.UUID) error {
+	due, err := h.books.refundDue(ctx, id)
+	if err != nil || due == 0 {
+		return err
+	}
+	if err := h.step("refund", func() error { return h.cards.refund(ctx, id, due) }); err != nil {
+		return err
+	}
+	return h.books.noteRefund(ctx, id)
+}
+
+// sell sells to a buyer who pays by invoice.
+func (h *host) sell(ctx context.Context, o order) (outcome, error) {
+	var sale api.Sale
+	err := h.step("sell", func() (err error) {
+		sale, err = h.ledger.Sell(ctx, api.SellRequest{
+			Key: o.ID.String(), Order: o.wanted(), Partial: true, MaxPrice: &o.MaxPrice, Truth: h.books.truth,
+		})
+		return err
+	})
+	if isRefusal(err) {
+		return refusing(err.Error()), nil
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	return h.sold(ctx, sale)
+}
+
+// isRefusal tells whether the ledger has decided against an order. Any other error decides nothing: a
+// full disk, a source of truths that is down, a request cut short. The order then stays placed.
+func isRefusal(err error) bool {
+	var refused *api.RefusedError // by the people's policies and budgets
+	var quote *api.QuoteError     // dearer than the buyer would pay
+	if errors.Is(err, api.ErrTruthSource) {
+		return false // our own fault; the order is good
+	}
+	return errors.As(err, &refused) || errors.As(err, &quote) ||
+		errors.Is(err, api.ErrInvalid) || errors.Is(err, api.ErrUnknown) // never possible
+}
+
+// sold is the outcome of a sale. Reading deliveries is free, so each attempt may do it.
+func (h *host) sold(ctx context.Context, sale api.Sale) (outcome, error) {
+	out := outcome{state: sold, sale: sale}
+	for one, err := range h.ledger.Deliveries(ctx, sale.Number) {
+		if err != nil {
+			return outcome{}, err
+		}
+		out.deliveries = append(out.deliveries, one)
+	}
+	return out, nil
+}
+
+// openSQLite opens a database, or makes it. What it has committed survives a power cut: in WAL mode
+// every commit is an fsync of the log if synchronous is FULL, and none is if it is NORMAL, as many a
+// tutorial has it. (With a rollback journal, FULL might lose the last commit, and EXTRA is needed.)
+func openSQLite(ctx context.Context, path, schema string) (*sql.DB, error) {
+	settings := url.Values{
+		"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},
+		// A transaction that reads first and then wants to write could find that it is too late, at
+		// once and whatever the timeout; so transactions begin as writers.
+		"_txlock": {"immediate"},
+	}
+	name := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: settings.Encode()}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(4) // one writes at a time; more would only queue up in SQLite
+	db.SetMaxIdleConns(4)
+	if _, err := db.ExecContext(ctx, schema); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, errors.Join(err, db.Close()))
+	}
+	return db, nil
+}
+
+// serve is one life of the host: it finishes what earlier ones have left and then answers orders, all
+// at once, until there are no more.
+func (h *host) serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	err := h.resume(ctx)
+	if errors.Is(err, api.ErrStopped) {
+		return err
+	}
+	if err != nil {
+		h.log.Warn().Err(err).Msg("not resumed yet")
+	}
+	write := lines(out)
+	d := desk{fulfil: h.fulfil, log: h.log, stopped: make(chan error, 1)}
+	d.reply = func(a orderAnswer) {
+		// An answer that cannot be written is one that the buyer asks for again.
+		_ = h.step("answer", func() error { return write(a) })
+	}
+	return d.serve(ctx, in)
+}
+
+// desk takes requests and hands answers out.
+type desk struct {
+	fulfil  func(context.Context, order) (orderAnswer, error)
+	reply   func(orderAnswer)
+	log     zerolog.Logger
+	stopped chan error // gets the error that ends this life
+}
+
+// serve answers all requests at once, until there are no more or the ledger has stopped.
+func (d desk) serve(ctx context.Context, in io.Reader) error {
+	var wg sync.WaitGroup
+	requests, end, over := make(chan []byte), make(chan error, 1), make(chan struct{})
+	defer close(over)
+	go func() { end <- read(in, requests, over) }()
+	for {
+		select {
+		case request := <-requests:
+			wg.Go(func() { d.answer(ctx, request) })
+		case err := <-d.stopped:
+			wg.Wait()
+			return err
+		case err := <-end:
+			wg.Wait()
+			select {
+			case stopped := <-d.stopped:
+				return stopped
+			default:
+				return err
+			}
+		}
+	}
+}
+
+// read passes lines on until there are no more, or nobody wants them any more.
+func read(in io.Reader, requests chan<- []byte, over <-chan struct{}) error {
+	scanner := bufio.NewScanner(in)
+	for scanner.Scan() {
+		select {
+		case requests <- slices.Clone(scanner.Bytes()):
+		case <-over:
+			return nil
+		}
+	}
+	return scanner.Err()
+}
+
+// answer never fails: what went wrong is the host's matter, and the buyer asks again.
+func (d desk) answer(ctx context.Context, request []byte) {
+	var o order
+	if err := json.Unmarshal(request, &o); err != nil || o.ID == uuid.Nil {
+		d.reply(orderAnswer{Error: "this is not an order with an id"})
+		return
+	}
+	a, err := d.fulfil(ctx, o)
+	switch {
+	case errors.Is(err, errOtherOrder):
+		a = orderAnswer{Order: o.ID, Error: err.Error()}
+	case errors.Is(err, api.ErrStopped):
+		// Whether the last commit is on disk is known once the ledger is opened again. Since this
+		// program may die anywhere, dying is the simplest way to get there.
+		select {
+		case d.stopped <- err:
+		default: // it is dying already
+		}
+		return
+	case err != nil:
+		d.log.Warn().Err(err).Stringer("order", o.ID).Msg("not decided yet")
+		a = orderAnswer{Order: o.ID, Error: "not decided yet, please ask again"}
+	}
+	d.reply(a)
+}
+
+// lines returns a function that writes values as lines of JSON, each in one piece.
+func lines(out io.Writer) func(any) error {
+	var mu sync.Mutex
+	encoder := json.NewEncoder(out)
+	return func(v any) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return encoder.Encode(v)
+	}
+}
+
+// servedEnv, in the environment of the backend, has it call its ledger over HTTP, through a Unix socket.
+const servedEnv = "SLUICE_SHOP_SERVED"
+
+// served is a ledger that is called over HTTP.
+type served struct {
+	*ledgerclient.Client
+	close func() error
+}
+
+// Close ends the server, and closes the ledger.
+func (s served) Close() error { return errors.Join(s.Client.Close(), s.close()) }
+
+// overHTTP serves a ledger, and returns it as who calls it has it.
+func overHTTP(ctx context.Context, l *ledger.Ledger) (shopLedger, error) {
+	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "shop", Role: ledgerhttp.Operator}})
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "shop") // a socket's path is short
+	if err != nil {
+		return nil, err
+	}
+	socket := filepath.Join(dir, "s")
+	at, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	server := ledgerhttp.Server(h)
+	go func() { _ = server.Serve(at) }()
+	c, err := ledgerclient.Dial(ctx, "unix:"+socket, ledgerclient.Options{})
+	if err != nil {
+		return nil, errors.Join(err, server.Close(), os.RemoveAll(dir))
+	}
+	return served{c, func() error { return errors.Join(server.Close(), l.Close(), os.RemoveAll(dir)) }}, nil
+}
+
+// The tests kill the backend itself: TestMain makes this test binary be it, in the processes that the
+// tests start. (The page cache survives a kill, so this cannot see a missing fsync. It sees everything
+// that is forgotten, done twice or told too early.)
+
+const childEnv = "SLUICE_SHOP_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) == "" {
+		os.Setenv(childEnv, "1")
+		os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0") // else each child ends a second late
+		os.Exit(m.Run())
+	}
+	if err := live(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "shop:", err)
+		os.Exit(1)
+	}
+}
+
+// live is one life of the backend, with its files in a directory. It is killed at a step such as "after sell", if it gets there.
+func live(dir, kill string) error {
+	ctx := context.Background()
+	h, err := open(ctx, dir, func(step string) {
+		if step == kill {
+			die()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	h.log = zerolog.New(os.Stderr)
+	return h.serve(ctx, os.Stdin, os.Stdout)
+}
+
+// die ends the process as kill -9 does: nothing is flushed, closed or said.
+func die() {
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Kill()
+	}
+	if err != nil {
+		panic(err)
+	}
+	select {} // the signal may take a moment
+}
+
+// run returns the market after its month, and its closed books, which have been checked and printed.
+func run(out io.Writer, path string, every int) (*market, *books, error) {
+	if every < 1 {
+		return nil, nil, errors.New("every takes a number from 1 on")
+	}
+	people, err := readHealth(path, every)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp("", "month")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "market.db")
+	m, err := newMarket(out, people)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := ledger.Create(context.Background(), file, ledger.CreateOptions{Currency: "USD", LogKey: m.keys.public}); err != nil {
+		return nil, nil, err
+	}
+	m.dir = dir
+	m.ledger, err = ledger.Open(context.Background(), file, ledger.Options{
+		Now: m.calendar.Now, Signer: m.keys.signer, Publish: ledger.Publishing{To: m.witness.keep, Events: 5_000},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := m.run(context.Background())
+	if err := errors.Join(err, m.ledger.Close()); err != nil {
+		return nil, nil, err
+	}
+	return m, b, m.report(b)
+}

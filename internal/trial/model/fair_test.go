@@ -1,0 +1,609 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
+	says "github.com/sluicedp/sluice/ledger/event"
+	"github.com/sluicedp/sluice/ledger/ledgertest"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// fair is a market day on which everybody comes at once.
+type fair struct {
+	*T
+	ledger  Book
+	clock   *ledgertest.Clock
+	objects []string
+	told    sync.Map // (question, object, ε) to the response that somebody was told
+	truths  Asked    // by question and object
+	sales   sync.Map // number to Sale, as its buyer was told
+	refused atomic.Int64
+}
+
+// fairCap binds, as the three questions together would take 6; but a sweep that comes first and takes 4 of it
+// leaves something to trade in.
+const fairCap = "5"
+
+func newFair(t *T) *fair {
+	f := &fair{T: t, clock: ledgertest.NewClock(ledgertest.Begin()), objects: Crowd(40)}
+	f.ledger = Open(t, ledger.Options{Now: f.clock.Now})
+	timed := check.Value(policy.Steps(
+		policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "0.25")}, policy.Step{At: ledgertest.Begin().Add(30 * time.Minute), Ceiling: Eps(t, "0.5")}, policy.Step{At: ledgertest.Begin().Add(time.Hour), Ceiling: Eps(t, "1")},
+		policy.Step{At: ledgertest.Begin().Add(3 * time.Hour), Ceiling: Eps(t, "1.3")}, policy.Step{At: ledgertest.Begin().Add(5 * time.Hour), Ceiling: Eps(t, "2")}))(t)
+	growing := check.Value(policy.Min(timed, Market(t, "2", func(m *policy.Market) { m.Stride, m.Holders = Eps(t, "0.1"), 4 })))(t)
+	Define(t, f.ledger, Vote())
+	Define(t, f.ledger, Smoker())
+	EnrollUnder(t, f.ledger, "vote", growing, fairCap, f.objects...)
+	EnrollUnder(t, f.ledger, "smoker", Market(t, "2"), fairCap, f.objects...)
+	Define(t, f.ledger, api.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	EnrollUnder(t, f.ledger, "diary", timed, fairCap, f.objects...) // not for sale: it comes by itself
+	return f
+}
+
+// truth is the host's: the same for an object and a question at all times.
+func (f *fair) truth(ctx context.Context, question string, objects []string) ([]string, error) {
+	values := make([]string, len(objects))
+	names := make([]string, len(objects))
+	for i, name := range objects {
+		names[i] = question + "/" + name
+		values[i] = []string{"yes", "no"}[int(name[len(name)-1])%2]
+	}
+	if _, err := f.truths.Truth("")(ctx, question, names); err != nil {
+		return nil, err
+	}
+	return values, nil
+}
+
+// visit is what one visitor of the fair does.
+func (f *fair) visit(i int) error {
+	random := rand.New(rand.NewPCG(uint64(i), 7))
+	f.clock.Set(ledgertest.Begin().Add(time.Duration(i/5+random.IntN(120)) * time.Minute)) // it jumps, back too
+	key := fmt.Sprint("visitor ", i)
+	o := f.order(random)
+	switch n := random.IntN(100); {
+	case n < 60:
+		return f.buys(key, o, random)
+	case n < 80:
+		return f.holds(key, o, random)
+	case n < 82:
+		return f.leaves(key, o.Objects[0], o.Question, random)
+	case n < 84:
+		_, err := f.ledger.Advance(f.Context(), api.AdvanceRequest{Key: key, Truth: f.truth})
+		return err
+	case n < 95:
+		r, err := f.ledger.Release(f.Context(), api.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
+		if err == nil {
+			f.heard(r)
+		}
+		return f.pardon(err)
+	default:
+		_, err := f.ledger.Answer(f.Context(), api.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: Nano(f, 10_000_000), Objects: o.Objects, Partial: true, AcceptLoss: true, Truth: f.truth})
+		return f.pardon(err)
+	}
+}
+
+// order is for one to four objects at one of twenty levels.
+func (f *fair) order(random *rand.Rand) api.Order {
+	o := api.Order{
+		Buyer: []string{"acme", "zeta", "initech", "umbrella", "hooli"}[random.IntN(5)], Question: []string{"vote", "smoker"}[random.IntN(2)],
+		Epsilon: Nano(f, int64(1+min(random.IntN(20), random.IntN(20)))*100_000_000),
+	}
+	for _, n := range random.Perm(len(f.objects))[:1+random.IntN(4)] {
+		o.Objects = append(o.Objects, f.objects[n])
+	}
+	return o
+}
+
+func (f *fair) buys(key string, o api.Order, random *rand.Rand) error {
+	r := api.SellRequest{Key: key, Order: o, Partial: random.IntN(4) > 0, Truth: f.truth}
+	if random.IntN(5) == 0 {
+		q, err := f.ledger.Quote(f.Context(), o)
+		if err != nil {
+			return err
+		}
+		r.QuoteID = q.ID
+	}
+	s, err := f.ledger.Sell(f.Context(), r)
+	return f.got(s, err)
+}
+
+func (f *fair) holds(key string, o api.Order, random *rand.Rand) error {
+	r, err := f.ledger.Reserve(f.Context(), api.ReserveRequest{Key: key, Order: o, For: time.Duration(1+random.IntN(200)) * time.Minute, Partial: random.IntN(2) == 0})
+	if err != nil {
+		return f.pardon(err)
+	}
+	switch random.IntN(4) {
+	case 0:
+		return f.pardon(f.ledger.Cancel(f.Context(), key+" cancelled", r.Number))
+	case 1:
+		return nil // forgets it
+	}
+	s, err := f.ledger.Capture(f.Context(), api.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
+	if err == nil && (s.Number != r.Number || s.Price > r.Price || s.Price+s.Refund != r.Price) {
+		return fmt.Errorf("%+v was reserved, %+v was sold", r, s)
+	}
+	return f.got(s, err)
+}
+
+// leaves withdraws an object and, most of the time, enrols it again.
+func (f *fair) leaves(key, object, question string, random *rand.Rand) error {
+	if err := f.ledger.Withdraw(f.Context(), key, object); err != nil || random.IntN(10) == 0 {
+		return err
+	}
+	o, err := f.ledger.Object(f.Context(), object)
+	if err != nil {
+		return err
+	}
+	for _, c := range o.Chains {
+		if _, err := f.ledger.Enroll(f.Context(), api.EnrollRequest{Key: key + " back in " + c.Question, Question: c.Question, Objects: []string{object}, Policy: *c.Policy}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// got notes a sale and everything it delivers.
+func (f *fair) got(s api.Sale, err error) error {
+	if err != nil {
+		return f.pardon(err)
+	}
+	if _, twice := f.sales.LoadOrStore(s.Number, s); twice {
+		return fmt.Errorf("two buyers were given sale %d", s.Number)
+	}
+	price, n := int64(0), uint64(0)
+	for d, err := range f.ledger.Deliveries(f.Context(), s.Number) {
+		if err != nil {
+			return err
+		}
+		price += d.Price
+		n++
+		f.heard(d.Response)
+	}
+	if price != s.Price || n != s.Objects || s.Draws+s.Resales+s.Degradations+s.Insertions != n {
+		return fmt.Errorf("%+v delivers %d objects for %d", s, n, price)
+	}
+	return nil
+}
+
+// heard compares a response with what others were told.
+func (f *fair) heard(r api.Response) {
+	at := fmt.Sprint(r.Question, " ", r.Object, " ", r.Epsilon)
+	if before, told := f.told.LoadOrStore(at, r); told && before != r {
+		f.Errorf("one was told %+v, another %+v", before, r)
+	}
+}
+
+// pardon lets pass what may happen to anybody at a fair.
+func (f *fair) pardon(err error) error {
+	var refused *api.RefusedError
+	var quote *api.QuoteError
+	if errors.As(err, &refused) || errors.As(err, &quote) || errors.Is(err, api.ErrNotReserved) {
+		f.refused.Add(1)
+		return nil
+	}
+	return err
+}
+
+func TestTwoThousandAtTheFair(t *testing.T) {
+	Anywhere(t, testTwoThousandAtTheFair)
+}
+
+func testTwoThousandAtTheFair(t *T) {
+	f := newFair(t)
+	for _, err := range race(t, 2000, f.visit) {
+		t.Error(err)
+	}
+	f.clock.Set(ledgertest.Begin().AddDate(0, 0, 1))
+	AuditAll(t, f.ledger)
+	f.clock.Set(ledgertest.Begin()) // the log has gone on, so that the ledger takes no notice
+	f.wantWhatWasTold()
+	f.wantCeilings()
+	f.wantEnoughHappened()
+}
+
+// wantWhatWasTold compares what callers were told with what is recorded.
+func (f *fair) wantWhatWasTold() {
+	f.Helper()
+	sum, n := int64(0), uint64(0)
+	f.sales.Range(func(_, value any) bool {
+		told := value.(api.Sale)
+		sum, n = sum+told.Price, n+1
+		recorded := check.Value(f.ledger.Sale(f.Context(), told.Number))(f)
+		check.That(f, fmt.Sprint(recorded) == fmt.Sprint(told),
+			"the buyer was told %+v, recorded is %+v", told, recorded)
+		return true
+	})
+	if s := Stats(f, f.ledger); s.Sales != n || s.Revenue != sum {
+		f.Errorf("buyers were told of %d sales for %d, recorded are %+v", n, sum, s)
+	}
+	for _, name := range f.objects {
+		for _, c := range ObjectOf(f, f.ledger, name).Chains {
+			for _, at := range c.Levels {
+				if told, known := f.told.Load(fmt.Sprint(c.Question, " ", name, " ", at.Epsilon)); known && told.(api.Response).Value != at.Response {
+					f.Errorf("somebody was told %+v, recorded is %+v", told, at)
+				}
+			}
+		}
+	}
+}
+
+// wantCeilings goes through the log: no draw above the ceiling of its instant, no spending above the cap,
+// and no draw without a truth that was asked for. At the end what is held fits under the cap, too.
+func (f *fair) wantCeilings() {
+	f.Helper()
+	limit, spent, level := Eps(f, fairCap).Nano(), map[string]int64{}, map[string]int64{}
+	draws, request, latest := map[string]int{}, 1, map[string]int{} // a sweep may draw several levels from one truth
+	policies := map[string]policy.Policy{}
+	for _, c := range ObjectOf(f, f.ledger, f.objects[0]).Chains {
+		policies[c.Question] = *c.Policy
+	}
+	last := time.Time{}
+	for _, ev := range Events(f, f.ledger) {
+		check.That(f, !ev.Time.Before(last), "event %d goes back in time", ev.Number)
+		last = ev.Time
+		r, _ := RecordedBy(ev)
+		chain := r.Question + "/" + r.Object
+		charged, _ := ev.Says.(says.Charged)
+		switch {
+		case MethodOf(ev) == "raise":
+			if ceiling := policies[r.Question].Ceiling(ev.Time, 0); ceiling.Less(r.Epsilon) {
+				f.Errorf("event %d raises %q to ε=%s under the ceiling %s", ev.Number, chain, r.Epsilon, ceiling)
+			}
+			spent[r.Object] += r.Epsilon.Nano() - level[chain]
+			level[chain] = r.Epsilon.Nano()
+			if latest[chain] != request {
+				draws[chain]++
+			}
+			latest[chain] = request
+		case ev.Kind() == "settled":
+			request++
+		case ev.Kind() == "charged":
+			spent[charged.Object] += charged.Epsilon.Nano()
+		}
+		if spent[ev.Object()] > limit {
+			f.Errorf("event %d: %q has spent %d of %d", ev.Number, ev.Object(), spent[ev.Object()], limit)
+		}
+	}
+	times := f.truths.Times()
+	for chain, n := range draws {
+		if asked := times[chain]; asked < n {
+			f.Errorf("%q was drawn from by %d requests, and asked for %d times", chain, n, asked)
+		}
+	}
+	for _, name := range f.objects {
+		o := ObjectOf(f, f.ledger, name)
+		if o.Spent != Nano(f, spent[name]) {
+			f.Errorf("%q has spent %s, by the log %d", name, o.Spent, spent[name])
+		}
+		if all, err := o.Spent.Add(o.Held); err != nil || o.Cap.Less(all) {
+			f.Errorf("%q has spent %s and holds %s under the cap %s", name, o.Spent, o.Held, o.Cap)
+		}
+	}
+}
+
+// wantEnoughHappened fails if the fair was too quiet to show anything.
+func (f *fair) wantEnoughHappened() {
+	f.Helper()
+	log := Events(f, f.ledger)
+	methods, kinds := map[string]int{}, map[string]int{}
+	for _, ev := range log {
+		kinds[ev.Kind()]++
+		if ev.Kind() == "sold" {
+			methods[MethodOf(ev)]++
+		}
+	}
+	for _, method := range []string{"raise", "degrade", "insert", "resale"} {
+		check.That(f, methods[method] != 0, "nothing was sold by %s", method)
+	}
+	for _, kind := range []string{"released", "charged", "reserved", "held", "cancelled", "sale", "withdrawn"} {
+		check.That(f, kinds[kind] != 0, "there is no event of the kind %s", kind)
+	}
+	asked := 0
+	for _, n := range f.truths.Times() {
+		asked += n
+	}
+	draws := 0
+	for _, ev := range log {
+		if MethodOf(ev) == "raise" {
+			draws++
+		}
+	}
+	f.Logf("%d events, sold by %v, %v; %d calls were refused; %d draws from %d truths asked for", len(log), methods, kinds, f.refused.Load(), draws, asked)
+}
+
+// Buyers who all want the same one object at all levels at once: each level is drawn or derived once, and
+// whoever is first pays the same as whoever is last.
+func TestBuyersOfOneObjectGetOneResponse(t *testing.T) {
+	Anywhere(t, testBuyersOfOneObjectGetOneResponse)
+}
+
+func testBuyersOfOneObjectGetOneResponse(t *T) {
+	const buyers, levels = 25, 20
+	l := Sellers(t, NewLedger(t), "2", "2", "ann")
+	failed := race(t, buyers*levels, func(i int) error {
+		r := Purchase(t, fmt.Sprint(i), fmt.Sprint("buyer ", i%buyers), fmt.Sprintf("%d.%d", (i/buyers+1)/10, (i/buyers+1)%10), "ann")
+		_, err := l.Sell(t.Context(), r)
+		return err
+	})
+	for _, err := range failed {
+		t.Error(err)
+	}
+	o := ObjectOf(t, l, "ann")
+	if c := o.Chains[0]; len(c.Levels) != levels || o.Spent != Eps(t, "2") {
+		t.Errorf("%d levels are recorded, for ε=%s", len(c.Levels), o.Spent)
+	}
+	recorded := 0
+	for _, ev := range Events(t, l) {
+		if ev.Kind() == "sold" && MethodOf(ev) != "resale" {
+			recorded++
+		}
+	}
+	most := BuyersOf(t, l)["buyer 0"].Paid
+	check.That(t, recorded == levels && o.Earned == buyers*most,
+		"%d responses were made; %d was earned from %d buyers of %d each", recorded, o.Earned, buyers, most)
+	AuditAll(t, l)
+}
+
+// Objects are forgotten, and come back, while everybody trades in them. What is left adds up, nobody has spent
+// more than the cap, and no response outlives its object's levels.
+func TestForgettingAtTheFair(t *testing.T) { Anywhere(t, testForgettingAtTheFair) }
+
+func testForgettingAtTheFair(t *T) {
+	f := newFair(t)
+	names := f.objects[:6]
+	for _, name := range names { // whatever comes first then, there is something to erase
+		_ = check.Value(f.ledger.Release(t.Context(), api.ReleaseRequest{Key: "before " + name, Question: "vote", Object: name, Epsilon: Eps(t, "0.1"), Truth: f.truth}))(t)
+	}
+	for _, err := range race(t, 600, func(i int) error {
+		random := rand.New(rand.NewPCG(uint64(i), 11))
+		key, o := fmt.Sprint("visitor ", i), f.order(random)
+		o.Objects = names[random.IntN(3):][:1+random.IntN(3)]
+		err := error(nil)
+		switch n := random.IntN(100); {
+		case n < 12:
+			if err = f.ledger.Forget(f.Context(), key, o.Objects[0]); err != nil {
+				break
+			}
+			fallthrough
+		case n < 20:
+			for question, p := range map[string]policy.Policy{"vote": f.terms("vote"), "smoker": f.terms("smoker"), "diary": f.terms("diary")} {
+				if _, err := f.ledger.Enroll(f.Context(), api.EnrollRequest{Key: key + " back in " + question, Question: question, Objects: o.Objects[:1], Policy: p}); err != nil {
+					return err
+				}
+			}
+		case n < 50:
+			_, err = f.ledger.Sell(f.Context(), api.SellRequest{Key: key, Order: o, Partial: random.IntN(2) == 0, Truth: f.truth})
+		case n < 70:
+			var r api.Reservation
+			if r, err = f.ledger.Reserve(f.Context(), api.ReserveRequest{Key: key, Order: o, For: time.Hour, Partial: random.IntN(2) == 0}); err == nil {
+				_, err = f.ledger.Capture(f.Context(), api.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
+			}
+		case n < 80:
+			_, err = f.ledger.Answer(f.Context(), api.AnswerRequest{Key: key, Question: o.Question, Query: "majority:yes", Epsilon: Nano(f, 1_000_000), Objects: o.Objects, Partial: true, AcceptLoss: true, Truth: f.truth})
+		case n < 85:
+			_, err = f.ledger.Advance(f.Context(), api.AdvanceRequest{Key: key, Truth: f.truth})
+		default:
+			_, err = f.ledger.Release(f.Context(), api.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
+			if errors.Is(err, api.ErrForgotten) {
+				return nil
+			}
+		}
+		return f.pardon(err)
+	}) {
+		t.Error(err)
+	}
+	AuditAll(t, f.ledger)
+	for _, name := range names[:3] {
+		check.Must(t, f.ledger.Forget(t.Context(), "at last "+name, name))
+	}
+	AuditAll(t, f.ledger)
+	kinds := map[string]int{}
+	for _, ev := range Events(t, f.ledger) {
+		if kinds[ev.Kind()]++; ev.Erased {
+			kinds["erased "+ev.Kind()]++
+			if ev.Kind() == "sold" || ev.Kind() == "held" || ev.Kind() == "released" {
+				kinds["erased response"]++
+			}
+		}
+	}
+	for _, kind := range []string{"forgotten", "erased enrolled", "erased response", "sold", "held"} {
+		check.That(t, kinds[kind] != 0, "there is no event that is %s", kind)
+	}
+	for number := uint64(1); number <= Stats(t, f.ledger).Sales; number++ {
+		for _, err := range f.ledger.Deliveries(f.Context(), number) {
+			if err != nil && !errors.Is(err, api.ErrUnknown) { // of a reservation
+				t.Errorf("sale %d: %v", number, err)
+			}
+		}
+	}
+	t.Log(kinds)
+}
+
+// terms returns the policy of a question.
+func (f *fair) terms(question string) policy.Policy {
+	for _, c := range ObjectOf(f, f.ledger, f.objects[20]).Chains {
+		if c.Question == question {
+			return *c.Policy
+		}
+	}
+	f.Fatalf("no question %s", question)
+	return policy.Policy{}
+}
+
+// Two that reserve what only one can have: one of them gets it, whoever sells meanwhile, and what is
+// reserved can be paid for.
+func TestWhatIsReservedCanBePaidFor(t *testing.T) {
+	Anywhere(t, testWhatIsReservedCanBePaidFor)
+}
+
+func testWhatIsReservedCanBePaidFor(t *T) {
+	const rounds = 20
+	for round := range rounds {
+		l := Sellers(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "2", "1", "ann")
+		Define(t, l, Smoker())
+		EnrollUnder(t, l, "smoker", Market(t, "2"), "1", "ann")
+		granted := make([]privacy.Epsilon, 8)
+		failed := race(t, len(granted), func(i int) error {
+			o := api.Order{Buyer: fmt.Sprint("buyer ", i), Question: []string{"vote", "smoker"}[i%2], Epsilon: Nano(t, int64(i+2)*100_000_000), Objects: []string{"ann"}}
+			key := fmt.Sprint(i)
+			if (i/2+round)%2 == 0 {
+				_, err := l.Sell(t.Context(), api.SellRequest{Key: key, Order: o, Truth: SameTruth("yes")})
+				return err
+			}
+			r, err := l.Reserve(t.Context(), api.ReserveRequest{Key: key, Order: o, For: time.Hour})
+			if err != nil {
+				return err
+			}
+			s, err := l.Capture(t.Context(), api.CaptureRequest{Key: key + " paid", Reservation: r.Number, Truth: SameTruth("yes")})
+			if err != nil {
+				return fmt.Errorf("what was reserved: %v", err) // not a refusal any more
+			}
+			granted[i] = s.Epsilon
+			return nil
+		})
+		wantOverCap(t, failed)
+		check.That(t, len(failed) != len(granted), "nobody got anything")
+		AuditAll(t, l)
+	}
+}
+
+// minds is how many change them, and buy, and forget, at the same time; each does so many things one after the other.
+const minds, things = 64, 20
+
+// Sellers change their minds while everybody reserves, buys, raises, and is forgotten. The log adds up, event by event, with the terms of
+// each instant; and nothing is lost: who asks again under the same key is told the same.
+func TestMindsChangeAtTheFair(t *testing.T) { Anywhere(t, testMindsChangeAtTheFair) }
+
+func testMindsChangeAtTheFair(t *T) {
+	f := newFair(t)
+	f.objects = f.objects[:12]
+	var told sync.Map // keys of changes, to what they came to
+	for _, err := range race(t, minds, func(i int) error {
+		for n := range things {
+			if err := f.pardon(f.minds(&told, fmt.Sprintf("caller %d, thing %d", i, n), rand.New(rand.NewPCG(uint64(i), uint64(n))))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}) {
+		t.Error(err)
+	}
+	AuditAll(t, f.ledger)
+	told.Range(func(key, before any) bool {
+		r := before.(changedMind)
+		again, err := f.ledger.ChangeTerms(t.Context(), r.asked)
+		if errors.Is(err, api.ErrForgotten) {
+			return true
+		}
+		check.Must(t, err)
+		check.That(t, len(r.done.Refused)+r.done.Unlisted != 0 || reflect.DeepEqual(again, r.done),
+			"%v came to %+v, and again to %+v", key, r.done, again)
+		if again.Changed != r.done.Changed || again.Unchanged != r.done.Unchanged || len(again.Refused)+again.Unlisted != len(r.done.Refused)+r.done.Unlisted {
+			t.Errorf("%v came to %+v, and again to %+v", key, r.done, again)
+		}
+		return true
+	})
+	kinds := map[string]int{}
+	for _, ev := range Events(t, f.ledger) {
+		kinds[ev.Kind()]++
+	}
+	for _, kind := range []string{"terms", "held", "sold", "forgotten", "refused", "withdrawn", "released"} {
+		check.That(t, kinds[kind] != 0, "there is no event of the kind %s", kind)
+	}
+	WantClean(t, f.ledger, api.VerifyRequest{})
+	t.Log(kinds, f.refused.Load())
+}
+
+// changedMind is a change of terms and what it came to.
+type changedMind struct {
+	asked api.ChangeTermsRequest
+	done  api.ChangeTermsResult
+}
+
+// minds does one thing.
+func (f *fair) minds(told *sync.Map, key string, random *rand.Rand) error {
+	o := f.order(random)
+	switch n := random.IntN(100); {
+	case n < 24:
+		return f.changesMind(told, key, o, random)
+	case n < 55:
+		_, err := f.ledger.Sell(f.Context(), api.SellRequest{Key: key, Order: o, Partial: random.IntN(2) == 0, Truth: f.truth})
+		return err
+	case n < 75:
+		r, err := f.ledger.Reserve(f.Context(), api.ReserveRequest{Key: key, Order: o, For: time.Hour, Partial: random.IntN(2) == 0})
+		if err != nil {
+			return err
+		}
+		s, err := f.ledger.Capture(f.Context(), api.CaptureRequest{Key: key + " paid", Reservation: r.Number, Partial: random.IntN(2) == 0, Truth: f.truth})
+		if err == nil && (s.Price > r.Price || s.Price+s.Refund != r.Price) {
+			return fmt.Errorf("%+v was reserved, %+v was sold", r, s)
+		}
+		return err
+	case n < 80:
+		return f.leaves(key, o.Objects[0], o.Question, random)
+	case n < 83:
+		return f.ledger.Forget(f.Context(), key, o.Objects[0])
+	case n < 93:
+		_, err := f.ledger.Enroll(f.Context(), api.EnrollRequest{Key: key, Question: o.Question, Objects: f.objects, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) { return f.agreed(object, o.Question) }})
+		return err
+	default:
+		_, err := f.ledger.Release(f.Context(), api.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
+		if errors.Is(err, api.ErrForgotten) {
+			return nil
+		}
+		return err
+	}
+}
+
+// changesMind puts some under other terms, twice at the same time.
+func (f *fair) changesMind(told *sync.Map, key string, o api.Order, random *rand.Rand) error {
+	p := Market(f, []string{"0.5", "2", "2"}[random.IntN(3)], func(m *policy.Market) { m.Floor = int64(random.IntN(2) * 70) })
+	r := api.ChangeTermsRequest{Key: key, Question: o.Question, Objects: o.Objects, Policy: &p, Partial: random.IntN(3) > 0}
+	if random.IntN(2) == 0 {
+		r.Cap = Eps(f, []string{"0.7", "5", "5"}[random.IntN(3)])
+	}
+	if random.IntN(3) > 0 {
+		r.Consent = "agreed: " + key
+	}
+	results, errs := make([]api.ChangeTermsResult, 2), make([]error, 2)
+	var both sync.WaitGroup
+	for i := range results {
+		both.Go(func() { results[i], errs[i] = f.ledger.ChangeTerms(f.Context(), r) })
+	}
+	both.Wait()
+	for i, err := range errs {
+		if errors.Is(err, api.ErrForgotten) { // since the other one
+			errs[i] = nil
+		}
+		if err != nil {
+			continue
+		}
+		if before, twice := told.LoadOrStore(key, changedMind{r, results[i]}); twice && before.(changedMind).done.Changed != results[i].Changed {
+			return fmt.Errorf("%s came to %+v and %+v", key, before, results[i])
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// agreed returns the terms that an object is under, until it agrees to others.
+func (f *fair) agreed(object, question string) (policy.Policy, privacy.Epsilon) {
+	o := ObjectOf(f, f.ledger, object)
+	for _, c := range o.Chains {
+		if c.Question == question {
+			return *c.Policy, o.Cap
+		}
+	}
+	return policy.Policy{}, o.Cap
+}

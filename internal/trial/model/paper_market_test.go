@@ -1,0 +1,1038 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/policy"
+	"github.com/sluicedp/sluice/privacy"
+)
+
+// The market on paper.
+
+// dealStatus says what became of a deal.
+type dealStatus int
+
+const (
+	dealReserved dealStatus = iota
+	dealSold
+	dealCancelled
+)
+
+// paperDeal is a reservation or a sale.
+type paperDeal struct {
+	api.Order
+	status     dealStatus
+	promised   map[string]int64 // of a reservation, by object
+	under      map[string]rule  // likewise, whose prices were promised
+	expires    time.Time
+	granted    api.Reservation
+	gone       int // of those reserved, who were forgotten
+	sale       api.Sale
+	deliveries []api.Delivery // without the values
+}
+
+// forget destroys what a deal says of somebody.
+func (d *paperDeal) forget(name string) {
+	d.sale.Refused, d.granted.Refused = without1(d.sale.Refused, name), without1(d.granted.Refused, name)
+	for i, one := range d.deliveries {
+		if one.Object == name {
+			d.deliveries[i] = api.Delivery{Response: api.Response{Question: one.Question, Epsilon: one.Epsilon}, Price: one.Price, Sold: one.Sold, Sale: one.Sale, Channel: one.Channel, Erased: true}
+		}
+	}
+	if i := slices.Index(d.Objects, name); d.granted.Number != 0 && i >= 0 {
+		d.Objects = slices.Delete(slices.Clone(d.Objects), i, i+1)
+		d.gone++
+	}
+	delete(d.promised, name)
+}
+
+func (d *paperDeal) holds(at time.Time) bool {
+	return d.status == dealReserved && at.Before(d.expires)
+}
+
+// reservation returns a deal that was reserved as it is listed.
+func (d *paperDeal) reservation(at time.Time) api.Reservation {
+	r := d.granted
+	switch {
+	case d.status == dealSold:
+		r.State, r.Refused = api.ReservationCaptured, d.sale.Refused
+	case d.status == dealCancelled:
+		r.State = api.ReservationCancelled
+	case !d.holds(at):
+		r.State = api.ReservationExpired
+	}
+	return r
+}
+
+// closed returns why a reservation is not open, or nil.
+func (d *paperDeal) closed(at time.Time) error {
+	e := &api.ReservationError{Number: d.granted.Number, State: d.reservation(at).State}
+	switch e.State {
+	case api.ReservationOpen:
+		return nil
+	case api.ReservationCaptured:
+		e.Sale = e.Number
+	case api.ReservationExpired:
+		e.Expires = d.expires
+	}
+	return e
+}
+
+func (d *paperDeal) epsilon() int64 { return d.Epsilon.Nano() }
+
+// paperTrade is an order being looked at.
+type paperTrade struct {
+	api.Order
+	question api.Question
+	reserves bool // it becomes a reservation
+	lines    []paperLine
+	refused  []api.Refusal
+}
+
+type paperLine struct {
+	name        string
+	chain       *paperChain
+	verdict     verdict
+	method      string
+	held, price int64
+}
+
+// consent is what the buyer agrees to.
+type consent struct {
+	key     string
+	partial bool
+	most    *int64
+	id      string // of a quote
+	quoted  paperQuote
+}
+
+// paperQuote is what the ID of a quote stands for: what is offered, and of whom, and under which policies.
+type paperQuote struct{ offer, people, under string }
+
+// trade looks at an order, a new one or one that was reserved.
+func (m *paper) trade(o api.Order, reserved *paperDeal) (*paperTrade, error) {
+	return m.survey(&paperTrade{Order: o}, reserved)
+}
+
+// survey looks at the objects of an order.
+func (m *paper) survey(t *paperTrade, reserved *paperDeal) (*paperTrade, error) {
+	o := t.Order
+	var err error
+	if t.question, err = m.question(o.Question); err != nil {
+		return nil, err
+	}
+	if !hasLevel(t.question, o.Epsilon.Nano()) {
+		return nil, api.ErrInvalid
+	}
+	names := m.members(o.Question, o.Objects)
+	if len(names) == 0 {
+		return nil, api.ErrUnknown
+	}
+	for _, name := range names {
+		line, refusal := m.line(t, name, reserved)
+		if refusal != nil {
+			t.refused = append(t.refused, *refusal)
+			continue
+		}
+		t.lines = append(t.lines, line)
+	}
+	return t, nil
+}
+
+// line says what an order means for one object. What was reserved is not held against the terms again,
+// and comes before what others have reserved. Whoever has withdrawn since is out of it.
+func (m *paper) line(t *paperTrade, name string, reserved *paperDeal) (n paperLine, refusal *api.Refusal) {
+	e := t.Epsilon.Nano()
+	if refusal = m.look(t.Question, name, e); refusal != nil {
+		return n, refusal
+	}
+	c := m.chain(t.Question, name)
+	n = paperLine{name: name, chain: c, held: c.heldBy(t.Buyer)}
+	switch {
+	case reserved == nil:
+		refusal = m.terms(c, t, name)
+	case !m.holdsFor(reserved, name):
+		refusal = &api.Refusal{Object: name, Asked: t.Epsilon, Reason: api.Withdrawn, Remedy: api.RemedyNothing}
+		if uint64(m.people[name].left) < reserved.granted.First {
+			refusal.Reason = api.EpochBegun
+		}
+	}
+	orders := t.orders(c)
+	if refusal == nil {
+		n.verdict, refusal = m.assess(wish{t.Question, name, e, orders, t.Buyer, reserved != nil, t.reserves})
+	}
+	if refusal != nil && reserved == nil {
+		t.orLess(m, refusal, orders, true)
+	}
+	if refusal != nil {
+		return n, refusal
+	}
+	switch {
+	case n.verdict == drawn:
+		n.method = "raise"
+	case n.verdict == reused:
+		n.method = "resale"
+	case e < c.lowest():
+		n.method = "degrade"
+	default:
+		n.method = "insert"
+	}
+	prices := c.rule.terms
+	if reserved != nil {
+		prices = reserved.under[name].terms
+	}
+	if prices != nil && n.held < e {
+		n.price = max(0, priceOf(prices, e)-c.paidBy(t.Buyer))
+	}
+	return n, nil
+}
+
+// paidBy returns what a buyer has paid for the levels of a chain.
+func (c *paperChain) paidBy(buyer string) (sum int64) {
+	for _, l := range c.levels {
+		if i := slices.Index(l.holders, buyer); i >= 0 {
+			sum += l.paid[i]
+		}
+	}
+	return sum
+}
+
+// orders returns how many buyers a chain has, with this one.
+func (t *paperTrade) orders(c *paperChain) int64 {
+	if c.heldBy(t.Buyer) == 0 {
+		return c.buyers() + 1
+	}
+	return c.buyers()
+}
+
+// heldBy returns the highest level of a chain that a buyer has bought.
+func (c *paperChain) heldBy(buyer string) (top int64) {
+	for e, l := range c.levels {
+		if slices.Contains(l.holders, buyer) {
+			top = max(top, e)
+		}
+	}
+	return top
+}
+
+// buyers returns how many have bought of a chain.
+func (c *paperChain) buyers() int64 {
+	all := map[string]bool{}
+	for _, l := range c.levels {
+		for _, buyer := range l.holders {
+			all[buyer] = true
+		}
+	}
+	return int64(len(all))
+}
+
+// terms says why the terms of sale do not let a buyer have a level. What a buyer holds it may have again.
+func (m *paper) terms(c *paperChain, t *paperTrade, name string) *api.Refusal {
+	r := &api.Refusal{Object: name, Asked: t.Epsilon, Remedy: api.RemedyNothing}
+	var holders []string
+	if l := c.levels[t.Epsilon.Nano()]; l != nil {
+		holders = l.holders
+	}
+	market := c.rule.terms
+	switch {
+	case slices.Contains(holders, t.Buyer):
+		return nil
+	case market == nil:
+		r.Reason = api.NotForSale
+	case slices.Contains(market.Barred, t.Buyer) || len(market.Buyers) > 0 && !slices.Contains(market.Buyers, t.Buyer):
+		r.Reason = api.BuyerRefused
+	case market.Max.Less(t.Epsilon) || !market.Stride.IsZero() && t.Epsilon.Nano()%market.Stride.Nano() != 0,
+		market.Levels != nil && !slices.Contains(market.Levels, t.Epsilon):
+		r.Reason, r.Ceiling, r.Spent = api.NotOnOffer, market.Max, epsilonOf(c.spent())
+		r.Remaining = epsilonOf(max(0, market.Max.Nano()-c.spent()))
+	case !market.From.IsZero() && m.now().Before(market.From):
+		r.Reason, r.Remedy = api.SaleClosed, api.RemedyWaiting
+	case !market.Until.IsZero() && !m.now().Before(market.Until):
+		r.Reason = api.SaleClosed // for good: the log's time, by which windows go, does not run back
+	case market.Holders > 0:
+		return m.crowded(r, t, market, holders)
+	default:
+		return nil
+	}
+	return r
+}
+
+// crowded says whether as many others as may hold a level do, or have reserved it.
+func (m *paper) crowded(r *api.Refusal, t *paperTrade, market *policy.Market, holders []string) *api.Refusal {
+	all := map[string]bool{}
+	for _, buyer := range holders {
+		all[buyer] = true
+	}
+	for _, d := range m.deals {
+		if m.holdsFor(d, r.Object) && d.Question == t.Question && d.Epsilon == t.Epsilon && d.Buyer != t.Buyer {
+			all[d.Buyer] = true
+		}
+	}
+	if len(all) < market.Holders {
+		return nil
+	}
+	if r.Reason = api.HoldersFull; len(holders) < market.Holders {
+		r.Remedy = api.RemedyWaiting
+	}
+	return r
+}
+
+func (t *paperTrade) price() (sum int64) {
+	for _, n := range t.lines {
+		sum += n.price
+	}
+	return sum
+}
+
+// quote is the offer without its ID.
+func (t *paperTrade) quote() api.Quote {
+	q := api.Quote{Offer: api.Offer{Buyer: t.Buyer, Question: t.Question, Epsilon: t.Epsilon, Price: t.price(), Currency: "EUR", Objects: uint64(len(t.lines))}, Sums: sumsOf(t.refused)}
+	q.Refused, q.Unlisted = firstListed(t.refused)
+	for _, n := range t.lines {
+		switch n.method {
+		case "raise":
+			q.Draws++
+		case "resale":
+			q.Resales++
+		case "degrade":
+			q.Degradations++
+		case "insert":
+			q.Insertions++
+		}
+		if n.held > 0 && n.held < t.Epsilon.Nano() {
+			q.Upgrades++
+		}
+	}
+	return q
+}
+
+// stands is what the ID of a quote stands for.
+func (m *paper) stands(t *paperTrade) (q paperQuote) {
+	q.offer = t.offer()
+	for _, name := range m.members(t.Question, t.Objects) {
+		under := "nothing"
+		if c := m.chain(t.Question, name); c != nil {
+			under = c.rule.policy.String()
+		}
+		q.people += fmt.Sprintf("%q ", name)
+		q.under += fmt.Sprintf("%q under %s ", name, under)
+	}
+	return q
+}
+
+// termsChanged tells whether a quote was about the same people as the order is now, under other policies.
+func (m *paper) termsChanged(c consent, t *paperTrade) bool {
+	now := m.stands(t)
+	return c.id != "" && c.quoted.people == now.people && c.quoted.under != now.under
+}
+
+// offer is what an order comes to.
+func (t *paperTrade) offer() string {
+	text := fmt.Sprintf("%q %q %s:", t.Buyer, t.Question, t.Epsilon)
+	for _, n := range t.lines {
+		text += fmt.Sprintf(" %q for %d", n.name, n.price)
+	}
+	for _, r := range t.refused {
+		text += fmt.Sprintf(" not %q", r.Object)
+	}
+	return text
+}
+
+// accept says why the buyer does not agree to what the order has become. Another quote would not help who
+// is bound to one against a lack of truths.
+func (m *paper) accept(t *paperTrade, c consent) error {
+	untold := slices.DeleteFunc(slices.Clone(t.refused), func(r api.Refusal) bool { return r.Reason != api.NoTruth })
+	switch {
+	case len(t.refused) > 0 && !c.partial, len(t.lines) == 0:
+		return refusedError(t.Question, t.refused)
+	case len(untold) > 0 && c.id != "":
+		return refusedError(t.Question, untold)
+	case c.most != nil && *c.most < t.price():
+		return &api.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: api.RemedyPaying}
+	case c.id != "" && c.quoted.offer != t.offer():
+		return &api.QuoteError{Quote: t.quote(), Expected: c.id, TermsChanged: m.termsChanged(c, t), MaxPrice: c.most, Remedy: api.RemedyQuoting}
+	}
+	return nil
+}
+
+// drop refuses objects for which the host has no truth.
+func (t *paperTrade) drop(untold []api.Refusal) {
+	t.refused = byObject(append(t.refused, untold...))
+	t.lines = slices.DeleteFunc(t.lines, func(n paperLine) bool { return isAmong(untold)(n.name) })
+}
+
+// customer returns a buyer, and names it if it is new.
+func (m *paper) customer(name string) *api.BuyerState {
+	i := slices.IndexFunc(m.buyers, func(b *api.BuyerState) bool { return b.Buyer == name })
+	if i < 0 {
+		m.write("buyer", "")
+		i, m.buyers = len(m.buyers), append(m.buyers, &api.BuyerState{Buyer: name, Currency: "EUR"})
+	}
+	return m.buyers[i]
+}
+
+func (m *paper) sell(t *paperTrade, reserved *paperDeal, c consent, h host) (*paperDeal, error) {
+	before := c
+	if c.partial {
+		before.most = nil // those without a truth will cost nothing
+	}
+	if err := m.accept(t, before); err != nil {
+		return nil, err
+	}
+	var needy []string
+	for _, n := range t.lines {
+		if n.verdict == drawn {
+			needy = append(needy, n.name)
+		}
+	}
+	untold, err := m.ask(h, t.question, t.Epsilon.Nano(), needy, func(r *api.Refusal) *api.Refusal {
+		if reserved != nil {
+			return r
+		}
+		return t.orLess(m, r, 0, false)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.drop(untold)
+	if err := m.accept(t, c); err != nil {
+		return nil, err
+	}
+	d, first, named := reserved, m.next(), []string(nil)
+	buyer := m.customer(t.Buyer)
+	m.bind(h, t.question, without(needy, untold)...)
+	if d == nil {
+		d, named = &paperDeal{Order: t.Order}, t.Objects
+		d.sale.Number, d.sale.Ordinal = uint64(len(m.deals))+1, m.ordinal(t.Buyer)
+		m.deals = append(m.deals, d)
+	} else {
+		d.sale.Number, d.sale.Ordinal, d.sale.Refund = d.granted.Number, d.granted.Ordinal, d.granted.Price-t.price()
+	}
+	m.deliver(d, t, h)
+	buyer.Sales++
+	buyer.Paid += t.price()
+	d.sale.Key, d.sale.First, d.sale.Last = c.key, first, m.settle(named, d.sale.Refused...)
+	d.sale.Refused = byObject(append(d.sale.Refused, d.granted.Refused...))
+	return d, nil
+}
+
+// ordinal returns the place that the next deal of a buyer gets among those of the buyer.
+func (m *paper) ordinal(buyer string) (n uint64) {
+	for _, d := range m.deals {
+		if d.Buyer == buyer {
+			n++
+		}
+	}
+	return n + 1
+}
+
+// deliver hands the responses over.
+func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
+	q := t.quote()
+	d.status = dealSold
+	d.sale = api.Sale{Number: d.sale.Number, Ordinal: d.sale.Ordinal, Offer: q.Offer, Refund: d.sale.Refund, Refused: t.refused, Time: m.now()}
+	m.write("sale", "")
+	question, _ := m.question(t.Question)
+	channel, _ := api.ChannelOf(question.Encoding, len(question.Values), t.Epsilon)
+	for _, n := range t.lines {
+		ev := m.write("sold", n.name)
+		if n.verdict != reused {
+			m.people[n.name].take(n.chain, t.Epsilon.Nano(), ev, h.truth(t.question, n.name))
+		}
+		l := n.chain.levels[t.Epsilon.Nano()]
+		if !slices.Contains(l.holders, t.Buyer) {
+			l.holders, l.paid = append(l.holders, t.Buyer), append(l.paid, n.price)
+		}
+		m.people[n.name].earned += n.price
+		recorded := api.Response{Object: n.name, Question: t.Question, Epsilon: t.Epsilon, Event: uint64(l.event)}
+		d.deliveries = append(d.deliveries, api.Delivery{Response: recorded, Price: n.price, Method: n.method, Sold: uint64(ev), Sale: d.sale.Number, Channel: channel})
+	}
+}
+
+func (m *paper) reserve(o api.Order, c consent, during time.Duration) (*paperDeal, error) {
+	t, err := m.survey(&paperTrade{Order: o, reserves: true}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.accept(t, c); err != nil {
+		return nil, err
+	}
+	q := t.quote()
+	d := &paperDeal{Order: t.Order, status: dealReserved, promised: map[string]int64{}, under: map[string]rule{}, expires: m.now().Add(during)}
+	d.granted = api.Reservation{
+		Number: uint64(len(m.deals)) + 1, Ordinal: m.ordinal(t.Buyer), State: api.ReservationOpen, Buyer: q.Buyer, Question: q.Question, Epsilon: q.Epsilon, Price: q.Price, Currency: q.Currency,
+		Objects: q.Objects, Refused: t.refused, Key: c.key, Expires: d.expires, First: m.next(),
+	}
+	m.customer(t.Buyer)
+	m.write("reserved", "")
+	d.Objects, d.All = nil, false
+	for _, n := range t.lines {
+		d.Objects = append(d.Objects, n.name)
+		d.promised[n.name], d.under[n.name] = n.price, n.chain.rule
+		m.write("held", n.name)
+	}
+	d.granted.Last = m.settle(t.Objects, d.granted.Refused...)
+	m.deals = append(m.deals, d)
+	return d, nil
+}
+
+// reservation returns one that was neither sold nor cancelled.
+func (m *paper) reservation(number uint64) (*paperDeal, error) {
+	if number == 0 || number > uint64(len(m.deals)) {
+		return nil, api.ErrUnknown
+	}
+	d := m.deals[number-1]
+	if d.promised == nil {
+		return nil, api.ErrUnknown
+	}
+	if d.status == dealReserved {
+		return d, nil
+	}
+	return nil, d.closed(m.now())
+}
+
+func (m *paper) commit(number uint64, c consent, h host) (*paperDeal, error) {
+	d, err := m.reservation(number)
+	if err == nil {
+		err = d.closed(m.now())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.gone > 0 && (!c.partial || len(d.Objects) == 0) {
+		// Nobody knows any more who it was.
+		return nil, refusedError(d.Question, slices.Repeat([]api.Refusal{{Reason: api.Withdrawn, Asked: d.Epsilon, Remedy: api.RemedyNothing}}, d.gone))
+	}
+	t, err := m.trade(d.Order, d)
+	if err != nil {
+		return nil, err
+	}
+	return m.sell(t, d, c, h)
+}
+
+// cancel settles a reservation for good, also one that has expired.
+func (m *paper) cancel(number uint64) error {
+	d, err := m.reservation(number)
+	if err != nil {
+		return err
+	}
+	d.status = dealCancelled
+	m.write("cancelled", "")
+	m.settle(nil)
+	return nil
+}
+
+// Who takes part, and on which terms, on paper.
+
+// agreement is what is wanted for an object.
+type agreement struct {
+	under   rule
+	keeps   bool // the policy that there is
+	cap     int64
+	was     int64 // if it is not 0: a cap that is another one by now stays
+	consent string
+}
+
+func (m *paper) enrol(r api.EnrollRequest, of func(string) agreement) (out api.EnrollResult, err error) {
+	q, err := m.question(r.Question)
+	if err != nil {
+		return out, err
+	}
+	names := m.members("", r.Objects)
+	var refusals []api.Refusal
+	var fresh []string
+	for _, name := range names {
+		p, c, want := m.people[name], m.chain(r.Question, name), of(name)
+		switch {
+		case p == nil && want.cap == 0:
+			return out, api.ErrNoCap
+		case p != nil && want.cap != 0 && want.cap != p.cap:
+			refusals = append(refusals, api.Refusal{Object: name, Reason: api.CapDiffers, Ceiling: epsilonOf(p.cap), Spent: epsilonOf(p.spent), Asked: epsilonOf(want.cap), Remedy: api.RemedyTerms})
+		case c != nil && !c.rule.policy.Equal(want.under.policy):
+			refusals = append(refusals, api.Refusal{Object: name, Reason: api.PolicyDiffers, Spent: epsilonOf(c.current()), Remedy: api.RemedyTerms})
+		case c == nil:
+			if _, err := m.noiseOf(q); err != nil {
+				return out, err
+			}
+			fresh = append(fresh, name)
+		case c.withdrawn:
+			fresh = append(fresh, name)
+		}
+	}
+	if len(refusals) > 0 && !r.Partial {
+		return out, refusedError(r.Question, refusals)
+	}
+	out = api.EnrollResult{Enrolled: len(fresh), Already: len(names) - len(fresh) - len(refusals), Refused: refusals, First: m.next()}
+	for _, name := range fresh {
+		m.definePolicy(of(name).under)
+	}
+	for _, name := range fresh {
+		m.begin(q, name, of(name))
+	}
+	out.Last = m.settleList(r.Objects, refusals...)
+	return out, nil
+}
+
+// definePolicy adds a policy to the log, if it is not there.
+func (m *paper) definePolicy(of rule) {
+	if text := of.policy.String(); text != "" && !m.policies[text] {
+		m.policies[text] = true
+		m.write("policy", "")
+	}
+}
+
+// begin enrols one object, or lets it come back with everything it has spent.
+func (m *paper) begin(q api.Question, name string, want agreement) {
+	if m.people[name] == nil {
+		m.people[name] = &person{cap: want.cap, chains: map[string]*paperChain{}}
+	}
+	c := m.chain(q.Name, name)
+	if c == nil {
+		c = &paperChain{rule: want.under, levels: map[int64]*paperLevel{}}
+		c.noise, _ = m.noiseOf(q)
+		m.people[name].chains[q.Name] = c
+	}
+	c.withdrawn = false
+	m.write("enrolled", name)
+}
+
+// orAll is a policy of which the zero value says that only the cap binds.
+func orAll(p policy.Policy) policy.Policy {
+	if p.IsZero() {
+		return policy.Fixed(privacy.MaxEpsilon())
+	}
+	return p
+}
+
+// more says what other terms may allow beyond those that there are, "" if nothing.
+func (m *paper) more(now, to rule, limit, cap int64) string {
+	var texts []string
+	if limit < cap {
+		texts = append(texts, fmt.Sprintf("the cap would be ε=%s, and is ε=%s", epsilonOf(cap), epsilonOf(limit)))
+	}
+	err := orAll(to.policy).AtMost(orAll(now.policy), m.clock)
+	if err != nil && orAll(to.policy).Equal(policy.Fixed(privacy.MaxEpsilon())) {
+		texts = append(texts, "the policy may allow more: without a policy only the cap binds")
+	} else if err != nil {
+		texts = append(texts, err.Error())
+	} else if at, orders, is := higher(to, now, m.clock); is {
+		panic(fmt.Sprintf("%s is proven to allow no more than %s from %v on, and does at %v after %d buyers", to.policy, now.policy, m.clock, at, orders))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// higher finds an instant, from one on, and a number of buyers at which a ceiling is above another.
+func higher(to, now rule, from time.Time) (at time.Time, orders int64, is bool) {
+	for _, at := range append(append([]time.Time{from, doomsday()}, to.turns...), now.turns...) {
+		for orders := range int64(5) {
+			if !at.Before(from) && to.ceiling(at, orders) > now.ceiling(at, orders) {
+				return at, orders, true
+			}
+		}
+	}
+	return at, 0, false
+}
+
+// termsOf says what an agreement changes of a chain: nothing, something, or why it is refused.
+func (m *paper) termsOf(name string, c *paperChain, limit int64, want agreement) (to rule, cap int64, changes bool, refusal *api.Refusal) {
+	to, cap = c.rule, limit
+	if !want.keeps {
+		to = want.under
+	}
+	if want.cap != 0 && (want.was == 0 || want.was == limit) {
+		cap = want.cap
+	}
+	if to.policy.Equal(c.rule.policy) && cap == limit {
+		return to, cap, false, nil
+	}
+	if why := m.more(c.rule, to, limit, cap); why != "" && want.consent == "" {
+		r := &api.Refusal{Object: name, Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: why}
+		if limit < cap {
+			r.Ceiling, r.Asked = epsilonOf(limit), epsilonOf(cap)
+		}
+		return to, cap, false, r
+	}
+	return to, cap, true, nil
+}
+
+func (m *paper) changeTerms(r api.ChangeTermsRequest, of func(string) agreement) (out api.ChangeTermsResult, err error) {
+	if _, err := m.question(r.Question); err != nil {
+		return out, err
+	}
+	names := m.members("", r.Objects)
+	var refusals []api.Refusal
+	var changed []string
+	for _, name := range names {
+		c := m.chain(r.Question, name)
+		if c == nil {
+			refusals = append(refusals, api.Refusal{Object: name, Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling})
+			continue
+		}
+		_, _, changes, refusal := m.termsOf(name, c, m.people[name].cap, of(name))
+		if refusal != nil {
+			refusals = append(refusals, *refusal)
+		} else if changes {
+			changed = append(changed, name)
+		}
+	}
+	if len(refusals) > 0 && !r.Partial {
+		return out, refusedError(r.Question, refusals)
+	}
+	out = api.ChangeTermsResult{Changed: len(changed), Unchanged: len(names) - len(changed) - len(refusals), Refused: refusals, First: m.next()}
+	for _, name := range changed {
+		if want := of(name); !want.keeps {
+			m.definePolicy(want.under)
+		}
+	}
+	for _, name := range changed {
+		c, p := m.chain(r.Question, name), m.people[name]
+		c.rule, p.cap, _, _ = m.termsOf(name, c, p.cap, of(name))
+		m.write("terms", name)
+	}
+	out.Last = m.settleList(r.Objects, refusals...)
+	return out, nil
+}
+
+// The moves.
+
+func (one moveReturn) play(g *game) {
+	if c := g.paper.chain(one.Question, one.Object); c != nil {
+		g.enrol(api.EnrollRequest{Key: g.key(), Question: one.Question, Objects: []string{one.Object}, Policy: c.rule.policy}, func(string) agreement { return agreement{under: c.rule} })
+	}
+}
+
+func (one moveEnroll) play(g *game) {
+	r := api.EnrollRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Partial: one.Partial}
+	of := func(string) agreement { return agreement{under: allRules()[one.Rule], cap: one.Cap} }
+	if one.Other == 0 {
+		r.Policy, r.Cap = allRules()[one.Rule].policy, epsilonOf(one.Cap)
+	} else {
+		of = func(name string) agreement {
+			return agreement{under: allRules()[[]int{one.Rule, one.Other}[len(name)%2]], cap: one.Cap}
+		}
+		r.Terms = func(name string) (policy.Policy, privacy.Epsilon) {
+			want := of(name)
+			return want.under.policy, epsilonOf(want.cap)
+		}
+	}
+	g.enrol(r, of)
+}
+
+func (g *game) enrol(r api.EnrollRequest, of func(string) agreement) {
+	want, refused := g.paper.enrol(r, of)
+	call := func(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error) {
+		return g.ledger.Enroll(ctx, r)
+	}
+	demand(g, r, call, want, refused,
+		func(r *api.EnrollRequest) {
+			if r.Cap = epsilonOf(7 + r.Cap.Nano()%7); r.Terms != nil {
+				given, limit := r.Terms, r.Cap
+				r.Cap = privacy.Epsilon{}
+				r.Terms = func(name string) (policy.Policy, privacy.Epsilon) {
+					p, _ := given(name)
+					return p, limit
+				}
+			}
+		},
+		func(r *api.EnrollRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
+		func(r *api.EnrollRequest) { r.Terms, r.Policy = nil, fixedRule(7).policy },
+		func(r *api.EnrollRequest) { r.Partial = !r.Partial })
+}
+
+func (one moveTerms) play(g *game) {
+	r := api.ChangeTermsRequest{Key: g.key(), Question: one.Question, Objects: one.Objects, Cap: epsilonOf(one.Cap), Consent: one.Consent, Partial: one.Partial}
+	want := agreement{keeps: one.Rule == 0, cap: one.Cap, consent: one.Consent}
+	if !want.keeps {
+		want.under = allRules()[one.Rule-1]
+		r.Policy = &want.under.policy
+	}
+	if want.keeps && one.Cap == 0 {
+		_, err := g.ledger.ChangeTerms(g.Context(), r)
+		g.wantError(err, api.ErrInvalid)
+		return
+	}
+	result, refused := g.paper.changeTerms(r, func(string) agreement { return want })
+	call := func(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) {
+		return g.ledger.ChangeTerms(ctx, r)
+	}
+	demand(g, r, call, result, refused,
+		func(r *api.ChangeTermsRequest) { r.Cap = epsilonOf(7 + r.Cap.Nano()%7) },
+		func(r *api.ChangeTermsRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
+		func(r *api.ChangeTermsRequest) { r.Policy = new(fixedRule(7).policy) },
+		func(r *api.ChangeTermsRequest) { r.Consent += "!" },
+		func(r *api.ChangeTermsRequest) { r.Partial = !r.Partial })
+	if g.closed == nil {
+		g.compareObjects()
+	}
+}
+
+// table yields the rows of the host's table.
+func (one moveReconcile) table() iter.Seq2[api.Member, error] {
+	return func(yield func(api.Member, error) bool) {
+		for _, r := range one.Rows {
+			if !yield(api.Member{Object: r.Object, Question: r.Question, Policy: allRules()[r.Rule].policy, Cap: epsilonOf(r.Cap), Consent: r.Consent}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (one moveReconcile) play(g *game) {
+	r := api.ReconcileRequest{Members: one.table(), Withdraw: one.Withdraw, DryRun: one.Dry}
+	kept := g.paper
+	if one.Dry {
+		g.paper = kept.clone()
+	}
+	expected := -1
+	if one.Expected {
+		expected = len(g.paper.missing(one))
+		r.Gone = expected
+	}
+	want, refused := g.paper.reconcile(one, expected)
+	if one.Dry {
+		g.paper = kept
+	}
+	got, err := g.ledger.Reconcile(g.Context(), r)
+	var gone, goneOnPaper *api.GoneError
+	switch {
+	case errors.As(refused, &goneOnPaper) && errors.As(err, &gone):
+		gone.Expected = goneOnPaper.Expected
+		g.same("the refusal", gone, goneOnPaper)
+		return
+	case one.Dry && refused == nil && err == nil:
+		g.same("the dry run", got, want)
+		return
+	case one.Dry:
+		g.wantError(err, refused)
+		return
+	}
+	if refused == nil && err == nil && leavesAll(want) { // nothing is written, also by a clock that is wrong
+		g.same("the reconciliation", got, want)
+		return
+	}
+	if g.failed(err, refused) {
+		return
+	}
+	g.same("the reconciliation", got, want)
+	again, err := g.ledger.Reconcile(g.Context(), r) // there is nothing left to do
+	check.Must(g, err)
+	for _, q := range again.Questions {
+		if q.New.Count+q.Changed.Count+again.Withdrawn > 0 {
+			g.Fatalf("a second time there is still to do: %s", asJSON(again))
+		}
+	}
+	if g.closed == nil {
+		g.compareObjects()
+	}
+}
+
+// leavesAll tells whether there is nothing to do.
+func leavesAll(r api.ReconcileResult) bool {
+	n := r.Withdrawn
+	for _, q := range r.Questions {
+		n += q.New.Count + q.Changed.Count
+	}
+	return n == 0
+}
+
+// rowsAbout returns the rows about somebody, in the order of questions.
+func (one moveReconcile) rowsAbout(m *paper, name string) (all []row) {
+	for _, q := range m.questions {
+		for _, r := range one.Rows {
+			if r.Object == name && r.Question == q.Name {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+func (p *person) takesPart() bool {
+	for _, c := range p.chains {
+		if !c.withdrawn {
+			return true
+		}
+	}
+	return false
+}
+
+// missing returns who takes part in something and has no row, in order.
+func (m *paper) missing(one moveReconcile) (names []string) {
+	for _, name := range SortedKeys(m.people) {
+		if m.people[name].takesPart() && len(one.rowsAbout(m, name)) == 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func named(l *api.NameList, name string) { l.Count, l.First = l.Count+1, append(l.First, name) }
+
+// reconcile brings the paper in line with a table.
+func (m *paper) reconcile(one moveReconcile, expected int) (out api.ReconcileResult, err error) {
+	gone, present := m.missing(one), 0
+	for _, p := range m.people {
+		if p.takesPart() {
+			present++
+		}
+	}
+	results := map[string]*api.Reconciled{}
+	in := func(question string) *api.Reconciled {
+		if results[question] == nil {
+			results[question] = &api.Reconciled{Question: question}
+		}
+		return results[question]
+	}
+	todo := newReconciling()
+	everybody := map[string]bool{}
+	for name := range m.people {
+		everybody[name] = true
+	}
+	for _, r := range one.Rows {
+		everybody[r.Object] = true
+	}
+	for _, name := range SortedKeys(everybody) {
+		if err := m.compareRows(name, one.rowsAbout(m, name), in, todo); err != nil {
+			return out, err
+		}
+	}
+	for _, name := range gone {
+		named(&out.Gone, name)
+	}
+	if one.Withdraw && len(gone)*100 > present && len(gone) != max(0, expected) {
+		return out, &api.GoneError{Gone: len(gone), Of: present, Expected: max(0, expected)}
+	}
+	if one.Withdraw {
+		out.Withdrawn = len(gone)
+	}
+	for _, q := range m.questions {
+		if results[q.Name] != nil {
+			out.Questions = append(out.Questions, *results[q.Name])
+		}
+	}
+	if err := m.carryOut(todo); err != nil {
+		return out, err
+	}
+	if one.Withdraw && len(gone) > 0 {
+		for _, name := range gone {
+			m.leave(name)
+		}
+		m.settle(gone)
+	}
+	return out, nil
+}
+
+// reconciling is what is to be done: names by question, with what is wanted for each.
+type reconciling struct {
+	change, enrol, then map[string][]string
+	changed, enrolled   map[[2]string]agreement
+}
+
+func newReconciling() *reconciling {
+	return &reconciling{map[string][]string{}, map[string][]string{}, map[string][]string{}, map[[2]string]agreement{}, map[[2]string]agreement{}}
+}
+
+// compareRows compares somebody with the rows about it.
+func (m *paper) compareRows(name string, rows []row, in func(string) *api.Reconciled, todo *reconciling) error {
+	p, limit := m.people[name], int64(0)
+	if p != nil {
+		limit = p.cap
+	}
+	agreed := false // to a higher cap, in some row
+	for _, r := range rows {
+		c := m.chain(r.Question, name)
+		agreed = agreed || p != nil && r.Cap > limit && r.Consent != "" && (c == nil || !c.withdrawn)
+	}
+	for _, r := range rows {
+		if agreed && r.Consent == "" {
+			r.Cap = 0
+		}
+		id, want := [2]string{r.Question, name}, agreement{under: allRules()[r.Rule], cap: r.Cap, was: limit, consent: r.Consent}
+		c := m.chain(r.Question, name)
+		switch {
+		case c != nil && c.withdrawn, c == nil && p != nil && !p.takesPart():
+			named(&in(r.Question).Left, name)
+		case c != nil:
+			_, cap, changes, refusal := m.termsOf(name, c, limit, want)
+			switch {
+			case refusal != nil:
+				in(r.Question).Refused = append(in(r.Question).Refused, *refusal)
+			case changes:
+				named(&in(r.Question).Changed, name)
+				todo.change[r.Question], todo.changed[id], limit = append(todo.change[r.Question], name), want, cap
+			default:
+				in(r.Question).Same++
+			}
+		case !m.hasNoise(r.Question):
+			return api.ErrNoiseKey
+		case p == nil && r.Cap == 0:
+			return api.ErrNoCap
+		case p != nil && r.Cap > limit && r.Consent == "":
+			why := fmt.Sprintf("the cap would be ε=%s, and is ε=%s", epsilonOf(r.Cap), epsilonOf(limit))
+			in(r.Question).Refused = append(in(r.Question).Refused, api.Refusal{Object: name, Reason: api.NeedsConsent, Ceiling: epsilonOf(limit), Asked: epsilonOf(r.Cap), Remedy: api.RemedyConsent, Why: why})
+		default:
+			named(&in(r.Question).New, name)
+			todo.enrol[r.Question] = append(todo.enrol[r.Question], name)
+			if p != nil && r.Cap != 0 && r.Cap != limit {
+				todo.then[r.Question] = append(todo.then[r.Question], name)
+				todo.changed[id], limit = agreement{keeps: true, cap: r.Cap, was: limit, consent: r.Consent}, r.Cap
+			}
+			if p != nil {
+				want.cap = 0
+			}
+			todo.enrolled[id] = want
+		}
+	}
+	for _, q := range m.questions {
+		has := slices.ContainsFunc(rows, func(r row) bool { return r.Question == q.Name })
+		if c := m.chain(q.Name, name); c != nil && !c.withdrawn && !has && len(rows) > 0 {
+			named(&in(q.Name).Dropped, name)
+		}
+	}
+	return nil
+}
+
+// hasNoise tells whether chains of a question can begin.
+func (m *paper) hasNoise(question string) bool {
+	q, _ := m.question(question)
+	_, err := m.noiseOf(q)
+	return err == nil
+}
+
+// carryOut does what is to be done, in one part.
+func (m *paper) carryOut(todo *reconciling) error {
+	for _, step := range []func(q string) error{
+		func(q string) error { return m.changeAll(q, todo.change[q], todo) },
+		func(q string) error {
+			if len(todo.enrol[q]) == 0 {
+				return nil
+			}
+			_, err := m.enrol(api.EnrollRequest{Question: q, Objects: todo.enrol[q], Partial: true}, func(name string) agreement { return todo.enrolled[[2]string{q, name}] })
+			return err
+		},
+		func(q string) error { return m.changeAll(q, todo.then[q], todo) },
+	} {
+		for _, q := range m.questions {
+			if err := step(q.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m *paper) changeAll(q string, names []string, todo *reconciling) error {
+	if len(names) == 0 {
+		return nil
+	}
+	_, err := m.changeTerms(api.ChangeTermsRequest{Question: q, Objects: names, Partial: true}, func(name string) agreement { return todo.changed[[2]string{q, name}] })
+	return err
+}

@@ -1,0 +1,343 @@
+package journalfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/journaltest"
+)
+
+// specimen returns a closed journal of a few groups in three segments.
+func specimen(t testing.TB) *host {
+	h := newHost()
+	for _, a := range []deed{
+		{what: "create"}, {what: "append", size: 10}, {what: "append", size: 20}, {what: "append", size: 90, cut: true}, {what: "append", size: 1400},
+		{what: "append", size: 0, cut: true}, {what: "append", size: 700}, {what: "append", size: 5},
+	} {
+		must(t, h.do(a))
+	}
+	must(t, h.j.Close())
+	return h
+}
+
+// segments returns the files of a journal on a simulated disk.
+func (h *host) segments() map[string]*inode { return h.s.root.names["panel.db.journal"].names }
+
+// whole copies a disk as it is.
+func (h *host) whole() *host { return h.on(h.s.image(func(n int) int { return n })) }
+
+// sound checks what can be read of a journal that was damaged: some of the groups, in order from the first, up to the last that could be told from a torn
+// one, or an error.
+func (h *host) sound(t *testing.T, what string) {
+	t.Helper()
+	j, err := open(h.s, small, place, shop)
+	if err != nil {
+		if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrVersion) {
+			t.Errorf("%s: Open: %v", what, err)
+		}
+		return
+	}
+	defer j.Close()
+	n := 0
+	for g, err := range j.Read(noLimit, h.begin) {
+		if err != nil {
+			wantErr(t, err, errs.ErrCorrupt, "%s: Read", what)
+			return
+		}
+		if n == len(h.groups) || !journaltest.Equal(g, h.groups[n]) {
+			t.Fatalf("%s: group %d is another one", what, n)
+		}
+		n++
+	}
+	if _, end, err := j.Claim(noLimit); err != nil || n < len(h.groups)-1 || n > 0 && end != h.groups[n-1].After {
+		t.Errorf("%s: %d groups of %d without an error, and Claim says %v, %v", what, n, len(h.groups), end, err)
+	}
+}
+
+// A flipped bit is found, or falls on the last group, or on what nobody reads.
+func TestFlippedBits(t *testing.T) {
+	h := specimen(t)
+	r := seeded(t)
+	for name, n := range h.segments() {
+		stride := max(pace.Stride(3, 29), pace.Tries(1, 2, 1))
+		for at := r.IntN(stride); at < len(n.data); at += stride {
+			o := h.whole()
+			o.segments()[name].data[at] ^= 1 << r.IntN(8)
+			o.sound(t, name)
+		}
+	}
+}
+
+// A file that was cut short, or has grown, is found, or loses the last group.
+func TestCutShort(t *testing.T) {
+	h := specimen(t)
+	r := seeded(t)
+	last := slices.Max(slices.Collect(maps.Keys(h.segments())))
+	for name, n := range h.segments() {
+		stride := max(pace.Stride(3, 29), pace.Tries(1, 2, 1))
+		for length := r.IntN(stride); length < len(n.data); length += stride {
+			o := h.whole()
+			f := o.segments()[name]
+			if f.data = f.data[:length]; name != last || length >= lastGroup(n.data) {
+				o.sound(t, name)
+				continue
+			}
+			// More than one group may be cut off the last file: who knows where the journal must end finds out.
+			if j, err := open(o.s, small, place, shop); err == nil {
+				for _, err = range j.Read(noLimit, h.log.End()) {
+				}
+				wantErr(t, err, journal.ErrLost, "%s cut to %d bytes", name, length)
+				j.Close()
+			}
+		}
+	}
+}
+
+// lastGroup returns a place behind all groups but the last, which has two marks.
+func lastGroup(data []byte) int {
+	rest := data
+	for range 2 {
+		rest = rest[:bytes.LastIndex(rest, []byte("secret"))]
+	}
+	return bytes.LastIndex(rest, []byte("secret")) + 20
+}
+
+// Damage of a group that was acknowledged, and has others behind it, is told from a torn one, even if what is behind is damaged as well.
+func TestDamageIsNotTorn(t *testing.T) {
+	h := specimen(t)
+	for what, damage := range map[string]func(data []byte){
+		"one group": func(data []byte) { data[bytes.Index(data, []byte("secret"))] ^= 1 },
+		"two groups": func(data []byte) {
+			data[bytes.Index(data, []byte("secret"))] ^= 1
+			data[bytes.LastIndex(data, []byte("secret"))] ^= 1
+		},
+		"as torn, before others": func(data []byte) { // only the last group can be torn
+			end := filledUp(headerSize + frameHead + int64(binary.BigEndian.Uint32(data[headerSize:])))
+			clear(data[headerSize+frameHead : end])
+		},
+	} {
+		o := h.whole()
+		damage(o.segments()["00000003.segment"].data)
+		j, err := open(o.s, small, place, shop)
+		must(t, err)
+		n := 0
+		for _, err = range j.Read(noLimit, h.begin) {
+			n++
+		}
+		if !errors.Is(err, errs.ErrCorrupt) || n != 5 {
+			t.Errorf("%s: after %d groups: %v", what, n, err)
+		}
+		wantErr(t, failed3(j.Claim(noLimit)), errs.ErrCorrupt, "Claim")
+	}
+}
+
+// Segments that are missing, exchanged, of another journal or of the past are found.
+func TestWrongSegments(t *testing.T) {
+	const one, two, three = "00000001.segment", "00000002.segment", "00000003.segment"
+	h, other := specimen(t), specimen(t)
+	for name, c := range map[string]struct {
+		change func(s map[string]*inode)
+		want   error
+	}{
+		"first missing":  {func(s map[string]*inode) { delete(s, one) }, journal.ErrLost},
+		"second missing": {func(s map[string]*inode) { delete(s, two) }, journal.ErrLost},
+		"all missing":    {func(s map[string]*inode) { clear(s) }, journal.ErrLost},
+		"exchanged":      {func(s map[string]*inode) { s[one], s[two] = s[two], s[one] }, journal.ErrForked},
+		"renamed":        {func(s map[string]*inode) { s["00000004.segment"] = s[three]; delete(s, three) }, journal.ErrForked},
+		"twice":          {func(s map[string]*inode) { s["00000004.segment"] = s[two] }, journal.ErrForked},
+		"of another":     {func(s map[string]*inode) { s[two] = other.segments()[two] }, journal.ErrForked},
+		"empty":          {func(s map[string]*inode) { s[two].data = nil }, errs.ErrCorrupt},
+		"other version":  {func(s map[string]*inode) { s[two].data[magicKind] = '9' }, errs.ErrVersion},
+		"frames of another": {func(s map[string]*inode) {
+			s[two].data = append(s[two].data[:headerSize], other.segments()[two].data[headerSize:]...)
+		}, errs.ErrCorrupt},
+		"frames of another segment": {func(s map[string]*inode) {
+			s[two].data = append(s[two].data[:headerSize], s[one].data[headerSize:]...)
+		}, errs.ErrCorrupt},
+		"a group that cannot be": {func(s map[string]*inode) { forge(s[two], h.groups[4]) }, journal.ErrForked},
+		"another branch":         {func(s map[string]*inode) { forge(s[two], branch(h.groups[2])) }, errs.ErrCorrupt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := h.whole()
+			c.change(o.segments())
+			j, err := open(o.s, small, place, shop)
+			if err == nil {
+				for _, err = range j.Read(noLimit, h.begin) {
+				}
+			}
+			wantErr(t, err, c.want, "%v, not %v", err, c.want)
+		})
+	}
+	wantErr(t, failed(open(h.s, small, place, [16]byte{1})), journal.ErrForked, "the journal of another ledger")
+}
+
+// A frame that was copied to another place of its segment is no frame there, so that bytes which somebody else chose, such as a record, never pass for one.
+func TestMovedFrames(t *testing.T) {
+	h := specimen(t)
+	n := h.segments()["00000003.segment"]
+	free := aligned(int64(len(n.data)) - 208)
+	if len(bytes.Trim(n.data[free:], "\x00")) > 0 {
+		t.Fatal("there is no room behind the groups")
+	}
+	copy(n.data[free:], n.data[headerSize:headerSize+200])
+	h.sound(t, "moved")
+	j, err := open(h.s, small, place, shop)
+	must(t, err)
+	defer j.Close()
+	for _, err = range j.Read(noLimit, h.begin) {
+		check(t, err)
+	}
+}
+
+// forge puts one group into a segment, with all sums right.
+func forge(n *inode, g journal.Group) {
+	s, err := parseHeader(n.data)
+	if err != nil {
+		panic(err)
+	}
+	clear(n.data[headerSize:])
+	w := &writer{segment: s, sizes: small, file: &simFile{s: newSim(), n: n}, end: headerSize}
+	if err := w.group(g); err != nil {
+		panic(err)
+	}
+}
+
+// branch is a group in the same place, that leads elsewhere.
+func branch(g journal.Group) journal.Group {
+	g.After.Root[3] ^= 1
+	return g
+}
+
+// A segment of the past, put back, does no harm to who has folded it.
+func TestOldSegment(t *testing.T) {
+	h := specimen(t)
+	old := h.segments()["00000001.segment"]
+	old = &inode{data: slices.Clone(old.data), disk: slices.Clone(old.data), length: int64(len(old.data))}
+	for _, a := range []deed{{what: "reopen"}, {what: "trim", keep: 2}, {what: "append", size: 3}} {
+		if a.what == "reopen" {
+			must(t, h.recover())
+		} else if err := h.do(a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, h.j.Close())
+	h.segments()["00000001.segment"] = old
+	j, err := open(h.s, small, place, shop)
+	must(t, err)
+	defer j.Close()
+	h.j = j
+	check(t, h.read())
+	var nothing journaltest.Log
+	for _, err = range j.Read(noLimit, nothing.End()) {
+	}
+	wantErr(t, err, journal.ErrLost, "from the first position")
+}
+
+// Whatever lies in a segment, a reader ends with groups that follow on each other, or an error of a known kind; and of what was
+// written it returns just that.
+func FuzzSegment(f *testing.F) {
+	h := specimen(f)
+	for _, n := range h.segments() {
+		f.Add(n.data, false)
+		f.Add(n.data[headerSize:], true)
+		f.Add(n.data[:len(n.data)/2], false)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, frames bool) {
+		o := h.whole()
+		s := o.segments()
+		if frames { // behind a good header
+			data = append(s["00000001.segment"].data[:headerSize:headerSize], data...)
+		}
+		clear(s)
+		n := &inode{data: data, disk: data, length: int64(len(data))}
+		s["00000001.segment"] = n
+		j, err := open(o.s, small, place, shop)
+		if err != nil {
+			if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrVersion) {
+				t.Fatal(err)
+			}
+			return
+		}
+		defer j.Close()
+		at := j.segments[0].begin
+		for g, err := range j.Read(noLimit, at) {
+			if err != nil && !errors.Is(err, errs.ErrCorrupt) {
+				t.Fatal(err)
+			}
+			if err == nil && (g.Before != at || !g.Fits()) {
+				t.Fatalf("from %v, %v", at, g)
+			}
+			at = g.After
+		}
+	})
+}
+
+// Groups are read from their bytes as they were, and no other bytes are taken for one without an error.
+func FuzzGroup(f *testing.F) {
+	h := specimen(f)
+	for _, g := range h.groups {
+		f.Add(contents(g))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		g, err := parseGroup(slices.Clone(b))
+		if err != nil {
+			wantErr(t, err, errs.ErrCorrupt, "error")
+			return
+		}
+		again, err := parseGroup(contents(g))
+		if err != nil || !journaltest.Equal(g, again) {
+			t.Fatalf("%v, %v: %v", g, again, err)
+		}
+	})
+}
+
+// contents is what the frames of a group hold.
+func contents(g journal.Group) (all []byte) {
+	n := &inode{}
+	s := segment{}
+	s.header()
+	w := &writer{segment: s, sizes: usual, file: &simFile{s: newSim(), n: n}}
+	if err := w.group(g); err != nil {
+		panic(err)
+	}
+	f, _ := s.parseHead(n.data, 0)
+	return n.data[frameHead : frameHead+f.length]
+}
+
+// What is not of a journal is not destroyed; what others have open neither.
+func TestRemoveAndSweep(t *testing.T) {
+	dir := filepath.Join(pace.Scratch(t), "panel.db.journal")
+	var l journaltest.Log
+	j, err := Create(dir, shop, l.End())
+	must(t, err)
+	wantErr(t, failed(Create(dir, shop, l.End())), os.ErrExist, "Create a second time")
+	wantErr(t, Sweep(dir), nil, "Sweep beside a journal")
+	must(t, os.Rename(dir, dir+asGone))
+	wantErr(t, Sweep(dir), journal.ErrInUse, "Sweep of what is in use")
+	must(t, os.Rename(dir+asGone, dir))
+	mine := filepath.Join(dir, "mine.txt")
+	must(t, os.WriteFile(mine, []byte("mine"), 0o600))
+	wantErr(t, j.Remove(), journal.ErrFenced, "Remove without a claim")
+	must(t, failed3(j.Claim(noLimit)))
+	wantErr(t, j.Remove(), journal.ErrForked, "Remove with something else there")
+	must(t, j.Close())
+	must(t, os.Rename(dir, dir+asGone))
+	wantErr(t, Sweep(dir), journal.ErrForked, "Sweep with something else there")
+	must(t, os.Remove(filepath.Join(dir+asGone, "mine.txt")))
+	for range 2 {
+		wantErr(t, Sweep(dir), nil, "Sweep")
+	}
+	wantErr(t, failed(Open(dir, shop)), os.ErrNotExist, "Open")
+	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,211 @@
+package journalfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// Remove destroys the bytes of a claimed journal and its directory, and closes the handle. When it
+// returns nil, nothing is left. If the machine dies before, either the journal is whole, or [Sweep]
+// destroys the rest. [journal.ErrFenced]: it was not claimed. [journal.ErrForked]: something else
+// lies in the directory; then nothing has changed. errs.ErrReplaced: the journal is not what
+// this handle left; then nothing has changed, and the handle is stopped.
+func (j *Journal) Remove() error {
+	j.trimming.Lock()
+	defer j.trimming.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.ready(context.Background()); err != nil {
+		return err
+	}
+	if j.term == 0 {
+		return journal.ErrFenced
+	}
+	if err := j.check(); err != nil { // else what is at the path now would be destroyed
+		return err
+	}
+	if _, err := ours(j.dir); err != nil {
+		return err
+	}
+	err := j.letGo() // some systems do not remove a file that is open
+	if err == nil {
+		err = bury(j.parent, j.base, j.dir)
+	}
+	if err != nil { // the directory may have another name by now
+		err = classify(ledgerfile.Renamed(err, j.path, filepath.Base(j.path)+asGone))
+		err = fmt.Errorf("destroying the journal %s: %w", j.path, err)
+	}
+	return errors.Join(err, j.release())
+}
+
+// Sweep destroys what a crash has left of making or removing the journal of a directory. The
+// journal itself, and one that is being made or removed by somebody, are left alone. Errors:
+// [journal.ErrInUse], [journal.ErrForked] if something else lies there, those of the disk.
+func Sweep(dir string) error { return sweepAt(operatingSystem{}, dir) }
+
+func sweepAt(disk system, path string) error {
+	parent, base, _, err := locate(disk, path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sweep(parent, base), parent.close())
+}
+
+// sweep is Sweep in a directory.
+func sweep(parent folder, base string) error {
+	for _, name := range []string{base + asNew, base + asGone} {
+		dir, err := seize(parent, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = errors.Join(raze(parent, name, dir), dir.close())
+		}
+		if err != nil {
+			return fmt.Errorf("destroying what is left of %s: %w", name, classify(err))
+		}
+	}
+	return nil
+}
+
+// seize opens a directory of a journal, for nobody else.
+func seize(parent folder, name string) (folder, error) {
+	dir, err := parent.folder(name)
+	if err != nil {
+		return nil, err
+	}
+	if err = dir.lock(true); err == nil {
+		_, err = ours(dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, dir.close())
+	}
+	return dir, nil
+}
+
+// ours lists the files of a directory. All must have names that journals give.
+func ours(dir folder) ([]string, error) {
+	names, err := dir.list()
+	for _, text := range names {
+		if _, _, ok := parseName(text); !ok {
+			return nil, fmt.Errorf("%w: %s is no file of a journal", journal.ErrForked, text)
+		}
+	}
+	return names, err
+}
+
+// bury takes the name from a journal, so that nobody reads it any more, and destroys it.
+func bury(parent folder, base string, dir folder) error {
+	if err := sweep(parent, base); err != nil {
+		return err
+	}
+	if err := parent.rename(base, base+asGone); err != nil {
+		return err
+	}
+	return raze(parent, base+asGone, dir)
+}
+
+// raze destroys what is in a directory that is no journal any more, and the directory.
+func raze(parent folder, name string, dir folder) error {
+	names, err := ours(dir)
+	if err != nil {
+		return err
+	}
+	if err := parent.sync(); err != nil { // no crash gives it back its old name
+		return err
+	}
+	for _, name := range names {
+		if err := shred(dir, name); err != nil {
+			return err
+		}
+	}
+	if err := parent.remove(name); err != nil {
+		return err
+	}
+	return parent.sync()
+}
+
+// discard gives segments names that no segment has. It returns those: the files are still to be
+// destroyed.
+func discard(dir folder, names []string) (gone []string, err error) {
+	for _, name := range names {
+		to := strings.TrimSuffix(name, asSegment) + asGone
+		if err := dir.rename(name, to); err != nil {
+			return gone, err
+		}
+		gone = append(gone, to)
+	}
+	return gone, nil
+}
+
+// clear destroys what a crash has left of segments.
+func (j *Journal) clear() error {
+	names, err := j.dir.list()
+	var left []string
+	for _, text := range names {
+		if _, ending, ok := parseName(text); ok && ending != asSegment {
+			left = append(left, text)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = shredAll(j.dir, left)
+	return err
+}
+
+// shredAll destroys files that are no segments any more. After an error left are those that it did
+// not destroy.
+func shredAll(dir folder, names []string) (left []string, err error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	if err := dir.sync(); err != nil { // no crash gives them back their old names
+		return names, err
+	}
+	for i, name := range names {
+		if err := shred(dir, name); err != nil {
+			return names[i:], err
+		}
+	}
+	return nil, nil
+}
+
+// shred overwrites a file, and unlinks it. Its errors name the segment that the file was.
+func shred(dir folder, text string) error {
+	number, ending, _ := parseName(text)
+	err := overwrite(dir, text)
+	if err == nil {
+		err = dir.remove(text)
+	}
+	if err != nil && ending != asSegment {
+		err = ledgerfile.Renamed(err, name(number, asSegment), text)
+	}
+	if err != nil {
+		return fmt.Errorf("destroying a segment: %w", classify(err))
+	}
+	return nil
+}
+
+// overwrite fills a file with zeros.
+func overwrite(dir folder, name string) error {
+	f, err := dir.open(name, true)
+	if err != nil {
+		return err
+	}
+	size, err := f.size()
+	if err == nil {
+		err = zero(f, 0, size)
+	}
+	if err == nil {
+		err = f.sync()
+	}
+	return errors.Join(err, f.Close())
+}

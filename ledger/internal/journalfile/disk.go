@@ -1,0 +1,156 @@
+package journalfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+
+	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// system is what a journal asks of a file system.
+type system interface {
+	openFolder(path string) (folder, error)
+	stat(path string) (stamp, error)                // without a time; follows symbolic links
+	lstat(path string, how withTime) (stamp, error) // does not, at the end of the path
+	resolve(path string) (string, error)            // follows links at the end of a path; its last part may be missing
+}
+
+// folder is what a journal asks of a directory. Names lead to what is in it, wherever it is moved.
+type folder interface {
+	mkdir(name string) error
+	folder(name string) (folder, error)
+	create(name string) (handle, error) // a file that must not exist
+	open(name string, write bool) (handle, error)
+	rename(from, to string) error
+	remove(name string) error // a file, or an empty directory
+	list() ([]string, error)
+	sync() error
+	lock(exclusive bool) error // journal.ErrInUse; what was locked before may be unlocked then
+	close() error              // unlocks
+	stat() (stamp, error)      // without a time
+}
+
+// handle is what a journal asks of a file.
+type handle interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	size() (int64, error)
+	stat(withTime) (stamp, error)
+	sync() error     // all of it
+	datasync() error // the content, of a file that has not grown
+}
+
+// directory is a folder of the operating system.
+type directory struct {
+	root *os.Root
+	self *os.File
+}
+
+// operatingSystem is the system that the process runs on.
+type operatingSystem struct{}
+
+func (operatingSystem) stat(path string) (stamp, error) { return stampPath(path) }
+
+func (operatingSystem) lstat(path string, how withTime) (stamp, error) { return lstampPath(path, how) }
+
+func (operatingSystem) resolve(path string) (string, error) { return ledgerfile.Resolve(path) }
+
+func (operatingSystem) openFolder(path string) (folder, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return newDirectory(root)
+}
+
+func newDirectory(root *os.Root) (folder, error) {
+	self, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return &directory{root, self}, nil
+}
+
+func (d *directory) mkdir(name string) error { return d.root.Mkdir(name, 0o700) }
+
+func (d *directory) folder(name string) (folder, error) {
+	root, err := d.root.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	return newDirectory(root)
+}
+
+func (d *directory) create(name string) (handle, error) {
+	f, err := d.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (d *directory) open(name string, write bool) (handle, error) {
+	info, err := d.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s is no regular file", journal.ErrForked, name)
+	}
+	how := os.O_RDONLY
+	if write {
+		how = os.O_RDWR
+	}
+	f, err := d.root.OpenFile(name, how, 0)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (d *directory) rename(from, to string) error { return d.root.Rename(from, to) }
+func (d *directory) remove(name string) error     { return d.root.Remove(name) }
+
+func (d *directory) list() (names []string, err error) {
+	entries, err := fs.ReadDir(d.root.FS(), ".")
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, err
+}
+
+func (d *directory) sync() error {
+	if runtime.GOOS == "windows" {
+		return nil // there a directory cannot be flushed
+	}
+	return d.self.Sync()
+}
+
+func (d *directory) stat() (stamp, error) { return stampFile(d.self, false) }
+
+func (d *directory) lock(exclusive bool) error {
+	return ledgerfile.Lock(d.self, exclusive, 0, journal.ErrInUse)
+}
+func (d *directory) close() error { return errors.Join(d.self.Close(), d.root.Close()) }
+
+// osFile is a file of the operating system.
+type osFile struct{ *os.File }
+
+func (f osFile) size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (f osFile) stat(how withTime) (stamp, error) { return stampFile(f.File, how) }
+
+func (f osFile) sync() error     { return f.Sync() }
+func (f osFile) datasync() error { return fdatasync(f.File) }

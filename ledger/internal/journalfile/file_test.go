@@ -1,0 +1,120 @@
+package journalfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/ledger/journal/journaltest"
+)
+
+var shop = [16]byte{'s', 'h', 'o', 'p'}
+
+// A journal in a directory is a journal.
+func TestJournal(t *testing.T) {
+	journaltest.Run(t, journaltest.Kind{Large: pace.Tries(8, 40, 40) << 20, New: func(t *testing.T, at journal.Position) journaltest.Medium {
+		dir := pace.Scratch(t) + "/panel.db.journal"
+		made, err := Create(dir, shop, at)
+		must(t, err)
+		open := func() (journal.Journal, error) {
+			if first := made; first != nil {
+				made = nil
+				return first, nil
+			}
+			return Open(dir, shop)
+		}
+		tamper := ways(t, dir, name(1, asSegment))
+		delete(tamper, flippedBit) // of the last segment: TestRead_FlippedInTheLastSegment_IsCorrupt
+		return journaltest.Medium{Open: open, Tamper: tamper}
+	}})
+}
+
+var noLimit = context.Background()
+
+// A journal on a simulated disk, whose segments are small, is a journal, too; and its appends can be made to fail.
+func TestSmallSegments(t *testing.T) {
+	journaltest.Run(t, journaltest.Kind{Large: 1 << 16, New: func(t *testing.T, at journal.Position) journaltest.Medium {
+		s := newSim()
+		made, err := create(s, small, place, shop, at)
+		must(t, err)
+		open := func() (journal.Journal, error) {
+			if first := made; first != nil {
+				made = nil
+				return first, nil
+			}
+			return open(s, small, place, shop)
+		}
+		return journaltest.Medium{Open: open, Break: func(landed bool) {
+			at := "write"
+			if landed {
+				at = "sync"
+			}
+			s.fail = func(op string) error {
+				if !strings.HasPrefix(op, at) {
+					return nil
+				}
+				s.fail = nil
+				return syscall.EIO
+			}
+		}}
+	}})
+}
+
+// Only the owner may read a journal, and nothing is written to one that is open for reading.
+func TestFiles(t *testing.T) {
+	dir := filepath.Join(pace.Scratch(t), "panel.db.journal")
+	var l journaltest.Log
+	j, err := Create(dir, shop, l.End())
+	must(t, err)
+	term, _, err := j.Claim(noLimit)
+	if err == nil {
+		err = errors.Join(j.Append(noLimit, l.Group(term, []byte("secret"))), j.Close())
+	}
+	must(t, err)
+	segment := filepath.Join(dir, name(1, asSegment))
+	for path, want := range map[string]fs.FileMode{dir: fs.ModeDir | 0o700, segment: 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode() != want {
+			t.Errorf("%s has mode %v, %v", path, info.Mode(), err)
+		}
+	}
+	before, err := os.ReadFile(segment)
+	must(t, err)
+	a, b := reader(t, dir), reader(t, dir) // at a time
+	wantErr(t, failed3(a.Claim(noLimit)), journal.ErrInUse, "Claim while somebody reads")
+	must(t, b.Close())
+	names, err := os.ReadDir(dir)
+	after, err2 := os.ReadFile(segment)
+	if err != nil || err2 != nil || len(names) != 1 || !bytes.Equal(before, after) {
+		t.Errorf("a reader has changed the journal: %v, %v, %v", names, err, err2)
+	}
+	wantErr(t, failed3(a.Claim(noLimit)), nil, "Claim")
+	wantErr(t, a.Remove(), nil, "Remove")
+	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// reader opens a journal of one group, and reads it.
+func reader(t *testing.T, dir string) *Journal {
+	t.Helper()
+	j, err := Open(dir, shop)
+	must(t, err)
+	t.Cleanup(func() { j.Close() })
+	var nothing journaltest.Log
+	n := 0
+	for _, err := range j.Read(noLimit, nothing.End()) {
+		if n++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantEqual(t, n, 1, "groups")
+	return j
+}

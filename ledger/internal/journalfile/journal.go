@@ -1,0 +1,577 @@
+package journalfile
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// Journal is a journal in a directory. Between Open and Close nobody else claims it, and once it
+// has claimed it, nobody else opens it; on systems without flock, such as Windows, the caller must
+// see to that.
+type Journal struct {
+	ledger, id  [16]byte
+	disk        system
+	path        string // of the directory, as it was given; it may end with a symbolic link
+	parent, dir folder
+	base        string    // name of dir in parent
+	home        [2]uint64 // what tells dir from other directories
+	most        sizes
+
+	trimming sync.Mutex // taken before mu, by what destroys segments or lets go of the directory
+	doomed   []string   // files that are no segments any more and are still to be destroyed; guarded by trimming
+
+	mu       sync.Mutex
+	refusal  error            // what every call returns: the journal was closed, or has stopped
+	replaced error            // the handle has stopped because the journal is not what it left
+	rereads  int              // of segments of which only the time had changed
+	segments []kept           // in the order of their numbers, at least one
+	term     uint64           // 0 before Claim
+	created  bool             // by this handle, so that nothing need be made sure of
+	end      journal.Position // known once there is a last segment to append to
+	last     *writer          // nil before Claim
+}
+
+// kept is a segment that a journal consists of.
+type kept struct {
+	segment
+	file handle
+	path string
+	left *stamp // as this process found or left it
+}
+
+var _ journal.Journal = (*Journal)(nil)
+
+// Create makes a journal for a ledger, which begins at a position, in a directory that must not
+// exist. It is durable when Create returns; if the machine dies before, there is none. What a crash
+// has left of others at this place is destroyed, as by [Sweep]. Errors: [fs.ErrExist],
+// [journal.ErrInUse], those of the disk.
+//
+// A path that ends with a symbolic link leads to the directory that the link names: there the
+// journal is made and destroyed, and the link stays. The directory must not exist, but its parent
+// must.
+func Create(dir string, ledger [16]byte, at journal.Position) (*Journal, error) {
+	return create(operatingSystem{}, usual, dir, ledger, at)
+}
+
+// Open opens the journal of a ledger. It changes nothing on the disk; until [Journal.Claim] neither
+// does anything else. Errors: [fs.ErrNotExist], [journal.ErrInUse], [journal.ErrForked] if it
+// belongs to another ledger, others that wrap [errs.ErrCorrupt], [errs.ErrVersion], those of the
+// disk.
+func Open(dir string, ledger [16]byte) (*Journal, error) {
+	return open(operatingSystem{}, usual, dir, ledger)
+}
+
+func create(disk system, most sizes, dir string, ledger [16]byte, at journal.Position) (j *Journal, err error) {
+	j = &Journal{disk: disk, ledger: ledger, most: most, created: true, end: at}
+	if j.parent, j.base, j.path, err = locate(disk, dir); err != nil {
+		return nil, err
+	}
+	rand.Read(j.id[:])
+	if err := ledgerfile.Renamed(j.make(at), j.path, j.base+asNew); err != nil {
+		return nil, errors.Join(fmt.Errorf("making the journal %s: %w", dir, classify(err)), j.release())
+	}
+	return j, nil
+}
+
+// make makes the directory and the first segment. Both have another name until they are durable.
+func (j *Journal) make(at journal.Position) (err error) {
+	if there, err := j.parent.folder(j.base); err == nil {
+		return errors.Join(fs.ErrExist, there.close())
+	}
+	if err := sweep(j.parent, j.base); err != nil {
+		return err
+	}
+	temp := j.base + asNew
+	if err := j.parent.mkdir(temp); err != nil {
+		return err
+	}
+	if j.dir, err = j.parent.folder(temp); err != nil {
+		return err
+	}
+	if err := j.recognize(); err != nil {
+		return err
+	}
+	if err := j.dir.lock(true); err != nil {
+		return err
+	}
+	if err := j.begin(1, at, none); err != nil {
+		return err
+	}
+	if err := j.parent.rename(temp, j.base); err != nil {
+		return err
+	}
+	if err := j.parent.sync(); err != nil {
+		return errors.Join(err, j.parent.rename(j.base, temp)) // nothing is in the way of another try
+	}
+	return nil
+}
+
+// recognize notes what tells the directory from others.
+func (j *Journal) recognize() error {
+	s, err := j.dir.stat()
+	j.home = s.id
+	return err
+}
+
+func open(disk system, most sizes, dir string, ledger [16]byte) (j *Journal, err error) {
+	j = &Journal{disk: disk, ledger: ledger, most: most}
+	if j.parent, j.base, j.path, err = locate(disk, dir); err != nil {
+		return nil, err
+	}
+	if j.dir, err = j.parent.folder(j.base); err == nil {
+		err = j.recognize()
+	}
+	if err == nil {
+		err = j.dir.lock(false)
+	}
+	if err == nil {
+		err = j.load()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the journal %s: %w", dir, classify(err)), j.release())
+	}
+	return j, nil
+}
+
+// locate opens the directory that a journal's directory is in, once symbolic links are followed.
+// path is the absolute one that was given.
+func locate(disk system, dir string) (parent folder, base, path string, err error) {
+	if path, err = filepath.Abs(dir); err != nil {
+		return nil, "", "", err
+	}
+	at, err := disk.resolve(path)
+	if err != nil {
+		return nil, "", "", err
+	}
+	parent, err = disk.openFolder(filepath.Dir(at))
+	return parent, filepath.Base(at), path, classify(err)
+}
+
+// load reads which segments there are.
+func (j *Journal) load() error {
+	names, err := j.dir.list()
+	if err != nil {
+		return err
+	}
+	if err := j.letGo(); err != nil {
+		return err
+	}
+	for _, text := range names {
+		if number, ending, ok := parseName(text); ok && ending == asSegment {
+			s, err := j.look(text, number)
+			if err != nil {
+				return fmt.Errorf("%s: %w", text, err)
+			}
+			j.segments = append(j.segments, s)
+		}
+	}
+	if len(j.segments) == 0 {
+		return fmt.Errorf("%w: it has no segment", journal.ErrLost)
+	}
+	slices.SortFunc(j.segments, func(a, b kept) int { return cmp.Compare(a.number, b.number) })
+	return nil
+}
+
+// look reads the header of a segment, which must be one of this journal.
+func (j *Journal) look(text string, number uint64) (k kept, err error) {
+	f, err := j.dir.open(text, false)
+	if err != nil {
+		return k, err
+	}
+	k = kept{file: f, path: j.pathOf(number), left: &stamp{}}
+	if *k.left, err = f.stat(true); err == nil {
+		k.segment, err = j.header(f, number)
+	}
+	if err != nil {
+		return k, errors.Join(err, f.Close())
+	}
+	return k, nil
+}
+
+// header reads the header of a segment.
+func (j *Journal) header(f handle, number uint64) (s segment, err error) {
+	b := make([]byte, headerSize)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return s, err
+	}
+	if s, err = parseHeader(b[:n]); err != nil {
+		return s, err
+	}
+	if j.id == ([16]byte{}) {
+		j.id = s.journal
+	}
+	switch {
+	case s.ledger != j.ledger:
+		err = fmt.Errorf("%w: it is of ledger %x, not %x", journal.ErrForked, s.ledger, j.ledger)
+	case s.journal != j.id:
+		err = fmt.Errorf("%w: it is of journal %x, not %x", journal.ErrForked, s.journal, j.id)
+	case s.number != number:
+		err = fmt.Errorf("%w: it is segment %d", journal.ErrForked, s.number)
+	}
+	return s, err
+}
+
+// Name is "file:" and 32 hexadecimal digits.
+func (j *Journal) Name() string { return "file:" + hex.EncodeToString(j.id[:]) }
+
+// Claim is [journal.Journal.Claim]. ErrInUse says that somebody else has the directory open. It
+// destroys what a crash has left of segments.
+func (j *Journal) Claim(ctx context.Context) (term uint64, end journal.Position, err error) {
+	j.trimming.Lock()
+	defer j.trimming.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.ready(ctx); err != nil {
+		return 0, end, err
+	}
+	if j.created {
+		if err := j.check(); err != nil {
+			return 0, end, err
+		}
+		j.created, j.term = false, j.last.term
+		return j.term, j.end, nil
+	}
+	if err := j.acquire(); err != nil {
+		return 0, end, err
+	}
+	if err := j.takeOver(); err != nil {
+		return 0, end, j.stop(fmt.Errorf("claiming the journal %s: %w", j.path, classify(err)))
+	}
+	if err := j.check(); err != nil {
+		return 0, end, err
+	}
+	return j.term, j.end, nil
+}
+
+// Settle is [journal.Journal.Settle]: a group that can be read may not be flushed yet.
+func (j *Journal) Settle(ctx context.Context) error {
+	j.trimming.Lock()
+	defer j.trimming.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.ready(ctx); err != nil {
+		return err
+	}
+	for _, s := range j.segments {
+		if err := s.file.sync(); err != nil {
+			return err
+		}
+	}
+	return j.dir.sync() // the last segment may have got its name in a crash
+}
+
+// acquire locks the directory for this handle alone.
+func (j *Journal) acquire() error {
+	err := j.dir.lock(true)
+	if err != nil {
+		if again := j.dir.lock(false); again != nil {
+			return j.stop(errors.Join(err, again))
+		}
+	}
+	return err
+}
+
+// takeOver begins a new segment under a new term. It goes on from the one before, or repeats its
+// last group: that may be one that can be read, and that no flush has brought to the disk.
+func (j *Journal) takeOver() error {
+	if err := j.parent.sync(); err != nil { // the directory may have got its name in a crash
+		return err
+	}
+	j.term, j.last = 0, nil // load lets go of what an earlier claim appended to
+	if err := j.load(); err != nil {
+		return err
+	}
+	if err := j.check(); err != nil { // before anything is destroyed
+		return err
+	}
+	if err := j.clear(); err != nil {
+		return err
+	}
+	j.doomed = nil
+	before := j.segments[len(j.segments)-1]
+	group, end, err := j.tail(before)
+	if err != nil {
+		return err
+	}
+	at, groups := end, none
+	if group != nil {
+		at, groups = group.Before, only(*group)
+	}
+	j.end = end
+	if err := j.begin(before.term+1, at, groups); err != nil {
+		return err
+	}
+	j.term = before.term + 1
+	if before.begin != at {
+		return nil
+	}
+	i := len(j.segments) - 2 // the new one holds all of it
+	old, err := j.forget(i, i+1)
+	if err != nil {
+		return err
+	}
+	gone, err := discard(j.dir, old)
+	if err == nil {
+		_, err = shredAll(j.dir, gone)
+	}
+	return err
+}
+
+// tail returns the last group of a segment, if it has any, and where it ends.
+func (j *Journal) tail(s kept) (last *journal.Group, end journal.Position, err error) {
+	c := &cursor{Journal: j}
+	for err = c.enter(s); err == nil; {
+		var g journal.Group
+		if g, err = c.next(); err == nil {
+			last = &g
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return last, c.pos, err
+}
+
+// begin makes a new last segment.
+func (j *Journal) begin(term uint64, at journal.Position, groups iter.Seq2[journal.Group, error]) error {
+	s := segment{ledger: j.ledger, journal: j.id, number: 1, term: term, begin: at}
+	if n := len(j.segments); n > 0 {
+		s.number = j.segments[n-1].number + 1
+	}
+	w, err := writeSegment(j.dir, s, j.most, groups)
+	if err != nil {
+		return classify(ledgerfile.Renamed(err, j.pathOf(s.number), name(s.number, asNew)))
+	}
+	if j.last != nil { // it is not written to again
+		if j.last.left, err = j.last.file.stat(true); err != nil {
+			return errors.Join(err, w.file.Close())
+		}
+	}
+	j.last = w
+	j.segments = append(j.segments, kept{segment: w.segment, file: w.file, path: j.pathOf(w.number), left: &w.left})
+	return nil
+}
+
+func none(func(journal.Group, error) bool) {}
+
+func only(g journal.Group) iter.Seq2[journal.Group, error] {
+	return func(yield func(journal.Group, error) bool) { yield(g, nil) }
+}
+
+// errClosed is what the calls of a closed handle return.
+var errClosed = fmt.Errorf("%w: close was called", journal.ErrStopped)
+
+// uncertain returns the error of an append that may have taken effect.
+func uncertain(cause error) error {
+	return fmt.Errorf("whether the journal has the group shows only when it is opened again: %w", cause)
+}
+
+// Append is [journal.Journal.Append]. The context counts until something is written.
+func (j *Journal) Append(ctx context.Context, g journal.Group) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.ready(ctx); err != nil {
+		return err
+	}
+	if j.term == 0 || g.Term != j.term {
+		return fmt.Errorf("%w: %d, not %d", journal.ErrFenced, j.term, g.Term)
+	}
+	if g.Before != j.end || !g.Fits() {
+		return fmt.Errorf("%w: it ends with %v; the group has %d records from %v to %v", journal.ErrOrder, j.end,
+			len(g.Records), g.Before, g.After)
+	}
+	if err := j.checkLast(); err != nil {
+		return fmt.Errorf("%w: %w", journal.ErrRejected, err)
+	}
+	if err := j.add(g); err != nil {
+		return uncertain(j.stop(err))
+	}
+	// The last thing that happens: what is replaced after this was not acknowledged to be there.
+	j.end = g.After
+	if err := j.check(); err != nil {
+		return uncertain(err)
+	}
+	return nil
+}
+
+// add writes a group, and makes it durable.
+func (j *Journal) add(g journal.Group) error {
+	if full := g.Cut || j.last.end >= j.most.segment; full && j.last.end > headerSize {
+		if err := j.begin(j.term, g.Before, only(g)); !errors.Is(err, errs.ErrTooManyFiles) {
+			return err
+		}
+		// No file can be opened now. The segment grows instead, and the next group tries again.
+	}
+	if err := j.last.group(g); err != nil {
+		return err
+	}
+	return j.last.sync()
+}
+
+// Read is [journal.Journal.Read].
+func (j *Journal) Read(ctx context.Context, after journal.Position) iter.Seq2[journal.Group, error] {
+	return j.groups(after, func(c *cursor) (g journal.Group, err error) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if err := j.ready(ctx); err != nil {
+			return g, err
+		}
+		return step(c)
+	})
+}
+
+// Trim is [journal.Journal.Trim]. If through lies within a segment, what lies behind it is copied
+// into a new one. Where no file can be opened for now, the error is a [journal.ErrRejected] that
+// wraps api.ErrTooManyFiles: the handle goes on, and the next Trim destroys what this one
+// did not.
+func (j *Journal) Trim(ctx context.Context, through journal.Position) error {
+	j.trimming.Lock()
+	defer j.trimming.Unlock()
+	old, err := j.cut(ctx, through)
+	if err != nil {
+		return err
+	}
+	// Appends go on meanwhile: the segments are not theirs.
+	gone, err := discard(j.dir, old)
+	j.doomed = append(j.doomed, gone...)
+	if err == nil {
+		j.doomed, err = shredAll(j.dir, j.doomed)
+	}
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("trimming the journal %s: %w", j.path, err)
+	if errors.Is(err, errs.ErrTooManyFiles) {
+		return fmt.Errorf("%w: %w", journal.ErrRejected, err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.stop(err)
+}
+
+// cut makes a segment begin at a position, and forgets those before it. It returns their names.
+func (j *Journal) cut(ctx context.Context, through journal.Position) (old []string, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.ready(ctx); err != nil {
+		return nil, err
+	}
+	if j.term == 0 {
+		return nil, journal.ErrFenced
+	}
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	i := j.holding(through)
+	if i < 0 {
+		return nil, nil
+	}
+	c := &cursor{Journal: j}
+	if err := c.seek(through); err != nil {
+		return nil, err
+	}
+	if j.segments[i].begin != through {
+		i = len(j.segments)
+		if err := j.begin(j.term, through, j.groups(through, step)); errors.Is(err, errs.ErrTooManyFiles) {
+			return nil, fmt.Errorf("%w: %w", journal.ErrRejected, err) // a later call can trim
+		} else if err != nil {
+			return nil, j.stop(err)
+		}
+	}
+	if old, err = j.forget(0, i); err != nil {
+		return nil, j.stop(err)
+	}
+	return old, nil
+}
+
+// holding returns which segment holds what follows on a position, or -1. Of several that could, it
+// is the last: the others are about to be destroyed.
+func (j *Journal) holding(at journal.Position) int {
+	i := len(j.segments) - 1
+	for i >= 0 && j.segments[i].begin.Events > at.Events {
+		i--
+	}
+	return i
+}
+
+// forget takes segments off the list, closes them, and returns their names.
+func (j *Journal) forget(from, to int) (names []string, err error) {
+	for _, s := range j.segments[from:to] {
+		names = append(names, name(s.number, asSegment))
+		err = errors.Join(err, s.file.Close())
+	}
+	j.segments = slices.Concat(j.segments[:from], j.segments[to:])
+	return names, err
+}
+
+// letGo forgets all segments.
+func (j *Journal) letGo() error {
+	_, err := j.forget(0, len(j.segments))
+	return err
+}
+
+// ready says whether a call may go on.
+func (j *Journal) ready(ctx context.Context) error {
+	if j.refusal != nil {
+		return j.refusal
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", journal.ErrRejected, err)
+	}
+	return nil
+}
+
+// stop lets nothing more happen by this handle, and returns err.
+func (j *Journal) stop(err error) error {
+	if j.refusal == nil {
+		j.refusal = fmt.Errorf("%w: %v", journal.ErrStopped, err)
+	}
+	return err
+}
+
+// Close is [journal.Journal.Close].
+func (j *Journal) Close() error {
+	j.trimming.Lock()
+	defer j.trimming.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.refusal == nil {
+		_ = j.check() // which notes what it finds
+	}
+	replaced := j.replaced
+	j.replaced = nil
+	return errors.Join(replaced, j.release())
+}
+
+// release closes what is open.
+func (j *Journal) release() (err error) {
+	if errors.Is(j.refusal, errClosed) {
+		return nil
+	}
+	j.refusal = errClosed
+	err = j.letGo()
+	for _, f := range []folder{j.dir, j.parent} {
+		if f != nil {
+			err = errors.Join(err, f.close())
+		}
+	}
+	return err
+}
+
+// classify returns an error of a full table of descriptors as an [errs.ErrTooManyFiles], too.
+func classify(err error) error { return ledgerfile.ClassifyOpen(err, errs.ErrTooManyFiles) }

@@ -1,0 +1,311 @@
+package journalfile
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"iter"
+	"slices"
+
+	"github.com/sluicedp/sluice/ledger/internal/errs"
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// Where no whole group lies at a place, one of these says why. A loss of power leaves of a write
+// whole sectors, or what was there before, which is zeros in a segment; a write that was cut short
+// leaves its beginning. errTorn says that this may have happened, and errDamaged that it has not.
+var (
+	errTorn    = errors.New("no whole group")
+	errDamaged = errors.New("a damaged group")
+)
+
+// sectorSize is the least that a disk writes as a whole.
+const sectorSize = 512
+
+// cursor reads the groups of a journal, in order.
+type cursor struct {
+	*Journal
+	kept // with no file before the first group
+	size int64
+	at   int64            // place of the next frame
+	pos  journal.Position // behind the last group
+
+	window []byte // of the file, from a place on, as it was
+	from   int64
+}
+
+// windowSize is how much is read of the file at a time: most groups are much smaller.
+const windowSize = 64 << 10
+
+// enter goes to the beginning of a segment.
+func (c *cursor) enter(s kept) error {
+	c.kept, c.at, c.pos = s, headerSize, s.begin
+	return c.refresh()
+}
+
+// refresh has the file looked at as it is now.
+func (c *cursor) refresh() (err error) {
+	c.window = c.window[:0]
+	c.size, err = c.file.size()
+	return err
+}
+
+// seek goes to a position, at which a group ends.
+func (c *cursor) seek(to journal.Position) error {
+	i := c.holding(to)
+	if i < 0 {
+		return fmt.Errorf("%w: it begins with %v, behind %v", journal.ErrTrimmed, c.segments[0].begin, to)
+	}
+	err := c.enter(c.segments[i])
+	for err == nil && c.pos.Events < to.Events {
+		_, err = c.next()
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: it ends with %v, before %v", journal.ErrLost, c.pos, to)
+	case err == nil && c.pos != to:
+		return fmt.Errorf("%w: no group ends with %v; one does with %v", journal.ErrForked, to, c.pos)
+	}
+	return err
+}
+
+// next reads the next group. [io.EOF] says that there is none.
+func (c *cursor) next() (g journal.Group, err error) {
+	if err := c.cross(); err != nil {
+		return g, err
+	}
+	g, end, err := c.group()
+	if errors.Is(err, errTorn) || errors.Is(err, errDamaged) { // it may have been appended since
+		if err := c.refresh(); err != nil {
+			return g, err
+		}
+		g, end, err = c.group()
+	}
+	switch {
+	case errors.Is(err, errTorn), errors.Is(err, errDamaged):
+		return g, c.ending(err)
+	case err != nil:
+		return g, err
+	case g.Before != c.pos:
+		return g, fmt.Errorf("%w: in segment %d, a group goes on from %v, not from %v", journal.ErrForked, c.number,
+			g.Before, c.pos)
+	}
+	c.at, c.pos = end, g.After
+	return g, nil
+}
+
+// cross goes on to another segment, if what follows is there now.
+func (c *cursor) cross() error {
+	i := c.holding(c.pos)
+	if i < 0 || c.segments[i].number != c.number {
+		return c.seek(c.pos)
+	}
+	c.kept = c.segments[i] // Claim may have opened it again
+	return nil
+}
+
+// ending says what it means that no whole group follows in a segment, for the reason that is given.
+func (c *cursor) ending(why error) error {
+	if i := slices.IndexFunc(c.segments, func(s kept) bool { return s.number > c.number }); i >= 0 {
+		return fmt.Errorf("%w: segment %d ends with %v, and segment %d begins with %v",
+			journal.ErrLost, c.number, c.pos, c.segments[i].number, c.segments[i].begin)
+	}
+	place, err := c.begun()
+	switch {
+	case err != nil:
+		return err
+	case place > 0:
+		return fmt.Errorf("%w: in segment %d, the group at byte %d is damaged: another begins at byte %d",
+			errs.ErrCorrupt, c.number, c.at, place)
+	case errors.Is(why, errDamaged):
+		return fmt.Errorf("%w: in segment %d, the last group, at byte %d, is damaged, and not as a loss of power "+
+			"leaves it: it may have been acknowledged",
+			errs.ErrCorrupt, c.number, c.at)
+	}
+	return io.EOF
+}
+
+// begun returns the first place behind this one at which a group begins, 0 if there is none.
+func (c *cursor) begun() (int64, error) {
+	rest := max(0, c.size-c.at-8)
+	r := bufio.NewReaderSize(io.NewSectionReader(c.file, c.at+8, rest), int(min(rest, 1<<16)))
+	for at := c.at + 8; ; at += 8 {
+		b, err := r.Peek(frameHead)
+		if errors.Is(err, io.EOF) {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		if f, ok := c.parseHead(b, at); ok && f.kind&firstFrame != 0 {
+			return at, nil
+		}
+		if _, err := r.Discard(8); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// group reads the group at this place, and returns where it ends.
+func (c *cursor) group() (g journal.Group, end int64, err error) {
+	var content []byte
+	for end = c.at; ; {
+		f, err := c.frame(end, &content)
+		if err != nil {
+			return g, 0, err
+		}
+		if (f.kind&firstFrame != 0) != (end == c.at) {
+			return g, 0, errDamaged // no place of a segment is written twice
+		}
+		end = filledUp(end + frameHead + int64(f.length))
+		if f.kind&lastFrame != 0 {
+			g, err = parseGroup(content)
+			return g, end, err
+		}
+	}
+}
+
+// frame reads a frame, and appends its content. No more is allocated than the file has.
+func (c *cursor) frame(at int64, content *[]byte) (f frame, err error) {
+	var head [frameHead]byte
+	if err := c.read(head[:], at); err != nil {
+		return f, err
+	}
+	f, ok := c.parseHead(head[:], at)
+	if !ok {
+		return f, c.noHead(at)
+	}
+	end := at + frameHead + int64(f.length)
+	if end > c.size {
+		return f, errTorn
+	}
+	had := len(*content)
+	*content = slices.Grow(*content, int(f.length))[:had+int(f.length)]
+	part := (*content)[had:]
+	if err := c.read(part, at+frameHead); err != nil {
+		return f, err
+	}
+	if crc32.Checksum(part, castagnoli) != f.sum {
+		return f, c.noContent(at, filledUp(end))
+	}
+	return f, nil
+}
+
+// noHead says why no head lies at a place. A head that was written is not zero in any sector, and
+// other bytes follow it.
+func (c *cursor) noHead(at int64) error {
+	head := at + frameHead
+	parts := [][2]int64{{head, c.size}}
+	for from := range sectors(at, head) {
+		parts = append(parts, [2]int64{from, nextSector(from)})
+	}
+	return c.unwritten(parts)
+}
+
+// noContent says why a frame does not have its checksum, although it has its head. A frame that was
+// written ends with a [filler].
+func (c *cursor) noContent(at, end int64) error {
+	parts := [][2]int64{{end - 1, end}}
+	for from, to := range sectors(at, end) {
+		parts = append(parts, [2]int64{from, to})
+	}
+	return c.unwritten(parts)
+}
+
+// unwritten returns errTorn if one of these parts holds zeros only, as before it was written, and
+// else errDamaged.
+func (c *cursor) unwritten(parts [][2]int64) error {
+	for _, part := range parts {
+		if blank, err := c.blank(part[0], part[1]); err != nil {
+			return err
+		} else if blank {
+			return errTorn
+		}
+	}
+	return errDamaged
+}
+
+// sectors divides a part of a file at the borders of sectors.
+func sectors(from, to int64) iter.Seq2[int64, int64] {
+	return func(yield func(int64, int64) bool) {
+		for ; from < to && yield(from, min(nextSector(from), to)); from = nextSector(from) {
+		}
+	}
+}
+
+// nextSector returns where the sector of a byte ends.
+func nextSector(at int64) int64 { return (at/sectorSize + 1) * sectorSize }
+
+// blank reports whether a part of the segment holds zeros only. Beyond the end of the file all is
+// zero.
+func (c *cursor) blank(from, to int64) (bool, error) {
+	var b [1 << 12]byte
+	for from < to {
+		n, err := c.file.ReadAt(b[:min(to-from, int64(len(b)))], from)
+		switch {
+		case len(bytes.TrimLeft(b[:n], "\x00")) > 0:
+			return false, nil
+		case errors.Is(err, io.EOF):
+			return true, nil
+		case err != nil:
+			return false, err
+		}
+		from += int64(n)
+	}
+	return true, nil
+}
+
+// read reads at a place. Where the file ends before, it says errTorn.
+func (c *cursor) read(b []byte, at int64) error {
+	if n := int64(len(b)); at < c.from || at+n > c.from+int64(len(c.window)) {
+		if at+n > c.size {
+			return errTorn
+		}
+		if err := c.fill(at, max(n, min(windowSize, c.size-at))); err != nil {
+			return err
+		}
+	}
+	copy(b, c.window[at-c.from:])
+	return nil
+}
+
+// fill reads so many bytes from a place on.
+func (c *cursor) fill(at, n int64) error {
+	c.window, c.from = slices.Grow(c.window[:0], int(n))[:n], at
+	_, err := c.file.ReadAt(c.window, at)
+	if err != nil {
+		c.window = c.window[:0]
+	}
+	if errors.Is(err, io.EOF) {
+		return errTorn
+	}
+	return err
+}
+
+// groups returns the groups behind a position, each read by step.
+func (j *Journal) groups(after journal.Position,
+	step func(c *cursor) (journal.Group, error)) iter.Seq2[journal.Group, error] {
+	return func(yield func(journal.Group, error) bool) {
+		c := &cursor{Journal: j, pos: after}
+		for {
+			g, err := step(c)
+			if errors.Is(err, io.EOF) || !yield(g, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// step reads the next group. The first time it goes to where the cursor shall begin.
+func step(c *cursor) (g journal.Group, err error) {
+	if c.file == nil {
+		err = c.seek(c.pos)
+	}
+	if err != nil {
+		return g, err
+	}
+	return c.next()
+}

@@ -1,0 +1,43 @@
+package journalfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+func stampPath(path string) (stamp, error) { return stampAt("stat", unix.AT_FDCWD, path, 0, false) }
+
+func lstampPath(path string, how withTime) (stamp, error) {
+	return stampAt("lstat", unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, how)
+}
+
+func stampFile(f *os.File, how withTime) (stamp, error) {
+	s, err := stampAt("fstat", int(f.Fd()), "", unix.AT_EMPTY_PATH, how)
+	if err != nil {
+		return s, &fs.PathError{Op: "fstat", Path: f.Name(), Err: err}
+	}
+	return s, nil
+}
+
+func stampAt(op string, dir int, path string, flags int, how withTime) (stamp, error) {
+	want := unix.STATX_INO | unix.STATX_NLINK | unix.STATX_SIZE
+	if how {
+		want |= unix.STATX_MTIME
+	}
+	var x unix.Statx_t
+	err := unix.Statx(dir, path, flags, want, &x)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Statx(dir, path, flags, want, &x)
+	}
+	if err != nil {
+		return stamp{}, &fs.PathError{Op: op, Path: path, Err: err}
+	}
+	s := stamp{id: [2]uint64{unix.Mkdev(x.Dev_major, x.Dev_minor), x.Ino}, links: uint64(x.Nlink), size: int64(x.Size)}
+	if how {
+		s.modified = x.Mtime.Sec*1e9 + int64(x.Mtime.Nsec)
+	}
+	return s, nil
+}

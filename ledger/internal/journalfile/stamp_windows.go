@@ -1,0 +1,30 @@
+package journalfile
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+func stampPath(path string) (s stamp, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return s, err
+	}
+	s, err = stampFile(f, false)
+	return s, errors.Join(err, f.Close())
+}
+
+func lstampPath(path string, _ withTime) (stamp, error) { return stampPath(path) }
+
+// stampFile leaves out the time: of a file that is being written to, Windows may set it when the
+// file is closed.
+func stampFile(f *os.File, _ withTime) (s stamp, err error) {
+	var d syscall.ByHandleFileInformation
+	if err := syscall.GetFileInformationByHandle(syscall.Handle(f.Fd()), &d); err != nil {
+		return s, os.NewSyscallError("GetFileInformationByHandle", err)
+	}
+	s.id = [2]uint64{uint64(d.VolumeSerialNumber), uint64(d.FileIndexHigh)<<32 | uint64(d.FileIndexLow)}
+	s.links, s.size = uint64(d.NumberOfLinks), int64(d.FileSizeHigh)<<32|int64(d.FileSizeLow)
+	return s, nil
+}

@@ -1,0 +1,153 @@
+package journalfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"iter"
+
+	"github.com/sluicedp/sluice/ledger/journal"
+)
+
+// sizes are in bytes. Tests take smaller ones.
+type sizes struct {
+	segment int64 // a segment that is as large gets no more groups
+	step    int64 // the most that is filled with zeros in advance
+	content int   // the most in a frame
+}
+
+var usual = sizes{segment: 64 << 20, step: 1 << 20, content: maxContent}
+
+// writer appends groups to a segment.
+type writer struct {
+	segment
+	sizes
+	file   handle
+	end    int64  // of the last frame, with the bytes that fill it up
+	filled int64  // the end of the file
+	buffer []byte // a frame that is being put together: room for its head, and content
+	kind   uint32 // of that
+	err    error  // the first one
+
+	left     stamp           // of the file, when this writer last wrote to it
+	headAt   int64           // place of the head of the last frame, or of the end of the header
+	lastHead [frameHead]byte // what was written there
+}
+
+// group writes a group. It is not durable before sync.
+func (w *writer) group(g journal.Group) error {
+	w.kind = firstFrame
+	w.put(groupHead(nil, g))
+	for _, r := range g.Records {
+		var length [binary.MaxVarintLen64]byte
+		w.put(length[:binary.PutUvarint(length[:], uint64(len(r)))])
+		w.put(r)
+	}
+	w.kind |= lastFrame
+	w.flush()
+	return w.err
+}
+
+// put adds to the content of a group. A frame that is full is written when more comes, because the
+// last one says that it is.
+func (w *writer) put(b []byte) {
+	for len(b) > 0 && w.err == nil {
+		if len(w.buffer) == frameHead+w.content {
+			w.flush()
+		}
+		if len(w.buffer) == 0 {
+			w.buffer = append(w.buffer, make([]byte, frameHead)...)
+		}
+		n := min(len(b), frameHead+w.content-len(w.buffer))
+		w.buffer, b = append(w.buffer, b[:n]...), b[n:]
+	}
+}
+
+// flush writes the frame that was put together.
+func (w *writer) flush() {
+	if w.err != nil {
+		return
+	}
+	content := w.buffer[frameHead:]
+	w.head(w.buffer, w.end, frame{uint32(len(content)), w.kind, crc32.Checksum(content, castagnoli)})
+	w.remember(w.buffer, w.end)
+	for end := filledUp(int64(len(w.buffer))); int64(len(w.buffer)) < end; {
+		w.buffer = append(w.buffer, filler)
+	}
+	_, w.err = w.file.WriteAt(w.buffer, w.end)
+	w.end += int64(len(w.buffer))
+	w.buffer, w.kind = w.buffer[:0], 0
+}
+
+// remember notes what lies at a place, for reread.
+func (w *writer) remember(head []byte, at int64) {
+	w.headAt = at
+	copy(w.lastHead[:], head)
+}
+
+// sync makes durable what was written. If the file has grown, it grows some more, so that it need
+// not the next times. The stamp is taken before the flush: what others write during the flush
+// changes the file after it.
+func (w *writer) sync() error {
+	if w.err == nil && w.end <= w.filled {
+		if w.left, w.err = w.file.stat(false); w.err == nil {
+			w.err = w.file.datasync()
+		}
+		return w.err
+	}
+	filled := aligned(w.end + min(max(w.end, w.step/16), w.step))
+	if w.err == nil {
+		w.err = zero(w.file, w.end, filled)
+	}
+	if w.err == nil {
+		w.left, w.err = w.file.stat(false)
+	}
+	if w.err == nil {
+		w.err = w.file.sync()
+	}
+	w.filled = filled
+	return w.err
+}
+
+// zero overwrites a part of a file.
+func zero(f handle, from, to int64) error {
+	zeros := make([]byte, min(to-from, 1<<18))
+	for from < to {
+		n, err := f.WriteAt(zeros[:min(to-from, int64(len(zeros)))], from)
+		if err != nil {
+			return err
+		}
+		from += int64(n)
+	}
+	return nil
+}
+
+// writeSegment makes a new segment with groups in it. It has its name when all of that is durable.
+func writeSegment(dir folder, s segment, most sizes, groups iter.Seq2[journal.Group, error]) (*writer, error) {
+	f, err := dir.create(name(s.number, asNew))
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{segment: s, sizes: most, file: f, end: headerSize}
+	header := w.header()
+	_, w.err = f.WriteAt(header, 0)
+	w.remember(header[headerSize-frameHead:], headerSize-frameHead)
+	for g, err := range groups {
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if w.group(g) != nil {
+			break
+		}
+	}
+	if w.sync() == nil {
+		w.err = dir.rename(name(s.number, asNew), name(s.number, asSegment))
+	}
+	if w.err == nil {
+		w.err = dir.sync()
+	}
+	if w.err != nil {
+		return nil, errors.Join(w.err, f.Close())
+	}
+	return w, nil
+}

@@ -1,0 +1,12 @@
+package kv_test
+
+import (
+	"testing"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,23 @@
+package merkle
+
+import (
+	"errors"
+	"testing"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantErr checks that err wraps want, or is nil if that is.
+func wantErr(t testing.TB, err, want error, format string, args ...any) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf(format+": %v; want %v", append(args, err, want)...)
+	}
+}
+
+func failed[T any](_ T, err error) error { return err }

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package file
-
-import "os"
-
-// fdatasync flushes the content of a file.
-func fdatasync(f *os.File) error { return f.Sync() }
