@@ -35,18 +35,18 @@ func TestTheLedgerDrawsWhatRRChainDraws(t *testing.T) {
 // wantReference sells the levels in order, here and on a chain of rrchain.
 func wantReference(t *testing.T, l *Ledger, reference *rrchain.Sampler, name string, truth int, order []string) {
 	t.Helper()
-	chain, err := rrchain.NewChain(3)
+	chain, err := rrchain.NewChain[int](3)
 	must(t, err)
 	for i, epsilon := range order {
 		at := eps(t, epsilon)
-		var want rrchain.Level
+		var want rrchain.Level[int]
 		var how string
 		switch levels := chain.Levels(); {
 		case len(levels) == 0 || chain.Current().Epsilon.Less(at):
 			want, err = chain.Raise(reference, at, truth)
 			how = "raise"
 		case at.Less(levels[0].Epsilon):
-			want, err = chain.Degrade(reference, at)
+			want, err = chain.Insert(reference, at)
 			how = "degrade"
 		default:
 			want, err = chain.Insert(reference, at)

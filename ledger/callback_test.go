@@ -28,7 +28,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // await waits for a line that another goroutine writes.
@@ -575,14 +574,14 @@ func TestPublish_ToClosesTheLedger_EndsAfterTenSeconds(t *testing.T) {
 // The host may use the memory of its keys again when Open has returned.
 func TestOpen_KeysOfTheHostChangeAfterwards_TheLedgerHasItsOwn(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
-	host := map[string][]byte{"k": bytes.Repeat([]byte{7}, rrchain.NoiseKeySize)}
+	host := map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)}
 	truth := truthKey()
 	l := open(t, path, Options{TruthKey: truth, NoiseKey: api.NoiseKeys{Current: "k", Key: func(name string) ([]byte, error) { return host[name], nil }}})
 	clear(truth)
 	clear(host["k"])
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	closed(t, l)
-	host["k"] = bytes.Repeat([]byte{7}, rrchain.NoiseKeySize)
+	host["k"] = bytes.Repeat([]byte{7}, 32)
 	l = open(t, path, Options{TruthKey: truthKey(), NoiseKey: api.NoiseKeys{Current: "k", Key: func(name string) ([]byte, error) { return host[name], nil }}})
 	release(t, l, releaseOf(t, "2", "ann", "2")) // the truth tag is that of the same key
 	closed(t, l)

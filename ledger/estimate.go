@@ -86,7 +86,7 @@ func (l *Ledger) Estimate(ctx context.Context, r api.EstimateRequest) (api.Estim
 // readTallies returns the running counts of the responses that a request takes, by rising ε.
 func (l *Ledger) readTallies(
 	ctx context.Context, r api.EstimateRequest,
-) (q *event.Question, counts []estimate.UnaryCounts, last uint64, err error) {
+) (q *event.Question, counts []estimate.Counts, last uint64, err error) {
 	err = l.engine.View(ctx, func(s *state.State) error {
 		if q, err = request.QuestionByName(s, r.Question); err != nil {
 			return err
@@ -136,11 +136,11 @@ func (l *Ledger) Levels(ctx context.Context, question string) ([]api.LevelCount,
 // recount counts the responses that a request takes in the chains themselves, by rising ε.
 func (l *Ledger) recount(
 	ctx context.Context, r api.EstimateRequest,
-) (q *event.Question, counts []estimate.UnaryCounts, last uint64, err error) {
+) (q *event.Question, counts []estimate.Counts, last uint64, err error) {
 	if q, err = l.requests.Question(ctx, r.Question); err != nil {
 		return nil, nil, 0, err
 	}
-	sum := tallying{question: q, at: map[privacy.Epsilon]*estimate.UnaryCounts{}}
+	sum := tallying{question: q, at: map[privacy.Epsilon]*estimate.Counts{}}
 	last = l.engine.Queue.DurableEvents()
 	var fault error
 	scan := levels{Engine: &l.engine, Question: q, Epsilon: r.Epsilon, Current: r.Epsilon.IsZero()}
@@ -162,8 +162,8 @@ func (l *Ledger) recount(
 // tallying counts responses to a question one by one.
 type tallying struct {
 	question *event.Question
-	at       map[privacy.Epsilon]*estimate.UnaryCounts // in other encodings too
-	last     *estimate.UnaryCounts                     // of the response before: most are at the same ε
+	at       map[privacy.Epsilon]*estimate.Counts
+	last     *estimate.Counts // of the response before: most are at the same ε
 }
 
 func (t *tallying) add(name string, l *state.Level) error {
@@ -174,7 +174,7 @@ func (t *tallying) add(name string, l *state.Level) error {
 	if t.last == nil || t.last.Epsilon != l.Epsilon {
 		if t.last = t.at[l.Epsilon]; t.last == nil {
 			counts := make([]int64, countedOutputs(t.question, l.Epsilon))
-			t.last = &estimate.UnaryCounts{Epsilon: l.Epsilon, ByValue: counts}
+			t.last = &estimate.Counts{Epsilon: l.Epsilon, ByValue: counts}
 			t.at[l.Epsilon] = t.last
 		}
 	}

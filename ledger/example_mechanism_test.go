@@ -35,7 +35,7 @@ func bySubsets(ctx context.Context, path string) error {
 	}
 	var pairs []string
 	grades := []string{"A", "B", "C", "D", "E", "F"}
-	for _, block := range design.Blocks() {
+	for _, block := range design.Blocks {
 		pairs = append(pairs, grades[block[0]]+" or "+grades[block[1]])
 	}
 	if err := ledger.Create(ctx, path, ledger.CreateOptions{Currency: "USD"}); err != nil {

@@ -581,17 +581,17 @@ func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
 // Estimates.
 
 // finiteCounts counts the responses of a question at one ε, or at the current levels, from what the ledger tells.
-func finiteCounts(t testing.TB, l *Ledger, q api.Question, names []string, only privacy.Epsilon) (counts []estimate.OutputCounts, sizes []api.LevelCount) {
+func finiteCounts(t testing.TB, l *Ledger, q api.Question, names []string, only privacy.Epsilon) (counts []estimate.Counts, sizes []api.LevelCount) {
 	t.Helper()
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
-		c := estimate.OutputCounts{Mechanism: m, ByOutput: make([]int64, m.Outputs())}
+		c := estimate.Counts{Mechanism: m, ByValue: make([]int64, m.Outputs())}
 		n := int64(0)
 		for _, name := range names {
 			chain := objectOf(t, l, name).Chains[0]
 			for _, at := range chain.Levels {
 				if at.Epsilon == epsilon && (epsilon == only || only.IsZero() && epsilon == chain.Epsilon) {
-					c.ByOutput[slices.Index(q.Mechanism.Outputs[i], at.Response)]++
+					c.ByValue[slices.Index(q.Mechanism.Outputs[i], at.Response)]++
 					n++
 				}
 			}
@@ -681,7 +681,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	}
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
-		variances, err := estimate.OutputVariance(m, []int64{2200, 1200, 500, 100})
+		variances, err := estimate.Variance(estimate.Counts{Mechanism: m, ByValue: []int64{2200, 1200, 500, 100}})
 		must(t, err)
 		e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: epsilon})
 		must(t, err)
@@ -776,7 +776,7 @@ func TestForgetDestroysOutputs(t *testing.T) {
 // steadyOutputs returns a sampler of outputs on repeatable random bits.
 func steadyOutputs(seed uint64) *finite.Sampler {
 	random := rand.NewChaCha8([32]byte{byte(seed)})
-	return finite.ReplaySampler(exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) }))
+	return &finite.Sampler{Random: exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })}
 }
 
 // Whoever watches is told the outputs, and the mechanism of a question that is defined.

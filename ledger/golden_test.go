@@ -438,7 +438,7 @@ func wantGoldenForgotten(t *testing.T, l *Ledger) {
 
 func bitsOf(t testing.TB, text string) rrchain.Bits {
 	t.Helper()
-	bits, err := rrchain.ParseBits(text)
-	must(t, err)
+	var bits rrchain.Bits
+	must(t, bits.UnmarshalText([]byte(text)))
 	return bits
 }

@@ -202,7 +202,7 @@ func filledOnce(t testing.TB, what string, fill func(*Ledger)) *Ledger {
 func sampler(seed uint64) (*rrchain.Sampler, *exact.Bits) {
 	random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)})
 	bits := exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })
-	return rrchain.ReplaySampler(bits), bits
+	return &rrchain.Sampler{Random: bits}, bits
 }
 
 // drawWord returns the word of a draw from m values, few enough for one word: that of the real number (k+U)/m with U
@@ -218,11 +218,11 @@ func drawWord(m int, u, choice uint64) uint64 {
 // uniformly", the case in which a response has nothing to do with the truth: U is above every threshold.
 func uniformSampler(seed uint64) *rrchain.Sampler {
 	random := rand.New(rand.NewPCG(seed, 0))
-	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			binary.BigEndian.PutUint64(p[i:], drawWord(3, ^uint64(0), random.Uint64()))
 		}
-	}))
+	})}
 }
 
 // vote is the question that most tests ask.

@@ -33,11 +33,11 @@ import (
 // steadySampler sees the same word for ever, so that draws can be compared too: one in which the value of a draw is
 // the first, and the coin is 1.
 func steadySampler() *rrchain.Sampler {
-	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			binary.BigEndian.PutUint64(p[i:], drawWord(3, ^uint64(0), 0)|1)
 		}
-	}))
+	})}
 }
 
 // specimen is everything stored of a small ledger that has a record of each kind.

@@ -182,12 +182,12 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 			defer cancel()
 			if test.want == context.Canceled {
 				pages := 0
-				l.engine.Chances.Sampler = rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+				l.engine.Chances.Sampler = &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 					if pages++; pages == 3 {
 						cancel()
 					}
 					_, _ = rand.Read(p)
-				}))
+				})}
 			}
 			r := whole
 			test.change(&r)
@@ -200,7 +200,7 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 			})
-			l.engine.Chances.Sampler = rrchain.NewSampler()
+			l.engine.Chances.Sampler = new(rrchain.Sampler)
 		})
 	}
 	if s := sell(t, l, whole); s.Draws != uint64(len(names)) || s.Upgrades != 0 {

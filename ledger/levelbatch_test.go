@@ -52,7 +52,7 @@ func usualChains(t testing.TB) (chains []state.Chain) {
 		{Enrolled: 1},
 		{Enrolled: 300, Levels: []state.Level{at(1_000_000_000, 2, 128)}},
 		{Enrolled: 1 << 40, Policy: 7, Noise: 127, Buyers: 126, Bound: &event.Tag{1, 2, 0x80}, Answered: nano(t, 5), Levels: []state.Level{
-			at(1, 0, 1), at(127, 1, 1<<62), at(128, 126, 3, 1, 300, 1<<32-1), at(privacy.MaxEpsilonNano, 127, 1<<63-1, 5)}},
+			at(1, 0, 1), at(127, 1, 1<<62), at(128, 126, 3, 1, 300, 1<<32-1), at(privacy.MaxEpsilon().Nano(), 127, 1<<63-1, 5)}},
 	}
 }
 
@@ -73,16 +73,16 @@ func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
 
 // A response is no row of bits because the one before was: in a damaged file both may stand next to each other.
 func TestRowsAndOthersInOneBatch(t *testing.T) {
-	row := func(ones ...int) event.Value {
-		bits, err := rrchain.NewBits(3, ones...)
+	row := func(packed byte) event.Value {
+		bits, err := rrchain.NewBits(3, []byte{packed})
 		must(t, err)
 		return event.Value{Bits: bits}
 	}
-	want := []event.Value{row(1), {}, {Index: 2}, row(), row(0, 2), {Index: 1}}
+	want := []event.Value{row(0b10), {}, {Index: 2}, row(0), row(0b101), {Index: 1}}
 	b, x := newLevelBatch(), levels{Question: &event.Question{Number: 7}, Current: true}
 	for i, response := range want {
 		key := state.ChainKey(7, string('a'+rune(i)))
-		c := state.Chain{Enrolled: 1, Levels: []state.Level{state.NewLevel(nano(t, 5), row(0), 1), state.NewLevel(nano(t, 1e9), response, uint64(i))}}
+		c := state.Chain{Enrolled: 1, Levels: []state.Level{state.NewLevel(nano(t, 5), row(0b1), 1), state.NewLevel(nano(t, 1e9), response, uint64(i))}}
 		b.stored = append(append(b.stored, key...), wire.Seal(state.BucketChains, key, c.Encode())...)
 		b.ends = append(b.ends, storedRecord{len(key), len(b.stored)})
 	}

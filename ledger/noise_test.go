@@ -330,11 +330,10 @@ func wantDrawnFrom(t *testing.T, l *Ledger, q api.Question, keys map[string]stri
 		}
 		k, err := rrchain.NewNoiseKey(theNoiseKey(key))
 		must(t, err)
-		stairs, err := k.Staircase(string(id[:]), name, len(q.Values))
-		must(t, err)
 		truth, err := cityOf(q)(t.Context(), q.Name, []string{name})
 		must(t, err)
-		n, err := stairs.Response(eps(t, "0.01"), slices.Index(q.Values, truth[0]))
+		of := rrchain.Staircase{Question: string(id[:]), Object: name, Values: len(q.Values)}
+		n, err := k.Response(of, eps(t, "0.01"), slices.Index(q.Values, truth[0]))
 		must(t, err)
 		if got[name].Value != q.Values[n] {
 			t.Errorf("%s answers %q, by the key %q it is %q", name, got[name].Value, key, q.Values[n])

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -14,22 +15,18 @@ import (
 // sharesOf returns the shares of the question's values, and the p-value of the test whether levels
 // disagree. In all encodings the counts of a level are as [counting] has them.
 func sharesOf(
-	q *event.Question, o estimate.Options, levels []estimate.UnaryCounts,
+	q *event.Question, o estimate.Options, levels []estimate.Counts,
 ) (shares []estimate.Frequency, p float64, err error) {
-	counts := make([]estimate.Responses, len(levels))
-	for i, l := range levels {
-		switch q.Encoding {
-		case api.Unary:
-			counts[i] = l
-		case api.Finite:
-			level, _ := q.Mechanism.Family.Level(l.Epsilon)
-			counts[i] = estimate.OutputCounts{Mechanism: level, ByOutput: l.ByValue}
-		default:
-			counts[i] = estimate.Counts{Epsilon: l.Epsilon, ByValue: l.ByValue}
+	levels = slices.Clone(levels)
+	for i := range levels {
+		l := &levels[i]
+		l.Unary = q.Encoding == api.Unary
+		if q.Encoding == api.Finite {
+			l.Mechanism, _ = q.Mechanism.Family.Level(l.Epsilon)
 		}
 	}
-	shares, err = estimate.Frequencies(o, counts...)
-	p, failed := estimate.Disagreement(counts...)
+	shares, err = estimate.Frequencies(o, levels...)
+	p, failed := estimate.Disagreement(levels...)
 	return shares, p, cmp.Or(err, failed)
 }
 
@@ -43,10 +40,10 @@ func countedOutputs(q *event.Question, epsilon privacy.Epsilon) int {
 
 // counting gathers tallies of a question, which come by rising ε.
 type counting struct {
-	Question *event.Question        // which the tallies are of
-	Chains   uint64                 // in the ledger
-	total    uint64                 // counted so far
-	Levels   []estimate.UnaryCounts // by rising ε; in other encodings too
+	Question *event.Question   // which the tallies are of
+	Chains   uint64            // in the ledger
+	total    uint64            // counted so far
+	Levels   []estimate.Counts // by rising ε
 }
 
 // Add adds the chains of one tally, as many as taken says of a count. Each chain is counted once,
@@ -69,7 +66,7 @@ func (c *counting) Add(key state.TallyKey, t state.Tally, taken func(state.Talli
 	}
 	c.total += n
 	if last := len(c.Levels) - 1; last < 0 || c.Levels[last].Epsilon != key.Epsilon {
-		c.Levels = append(c.Levels, estimate.UnaryCounts{Epsilon: key.Epsilon, ByValue: make([]int64, m)})
+		c.Levels = append(c.Levels, estimate.Counts{Epsilon: key.Epsilon, ByValue: make([]int64, m)})
 	}
 	level := &c.Levels[len(c.Levels)-1]
 	level.Objects += int64(n)

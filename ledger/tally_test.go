@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // Running estimates are those of a recount: the tallies are compared with a model of them, and the
@@ -413,7 +413,7 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 		return []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: v}, 0)}
 	}
 	large := func(number uint32) *event.Question {
-		return &event.Question{Number: number, Values: make([]string, rrchain.MaxValues), Encoding: api.Direct}
+		return &event.Question{Number: number, Values: make([]string, (1 << 20)), Encoding: api.Direct}
 	}
 	one, two := large(1), large(2)
 	var before, after runtime.MemStats
@@ -421,7 +421,7 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 		st, err := state.Begin(w, epoch())
 		must(t, err)
 		runtime.ReadMemStats(&before)
-		must(t, st.CountLevel(one, levels(rrchain.MaxValues-1), 0))
+		must(t, st.CountLevel(one, levels(wire.MaxValues-1), 0))
 		must(t, st.CountLevel(two, levels(0), 0))
 		must(t, fold.Flush(st))
 		runtime.ReadMemStats(&after)
@@ -464,7 +464,7 @@ func TestASpoiledTallyIsNoticed(t *testing.T) {
 		"a record that is not canonical":     {key(one, 0), []byte{0x81, 0, 1}},
 		"a key without a value":              {level(one), numbers(1, 1)},
 		"a key that is too long":             {append(key(one, 0), 0), numbers(1, 1)},
-		"a level above the largest":          {append(binary.BigEndian.AppendUint64(most[:4:4], privacy.MaxEpsilonNano+1), 0, 0, 0, 0), numbers(1, 1)},
+		"a level above the largest":          {append(binary.BigEndian.AppendUint64(most[:4:4], uint64(privacy.MaxEpsilon().Nano())+1), 0, 0, 0, 0), numbers(1, 1)},
 		"a level above all":                  {append(binary.BigEndian.AppendUint64(most[:4:4], 1<<64-1), 0, 0, 0, 0), numbers(1, 1)},
 		"a level of 0":                       {append(level(privacy.Epsilon{}), 0, 0, 0, 0), numbers(1, 1)},
 	} {

@@ -48,7 +48,7 @@ func flippedBit(t testing.TB, bits rrchain.Bits, at int) rrchain.Bits {
 	t.Helper()
 	packed := bits.Pack()
 	packed[at/8] ^= 1 << (at % 8)
-	other, err := rrchain.UnpackBits(bits.Len(), packed)
+	other, err := rrchain.NewBits(bits.Len(), packed)
 	must(t, err)
 	return other
 }
@@ -378,7 +378,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 		"a value":               {"home", event.Value{Index: 2}},
 		"bits for a value":      {"vote", event.Value{Bits: bitsOf(t, "111")}},
 		"a value too high":      {"vote", event.Value{Index: 3}},
-		"the highest of values": {"vote", event.Value{Index: rrchain.MaxValues - 1}},
+		"the highest of values": {"vote", event.Value{Index: wire.MaxValues - 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			number, epsilon := uint32(1), "2"

@@ -14,13 +14,13 @@ import (
 
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // Real data, through a ledger, in both encodings: estimates are unbiased, as exact as rrchain says, and better in the
-// encoding that rrchain.UnaryFrom says. Draws come from repeatable bits, so that a test that has passed does not fail.
+// encoding that event.UnaryFrom says. Draws come from repeatable bits, so that a test that has passed does not fail.
 // Under the race detector there are fewer people.
 
 // attribute is a question about people whose true values are known.
@@ -151,11 +151,8 @@ func (a attribute) covariance(encoding api.Encoding, epsilon privacy.Epsilon) fu
 func wantAsPlanned(t *testing.T, a attribute, encoding api.Encoding, e api.Estimate) (total float64) {
 	t.Helper()
 	epsilon, n := e.Levels[0].Epsilon, float64(len(a.truths))
-	truth := estimate.Counts{Epsilon: epsilon, ByValue: a.counts()}
+	truth := estimate.Counts{Epsilon: epsilon, ByValue: a.counts(), Unary: encoding == api.Unary}
 	planned, err := estimate.Variance(truth)
-	if encoding == api.Unary {
-		planned, err = estimate.UnaryVariance(truth)
-	}
 	must(t, err)
 	what := fmt.Sprintf("%s at ε=%s", encoding, epsilon)
 	cov := a.covariance(encoding, epsilon)
@@ -177,7 +174,7 @@ func wantAsPlanned(t *testing.T, a attribute, encoding api.Encoding, e api.Estim
 	return total
 }
 
-// wantBothEncodings asks in both encodings, and compares which one plans call better with what rrchain.UnaryFrom says.
+// wantBothEncodings asks in both encodings, and compares which one plans call better with what event.UnaryFrom says.
 // It returns the total squared errors at each ε, direct and unary.
 func wantBothEncodings(t *testing.T, a attribute, levels ...privacy.Epsilon) (totals [][2]float64) {
 	t.Helper()
@@ -187,14 +184,15 @@ func wantBothEncodings(t *testing.T, a attribute, levels ...privacy.Epsilon) (to
 		truth := estimate.Counts{Epsilon: epsilon, ByValue: a.counts()}
 		ofDirect, err := estimate.Variance(truth)
 		must(t, err)
-		ofUnary, err := estimate.UnaryVariance(truth)
+		truth.Unary = true
+		ofUnary, err := estimate.Variance(truth)
 		must(t, err)
 		planned := [2]float64{total(ofDirect), total(ofUnary)}
-		if isBetter := len(a.values) >= rrchain.UnaryFrom(epsilon); isBetter != (planned[1] < planned[0]) {
+		if isBetter := len(a.values) >= event.UnaryFrom(epsilon); isBetter != (planned[1] < planned[0]) {
 			t.Errorf("ε=%s: that unary encoding of %d values is better is %v, and planned are %g in direct encoding and %g in unary",
 				epsilon, len(a.values), isBetter, planned[0], planned[1])
 		}
-		t.Logf("ε=%s: direct is ×%.2f of unary, planned ×%.2f; unary is to be better from %d values on", epsilon, was[0]/was[1], planned[0]/planned[1], rrchain.UnaryFrom(epsilon))
+		t.Logf("ε=%s: direct is ×%.2f of unary, planned ×%.2f; unary is to be better from %d values on", epsilon, was[0]/was[1], planned[0]/planned[1], event.UnaryFrom(epsilon))
 		totals = append(totals, was)
 	}
 	return totals

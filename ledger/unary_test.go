@@ -385,9 +385,9 @@ func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 
 // countsOfTexts counts anew from what anybody is told: of each object in some set, the response at one ε or, if that
 // is "", at its highest.
-func countsOfTexts(t testing.TB, l *Ledger, q api.Question, epsilon string, among []string) []estimate.UnaryCounts {
+func countsOfTexts(t testing.TB, l *Ledger, q api.Question, epsilon string, among []string) []estimate.Counts {
 	t.Helper()
-	byLevel := map[int64]*estimate.UnaryCounts{}
+	byLevel := map[int64]*estimate.Counts{}
 	for _, name := range among {
 		o, err := l.Object(t.Context(), name)
 		must(t, err)
@@ -397,7 +397,7 @@ func countsOfTexts(t testing.TB, l *Ledger, q api.Question, epsilon string, amon
 			}
 			c := byLevel[at.Epsilon.Nano()]
 			if c == nil {
-				c = &estimate.UnaryCounts{Epsilon: at.Epsilon, ByValue: make([]int64, len(q.Values))}
+				c = &estimate.Counts{Unary: true, Epsilon: at.Epsilon, ByValue: make([]int64, len(q.Values))}
 				byLevel[at.Epsilon.Nano()] = c
 			}
 			c.Objects++
@@ -406,7 +406,7 @@ func countsOfTexts(t testing.TB, l *Ledger, q api.Question, epsilon string, amon
 			}
 		}
 	}
-	var counts []estimate.UnaryCounts
+	var counts []estimate.Counts
 	for _, at := range sortedKeys(byLevel) {
 		counts = append(counts, *byLevel[at])
 	}
@@ -566,7 +566,7 @@ func wordsFor(m int, methods ...event.Method) *rrchain.Sampler {
 			words = append(words, drawWord(2, ^uint64(0), next()))
 		}
 	}
-	return rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			word := ^uint64(0)
 			if len(words) > 0 {
@@ -576,7 +576,7 @@ func wordsFor(m int, methods ...event.Method) *rrchain.Sampler {
 				p[i+j] = byte(word >> (56 - 8*j))
 			}
 		}
-	}))
+	})}
 }
 
 // Invariant 6: if the responses come out equal, everything stored is equal, whatever the truths were; and so is every
@@ -869,15 +869,15 @@ func TestASaleIsGivenUpBetweenDraws(t *testing.T) {
 	define(t, l, vote())
 	enrollUnder(t, l, "vote", market(t, "3"), "3", crowd(5)...)
 	ctx, cancel := context.WithCancel(t.Context())
-	l.engine.Chances.Sampler = rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	l.engine.Chances.Sampler = &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		cancel()
 		_, _ = rand.Read(p)
-	}))
+	})}
 	unchanged(t, l.engine.Store, func() {
 		_, err := l.Sell(ctx, purchase(t, "k", "acme", "1"))
 		wantErr(t, err, context.Canceled)
 	})
-	l.engine.Chances.Sampler = rrchain.NewSampler()
+	l.engine.Chances.Sampler = new(rrchain.Sampler)
 	if s := sell(t, l, purchase(t, "k", "acme", "1")); s.Draws != 5 {
 		t.Errorf("the same request again came to %+v", s)
 	}

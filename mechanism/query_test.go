@@ -6,13 +6,13 @@ import (
 	"iter"
 	"maps"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/mechanism/graph"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // countGraph is an explicit graph whose vertices are datasets, each with its counts.
@@ -271,108 +271,61 @@ func TestQueryPositionMovesByAtMostOne(t *testing.T) {
 	})
 }
 
-// balancedLaw is doliveira2021 Corollary 2 for δ = 0, by output.
-func balancedLaw(place Place, epsilon float64) []float64 {
-	law := make([]float64, 2)
-	if place.Distance != unreachable {
-		law[place.Order[1]] = math.Exp(-epsilon*float64(place.Distance)) / (1 + math.Exp(epsilon))
-	}
-	law[place.Color()] = 1 - law[place.Order[1]]
-	return law
-}
-
-// responseLaws is the default law, randomized response on the boundary, carried by prefix sums to the
-// distances 0 … largest, in order of preference.
-func responseLaws(outputs int, dp graph.Privacy, largest int) [][]float64 {
-	other := 1 / (math.Exp(dp.Epsilon) + float64(outputs-1))
-	sums := make([]float64, outputs)
-	for j := range sums {
-		sums[j] = 1 - float64(outputs-1-j)*other
-	}
-	laws := make([][]float64, largest+1)
-	for d := range laws {
-		before := 0.0
-		for j, sum := range sums {
-			laws[d] = append(laws[d], sum-before)
-			before = sum
-			sums[j] = dp.Upper(sum)
+// answers returns the laws that Draw has at all vertices.
+func (cg *countGraph) answers(places []Place, epsilon privacy.Epsilon) graph.Table {
+	byDistance := map[int64][]float64{}
+	table := make(graph.Table, len(places))
+	for v, place := range places {
+		law, known := byDistance[place.Distance]
+		if !known && place.Distance >= 0 {
+			law = lawAt(epsilon, len(place.Order), uint64(place.Distance))
+		} else if !known {
+			law = append([]float64{1}, make([]float64, len(place.Order)-1)...)
+		}
+		byDistance[place.Distance] = law
+		table[v] = make([]float64, len(law))
+		for rank, output := range place.Order {
+			table[v][output] = law[rank]
 		}
 	}
-	return laws
+	return table
 }
 
-func byOutput(place Place, laws [][]float64) []float64 {
-	law := make([]float64, len(place.Order))
-	if place.Distance == unreachable {
-		law[place.Color()] = 1
-		return law
-	}
-	for j, output := range place.Order {
-		law[output] = laws[place.Distance][j]
-	}
-	return law
-}
-
-// leak returns by how much the law of a vertex exceeds what a neighbour's allows, over all sets of
-// outputs (doliveira2021 Definition 1).
-func leak(dp graph.Privacy, law, near []float64) float64 {
-	worst := 0.0
-	for set := range 1 << len(law) {
-		here, there := 0.0, 0.0
-		for rest := uint(set); rest != 0; rest &= rest - 1 {
-			here += law[bits.TrailingZeros(rest)]
-			there += near[bits.TrailingZeros(rest)]
-		}
-		worst = max(worst, here-math.Exp(dp.Epsilon)*there-dp.Delta)
-	}
-	return worst
-}
-
-func (cg *countGraph) mustBePrivate(t *testing.T, q Query, dp graph.Privacy, laws [][]float64) {
-	t.Helper()
-	for v := range cg.counts {
-		for _, w := range cg.Neighbors(v) {
-			if over := leak(dp, laws[v], laws[w]); over > 1e-13 {
-				t.Fatalf("%v, ε=%v, δ=%v: %v at %v and %v at %v exceed the bound by %v",
-					q, dp.Epsilon, dp.Delta, laws[v], cg.counts[v], laws[w], cg.counts[w], over)
-			}
-		}
-	}
-}
-
-func TestQueryBalancedMechanismIsPrivate(t *testing.T) {
+func TestDraw_OnAllDatasets_IsPrivate(t *testing.T) {
 	queryGraphs(t, func(t *testing.T, cg *countGraph) {
 		for _, q := range queriesOf(len(cg.counts[0]), mostRecords) {
-			if q.Outputs(len(cg.counts[0])) != 2 {
-				continue
-			}
 			places := cg.places(t, q)
-			for _, epsilon := range []float64{1, 0.1, 3}[:pace.Tries(1, 3, 3)] {
-				laws := make([][]float64, len(places))
-				for v, place := range places {
-					laws[v] = balancedLaw(place, epsilon)
+			for _, epsilon := range []string{"1", "0.1", "3"}[:pace.Tries(1, 3, 3)] {
+				e := epsilonOf(t, epsilon)
+				if err := cg.answers(places, e).Check(cg.Graph, graph.Privacy{Epsilon: e.Float64()}); err != nil {
+					t.Fatalf("%v: %v", q, err)
 				}
-				cg.mustBePrivate(t, q, graph.Privacy{Epsilon: epsilon}, laws)
 			}
 		}
 	})
 }
 
-func TestQueryRainbowMechanismIsPrivate(t *testing.T) {
-	levels := []graph.Privacy{{Epsilon: 0.1, Delta: 0}, {Epsilon: 0.5, Delta: 0}, {Epsilon: 1, Delta: 0}, {Epsilon: 3, Delta: 0}, {Epsilon: 0.5, Delta: 0.01}}
-	queryGraphs(t, func(t *testing.T, cg *countGraph) {
-		for _, q := range []Query{Plurality(), Winner()} {
-			places := cg.places(t, q)
-			for _, dp := range levels {
-				byDistance := responseLaws(len(cg.counts[0]), dp, truncatedAt)
-				laws := make([][]float64, len(places))
-				for v, place := range places {
-					laws[v] = byOutput(place, byDistance)
-				}
-				cg.mustBePrivate(t, q, dp, laws)
+// A distance that is one too large must not pass the test above.
+func TestDraw_WrongDistance_IsNotPrivate(t *testing.T) {
+	cg := compositionGraph(t, substitution, 3, 8, 8)
+	for _, q := range []Query{Majority(0), Winner(), Plurality()} {
+		places := cg.places(t, q)
+		table := cg.answers(places, epsilonOf(t, "1"))
+		for v := range places {
+			places[v].Distance++
+		}
+		noticed := 0
+		for v, law := range cg.answers(places, epsilonOf(t, "1")) {
+			spoilt := slices.Clone(table)
+			spoilt[v] = law
+			if spoilt.Check(cg.Graph, graph.Privacy{Epsilon: 1}) != nil {
+				noticed++
 			}
 		}
-	})
+		if noticed < len(places)/2 {
+			t.Errorf("%v: of %d wrong distances, only %d are noticed", q, len(places), noticed)
+		}
+	}
 }
 
 // What the documentation says of Plurality and Winner: with randomized response on the boundary, whose
@@ -382,55 +335,23 @@ func TestQueryErrorsFavourOrderOnlyForSmallEpsilon(t *testing.T) {
 	for k := 3; k <= 12; k++ {
 		edge := math.Log(float64(k-1)) / 2
 		for _, factor := range []float64{0.25, 0.5, 0.9, 1.001, 1.5, 4} {
-			spread := 0.0
-			for _, law := range responseLaws(k, graph.Privacy{Epsilon: factor * edge}, 40) {
+			dp, spread := graph.Privacy{Epsilon: factor * edge}, 0.0
+			law, err := dp.RandomizedResponse(k)
+			for range 40 {
+				if err != nil {
+					t.Fatal(err)
+				}
 				for j := 2; j < k; j++ {
 					if law[j] > law[j-1]+1e-13 {
 						t.Fatalf("k=%d, ε=%v: errors %v are out of order", k, factor*edge, law[1:])
 					}
 				}
 				spread = max(spread, law[1]-law[k-1])
+				law, err = dp.Law(law, 1)
 			}
 			if uniform := spread < 1e-13; uniform != (factor > 1) {
 				t.Errorf("k=%d, ε=%v: errors spread by %v", k, factor*edge, spread)
 			}
-		}
-	}
-}
-
-// A distance that is one too large must not pass the tests above.
-func TestQueryPrivacyTestRejectsWrongDistance(t *testing.T) {
-	cg := compositionGraph(t, substitution, 3, 8, 8)
-	dp := graph.Privacy{Epsilon: 1}
-	for _, q := range []Query{Majority(0), Winner(), Plurality()} {
-		worst := 0.0
-		laws := responseLaws(q.Outputs(3), dp, truncatedAt)
-		places := cg.places(t, q)
-		for v, place := range places {
-			place.Distance++
-			for _, w := range cg.Neighbors(v) {
-				worst = max(worst, leak(dp, byOutput(place, laws), byOutput(places[w], laws)))
-			}
-		}
-		if worst < 0.01 {
-			t.Errorf("%v: a wrong distance exceeds the bound by only %v", q, worst)
-		}
-	}
-}
-
-// The voting example after doliveira2021 Corollary 2: three voters, ε = log 2, δ = 0.1.
-func TestQueryVotingExample(t *testing.T) {
-	dp := graph.Privacy{Epsilon: math.Ln2, Delta: 0.1}
-	truthful := []float64{(2 + dp.Delta) / 3}
-	truthful = append(truthful, dp.Upper(truthful[0]))
-	for ones, red := range []float64{0.9, 0.7, 0.3, 0.1} {
-		place := mustPlace(t, Majority(0), []int64{int64(ones), int64(3 - ones)}, substitution)
-		p := truthful[place.Distance]
-		if place.Color() == answerYes {
-			p = 1 - p
-		}
-		if math.Abs(p-red) > 1e-15 {
-			t.Errorf("%d of 3 votes: red with %v, want %v", ones, p, red)
 		}
 	}
 }
@@ -451,111 +372,50 @@ func sequences(n, lowest, m int) [][]int {
 	return all
 }
 
-// sequenceGraph has the datasets of n people, who change their values by substitution, and come and go
-// if the relation is addRemove.
-func sequenceGraph(t *testing.T, rel relation, n, m int) *countGraph {
-	t.Helper()
-	lowest := 0
-	if rel == addRemove {
-		lowest = -1
-	}
-	datasets := sequences(n, lowest, m)
-	cg := &countGraph{rel: rel, number: map[string]int{}}
-	for v, dataset := range datasets {
+// Counts suffice: they map real datasets to counts by a morphism (neighbours become neighbours) along
+// which each neighbour of the counts comes from a neighbour of the dataset. So paths can be carried
+// down and lifted, and distances are equal. In a dataset of all n people nobody is left to be added.
+func TestQueryCountsSuffice(t *testing.T) {
+	countsOf := func(dataset []int, m int) []int64 {
 		counts := make([]int64, m)
-		size := int64(0)
 		for _, value := range dataset {
 			if value >= 0 {
 				counts[value]++
-				size++
 			}
 		}
-		cg.counts = append(cg.counts, counts)
-		cg.sizes = append(cg.sizes, size)
-		cg.number[fmt.Sprint(dataset)] = v
+		return counts
 	}
-	edges := func(yield func(int, int) bool) {
-		for v, dataset := range datasets {
-			for person, value := range dataset {
-				for other := value + 1; other < m; other++ {
-					if rel == addRemove && value >= 0 {
-						continue // comes with a value or goes, but does not change it
+	for _, rel := range []relation{substitution, addRemove} {
+		lowest := 0
+		if rel == addRemove {
+			lowest = -1
+		}
+		for m := 2; m <= 3; m++ {
+			for n := range 7 {
+				for _, dataset := range sequences(n, lowest, m) {
+					got, want := map[string]bool{}, map[string]bool{}
+					for person, value := range dataset {
+						for other := lowest; other < m; other++ {
+							if other == value || rel == addRemove && value >= 0 && other >= 0 {
+								continue // comes with a value or goes, but does not change it
+							}
+							near := slices.Clone(dataset)
+							near[person] = other
+							got[fmt.Sprint(countsOf(near, m))] = true
+						}
 					}
-					near := slices.Clone(dataset)
-					near[person] = other
-					if !yield(v, cg.number[fmt.Sprint(near)]) {
-						return
+					counts := countsOf(dataset, m)
+					for near := range countNeighbors(counts, rel) {
+						if size, err := records(near); err == nil && size <= int64(n) {
+							want[fmt.Sprint(near)] = true
+						}
+					}
+					if !maps.Equal(got, want) {
+						t.Fatalf("a dataset of counts %v has neighbours of counts %v, want %v", counts, got, want)
 					}
 				}
 			}
 		}
-	}
-	var err error
-	if cg.Graph, err = graph.New(len(datasets), edges); err != nil {
-		t.Fatal(err)
-	}
-	return cg
-}
-
-// Counts suffice: they map real datasets to counts by a morphism (neighbours become neighbours) along
-// which each neighbour of the counts comes from a neighbour of the dataset. So paths can be carried
-// down and lifted, and distances are equal; and they are compared all the same.
-func TestQueryCountsSuffice(t *testing.T) {
-	for _, rel := range []relation{substitution, addRemove} {
-		for m := 2; m <= 3; m++ {
-			for n := range 7 {
-				t.Run(fmt.Sprintf("addRemove=%v/m=%d/n=%d", rel, m, n), func(t *testing.T) {
-					cg := sequenceGraph(t, rel, n, m)
-					cg.mustCoverCounts(t, int64(n))
-					cg.mustHaveDistances(t, int64(n))
-				})
-			}
-		}
-	}
-}
-
-// mustCoverCounts compares neighbours of counts with counts of neighbours. In a dataset of all n people
-// nobody is left to be added.
-func (cg *countGraph) mustCoverCounts(t *testing.T, n int64) {
-	t.Helper()
-	for v, counts := range cg.counts {
-		want := map[string]bool{}
-		for near := range countNeighbors(counts, cg.rel) {
-			if size, err := records(near); err == nil && size <= n {
-				want[fmt.Sprint(near)] = true
-			}
-		}
-		got := map[string]bool{}
-		for _, w := range cg.Neighbors(v) {
-			got[fmt.Sprint(cg.counts[w])] = true
-		}
-		if !maps.Equal(got, want) {
-			t.Fatalf("a dataset of counts %v has neighbours of counts %v, want %v", counts, got, want)
-		}
-	}
-}
-
-func (cg *countGraph) mustHaveDistances(t *testing.T, n int64) {
-	t.Helper()
-	compared := 0
-	for _, q := range queriesOf(len(cg.counts[0]), n) {
-		p := cg.preferencesOf(t, q)
-		distances, err := cg.Graph.Distances(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for v, place := range cg.places(t, q) {
-			if cg.rel == addRemove && cg.sizes[v]+place.Distance+1 > n {
-				continue // not enough people to get there
-			}
-			compared++
-			if place.Distance != int64(distances[v]) || !slices.Equal(place.Order, p.Order(v)) {
-				t.Errorf("%v at %v: %+v, want order %v at %d", q, cg.counts[v], place, p.Order(v), distances[v])
-			}
-		}
-	}
-	if compared == 0 {
-		t.Error("nothing compared")
 	}
 }
 
@@ -591,107 +451,6 @@ func TestQueryWinnerIsNoNearerThanRanking(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// permutations of 0 … m−1.
-func permutations(m int) (all [][]int) {
-	for _, sequence := range sequences(m, 0, m) {
-		if isPermutation(sequence) {
-			all = append(all, sequence)
-		}
-	}
-	return all
-}
-
-// A majority or threshold does not depend on how values are numbered. Of a ranking and a winner only
-// ties do, and a tie is one step of slack.
-func TestQueryRenumberedValues(t *testing.T) {
-	const m = 4
-	for _, perm := range permutations(m) {
-		for counts := range compositions(mostRecords, m) {
-			renumbered := make([]int64, m)
-			for value, count := range counts {
-				renumbered[perm[value]] = count
-			}
-			for _, rel := range []relation{substitution, addRemove} {
-				for _, q := range queriesOf(m, mostRecords) {
-					same := q
-					if q.Outputs(m) == 2 {
-						same.value = perm[q.value]
-					}
-					a, b := mustPlace(t, q, counts, rel), mustPlace(t, same, renumbered, rel)
-					if !equivariant(q, counts, perm, a, b) {
-						t.Fatalf("%v, %v: %+v at %v and %+v at %v", q, rel, a, counts, b, renumbered)
-					}
-				}
-			}
-		}
-	}
-}
-
-func equivariant(q Query, counts []int64, perm []int, a, b Place) bool {
-	difference := max(a.Distance-b.Distance, b.Distance-a.Distance)
-	switch q.kind {
-	case kindMajority, kindThreshold:
-		return difference == 0 && slices.Equal(a.Order, b.Order)
-	case kindPlurality:
-		return difference <= 1 && (tied(counts, false) || slices.Equal(renumber(a.Order, perm), b.Order))
-	}
-	return difference <= 1 && (tied(counts, true) || perm[a.Color()] == b.Color())
-}
-
-func renumber(order, perm []int) (renumbered []int) {
-	for _, value := range order {
-		renumbered = append(renumbered, perm[value])
-	}
-	return renumbered
-}
-
-// tied reports whether two counts are equal, or only whether two are the largest.
-func tied(counts []int64, onlyFirst bool) bool {
-	sorted := slices.Sorted(slices.Values(counts))
-	slices.Reverse(sorted)
-	if onlyFirst {
-		return sorted[0] == sorted[1]
-	}
-	return len(slices.Compact(sorted)) < len(counts)
-}
-
-func TestQueryScaledCounts(t *testing.T) {
-	for counts := range compositions(mostRecords, 3) {
-		for _, factor := range []int64{2, 3, 1000, 1 << 59} {
-			scaled := make([]int64, len(counts))
-			for value, count := range counts {
-				scaled[value] = factor * count
-			}
-			for _, rel := range []relation{substitution, addRemove} {
-				for _, q := range queriesOf(3, mostRecords) {
-					mustScale(t, q, rel, counts, scaled, factor)
-				}
-			}
-		}
-	}
-}
-
-func mustScale(t *testing.T, q Query, rel relation, counts, scaled []int64, factor int64) {
-	t.Helper()
-	if q.kind == kindThreshold && q.threshold > math.MaxInt64/factor {
-		return
-	}
-	big := q
-	big.threshold *= factor
-	a, b := mustPlace(t, q, counts, rel), mustPlace(t, big, scaled, rel)
-	if !slices.Equal(a.Order, b.Order) || b.Distance < a.Distance {
-		t.Errorf("%v, %v: %+v at %v, %+v for %d times as many", q, rel, a, counts, b, factor)
-	}
-	za, ok := a.Position()
-	zb, _ := b.Position()
-	switch {
-	case !ok:
-	case q.kind == kindThreshold && zb != factor*za,
-		q.kind == kindMajority && rel == addRemove && zb+1 != factor*(za+1):
-		t.Errorf("%v, %v: position %d at %v, %d for %d times as many", q, rel, za, counts, zb, factor)
 	}
 }
 
@@ -870,9 +629,4 @@ func BenchmarkQueryPlace(b *testing.B) {
 			}
 		})
 	}
-}
-
-func isPermutation(order []int) bool {
-	sorted := slices.Sorted(slices.Values(order))
-	return slices.Equal(sorted, inOrder(len(order)))
 }

@@ -437,7 +437,7 @@ func TestDecayEnclosesItsPowers(t *testing.T) {
 			d := newDecay(exact.Exp(nano, prec), nano, prec)
 			for _, n := range []uint64{0, 1, 2, 3, 77, d.most - 1, d.most, d.most + 1, 2 * d.most} {
 				exponent := n * uint64(nano)
-				if exponent > privacy.MaxEpsilonNano {
+				if exponent > uint64(privacy.MaxEpsilon().Nano()) {
 					continue
 				}
 				got, want := d.pow(n), exact.Int(1).Quo(exact.Exp(int64(exponent), 2000))
@@ -532,12 +532,12 @@ func TestAnswersAloneAreNoDegradation(t *testing.T) {
 		}
 		return m
 	}
-	if _, err := finite.Degradation(t.Context(), answers(4, 1), answers(2, 1)); err != nil {
+	if _, err := finite.NewFamily(t.Context(), answers(2, 1), answers(4, 1)); err != nil {
 		t.Errorf("on the boundary alone: %v", err)
 	}
 	for depth := 2; depth <= 4; depth++ {
 		var game *finite.NotDegradationError
-		if _, err := finite.Degradation(t.Context(), answers(4, depth), answers(2, depth)); !errors.As(err, &game) || game.Lower.Cmp(game.Higher) <= 0 {
+		if _, err := finite.NewFamily(t.Context(), answers(2, depth), answers(4, depth)); !errors.As(err, &game) || game.Lower.Cmp(game.Higher) <= 0 {
 			t.Errorf("depth %d: %v", depth, err)
 		}
 	}

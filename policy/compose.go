@@ -77,7 +77,7 @@ func (r combined) limit() (privacy.Epsilon, error) {
 	for _, part := range r.of {
 		sum += part.limit.Nano()
 	}
-	if r.name == "sum" && sum > privacy.MaxEpsilonNano {
+	if r.name == "sum" && sum > privacy.MaxEpsilon().Nano() {
 		return privacy.Epsilon{}, errors.New("the limits of the parts add up to more than 1000")
 	}
 	return r.join(func(part *node) privacy.Epsilon { return part.limit }), nil

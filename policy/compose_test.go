@@ -21,7 +21,7 @@ func TestUnlock(t *testing.T) {
 		t.Error("wrong limit, or orders release something by themselves")
 	}
 	huge := made(t)(Unlock(privacy.MaxEpsilon(), maxCount))
-	if got := huge.Ceiling(at(0), maxCount-1).Nano(); got != privacy.MaxEpsilonNano-1000 {
+	if got := huge.Ceiling(at(0), maxCount-1).Nano(); got != privacy.MaxEpsilon().Nano()-1000 {
 		t.Errorf("one order from the end: %d", got)
 	}
 	wantInvalid(t, "total is 0")(Unlock(eps("0"), 3))
@@ -70,7 +70,7 @@ func TestComposeRefuses(t *testing.T) {
 	wantInvalid(t, "1 to 16")(Sum(slices.Repeat([]Policy{one}, 17)...))
 	wantInvalid(t, "part 2 is no policy")(Min(one, Policy{}))
 	wantInvalid(t, "more than 1000")(Sum(Fixed(privacy.MaxEpsilon()), Fixed(nanos(1))))
-	if p := made(t)(Sum(Fixed(nanos(privacy.MaxEpsilonNano-1)), Fixed(nanos(1)))); p.Limit() != privacy.MaxEpsilon() {
+	if p := made(t)(Sum(Fixed(nanos(privacy.MaxEpsilon().Nano()-1)), Fixed(nanos(1)))); p.Limit() != privacy.MaxEpsilon() {
 		t.Errorf("limit %v", p.Limit())
 	}
 	deep := one

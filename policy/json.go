@@ -278,6 +278,21 @@ func readInteger(raw []byte) (int64, error) {
 	return int64(n), nil
 }
 
+// readAmount reads an amount of money, which is a JSON integer in minor units of the currency.
+func readAmount(raw []byte) (int64, error) {
+	n, err := readInteger(raw)
+	if err == nil {
+		return n, nil
+	}
+	const rule = "%w: an amount is in minor units of the currency (cents, say)"
+	whole, fraction, hasPoint := strings.Cut(strings.Trim(string(raw), `"`), ".")
+	if _, wrong := strconv.ParseUint(whole+fraction, 10, 63); wrong != nil || !hasPoint || len(fraction) > 3 {
+		return 0, fmt.Errorf(rule, err)
+	}
+	digits := strings.TrimLeft(whole+fraction+strings.Repeat("0", max(0, 2-len(fraction))), "0")
+	return 0, fmt.Errorf(rule+"; write %s", err, cmp.Or(digits, "0"))
+}
+
 // readInstant reads a time in strict RFC 3339, with any offset.
 func readInstant(raw []byte) (instant, error) {
 	text, err := readText(raw)

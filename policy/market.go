@@ -75,7 +75,7 @@ func (r market) code(c *coder) rule {
 	optional(c, "stride", &r.stride, isPositive, readEpsilon, appendString)
 	optional(c, "levels", &r.levels, isAny, readEach(readEpsilon), appendEach(appendString[privacy.Epsilon]))
 	if c.has("floor", r.floor != 0) {
-		c.integer("floor", &r.floor)
+		code(c, "floor", &r.floor, readAmount, appendInteger)
 	}
 	optional(c, "buyers", &r.buyers, isAny, readEach(readText), appendEach(appendText))
 	optional(c, "barred", &r.barred, isAny, readEach(readText), appendEach(appendText))

@@ -22,7 +22,7 @@ type Price struct {
 }
 
 func readPrice(raw []byte) (p Price, err error) {
-	p.Epsilon, p.Amount, err = readPair(raw, readEpsilon, readInteger)
+	p.Epsilon, p.Amount, err = readPair(raw, readEpsilon, readAmount)
 	return p, err
 }
 

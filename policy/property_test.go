@@ -79,7 +79,7 @@ func checkReaches(t *testing.T, p Policy, orders uint64, levels []privacy.Epsilo
 	t.Helper()
 	for _, level := range levels {
 		for _, nano := range []int64{level.Nano() - 1, level.Nano(), level.Nano() + 1} {
-			if nano > privacy.MaxEpsilonNano {
+			if nano > privacy.MaxEpsilon().Nano() {
 				continue
 			}
 			since, ever := p.Reaches(nanos(nano), orders)
@@ -230,7 +230,7 @@ func meaning(n *node, x instant, orders uint64) int64 {
 	switch r := n.rule.(type) {
 	case combined:
 		var sum int64
-		least := int64(privacy.MaxEpsilonNano)
+		least := int64(privacy.MaxEpsilon().Nano())
 		for _, part := range r.of {
 			one := meaning(part, x, orders)
 			sum, least = sum+one, min(least, one)

@@ -18,10 +18,8 @@ import (
 const nanos = 1_000_000_000
 
 const (
-	// MaxEpsilonNano is the largest ε, 1,000 nats, in nano-nats.
-	MaxEpsilonNano = 1_000 * nanos
-	// MaxDeltaNano is the largest δ, 1 − 10⁻⁹, in counts of 10⁻⁹.
-	MaxDeltaNano = nanos - 1
+	maxEpsilonNano = 1_000 * nanos
+	maxDeltaNano   = nanos - 1
 )
 
 // ErrRange says that a count or a sum is below zero or above the largest value of its kind.
@@ -31,24 +29,23 @@ var ErrRange = errors.New("out of range")
 // ε = 0. Values may be compared with == and used as map keys.
 type Epsilon struct{ nano int64 }
 
-// EpsilonFromNano returns the ε of n nano-nats. It returns [ErrRange] for n below 0 or above
-// [MaxEpsilonNano].
+// EpsilonFromNano returns the ε of n nano-nats. It returns [ErrRange] for n below 0 or above 10¹².
 func EpsilonFromNano(n int64) (Epsilon, error) {
-	if n < 0 || n > MaxEpsilonNano {
-		return Epsilon{}, fmt.Errorf("epsilon of %d nano-nats: %w (0 to %d)", n, ErrRange, int64(MaxEpsilonNano))
+	if n < 0 || n > maxEpsilonNano {
+		return Epsilon{}, fmt.Errorf("epsilon of %d nano-nats: %w (0 to %d)", n, ErrRange, int64(maxEpsilonNano))
 	}
 	return Epsilon{n}, nil
 }
 
 // MaxEpsilon returns the largest ε, 1,000 nats. As a ceiling it is as good as none.
-func MaxEpsilon() Epsilon { return Epsilon{MaxEpsilonNano} }
+func MaxEpsilon() Epsilon { return Epsilon{maxEpsilonNano} }
 
 // ParseEpsilon reads an exact decimal such as "0.1", "2" or "5e-3": a JSON number without a sign,
 // of at most 64 characters, an exponent of at most 3 digits (so "1e0001" is refused), and at most 9
 // decimals once the exponent is carried out. It never rounds; what it cannot hold exactly, and what
 // is above 1,000, it refuses with a [*ParseError].
 func ParseEpsilon(text string) (Epsilon, error) {
-	n, err := parse("epsilon", text, MaxEpsilonNano, "1000")
+	n, err := parse("epsilon", text, maxEpsilonNano, "1000")
 	return Epsilon{n}, err
 }
 
@@ -111,18 +108,9 @@ func (e *Epsilon) UnmarshalJSON(data []byte) error {
 // differential privacy. Values may be compared with == and used as map keys.
 type Delta struct{ nano int64 }
 
-// DeltaFromNano returns the δ of n counts of 10⁻⁹. It returns [ErrRange] for n below 0 or above
-// [MaxDeltaNano].
-func DeltaFromNano(n int64) (Delta, error) {
-	if n < 0 || n > MaxDeltaNano {
-		return Delta{}, fmt.Errorf("delta of %d nano-units: %w (0 to %d)", n, ErrRange, int64(MaxDeltaNano))
-	}
-	return Delta{n}, nil
-}
-
 // ParseDelta reads an exact decimal in [0, 1) by the rules of [ParseEpsilon].
 func ParseDelta(text string) (Delta, error) {
-	n, err := parse("delta", text, MaxDeltaNano, "0.999999999")
+	n, err := parse("delta", text, maxDeltaNano, "0.999999999")
 	return Delta{n}, err
 }
 
@@ -134,12 +122,6 @@ func (d Delta) Float64() float64 { return float64(d.nano) / nanos }
 
 // IsZero tells whether δ is 0.
 func (d Delta) IsZero() bool { return d.nano == 0 }
-
-// Compare returns −1, 0 or +1 as d is below, equal to or above f.
-func (d Delta) Compare(f Delta) int { return cmp.Compare(d.nano, f.nano) }
-
-// Add returns d + f, or [ErrRange] when the sum is 1 or more.
-func (d Delta) Add(f Delta) (Delta, error) { return DeltaFromNano(d.nano + f.nano) }
 
 // String returns the shortest exact decimal; [ParseDelta] reads it back.
 func (d Delta) String() string { return format(d.nano) }

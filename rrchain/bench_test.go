@@ -1,78 +1,115 @@
 package rrchain
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/exact"
 )
 
-// besideReads raises rows of n bits in turns with reading one random word for each bit from the same source: less
-// than that no draw can do. It compares the fastest of many batches, for others may be using the machine. A
-// batch is long enough that each gets its share of the source's pages.
-func besideReads(b *testing.B, n int, raise func(*Sampler) error) {
-	const batch = 50
-	s := NewSampler()
-	var fastest [2]time.Duration
-	run := func(i int, f func()) {
-		start := time.Now()
-		for range batch {
-			f()
-		}
-		if took := time.Since(start); fastest[i] == 0 || took < fastest[i] {
-			fastest[i] = took
-		}
-	}
+// The benchmarks of draws compare them, in turns, with reading one random word from the same
+// source.
+
+// turns takes so many turns of each in one iteration.
+const turns = 2000
+
+// besideWords runs draws in turns with reads of so many words, and reports the median ratio, in
+// reads for each word: 1 would be nothing but the read.
+func besideWords(b *testing.B, s *Sampler, words int, draw func(i int) error) {
+	b.Helper()
+	b.ReportAllocs()
+	var ratios []float64
+	var draws []time.Duration
 	for b.Loop() {
-		run(0, func() {
-			for range n {
-				s.bits.Uint64()
-			}
-		})
-		run(1, func() {
-			if err := raise(s); err != nil {
+		began := time.Now()
+		for range turns * words {
+			s.source().Uint64()
+		}
+		read := time.Since(began)
+		began = time.Now()
+		for i := range turns {
+			if err := draw(i); err != nil {
 				b.Fatal(err)
 			}
-		})
+		}
+		drawn := time.Since(began)
+		ratios = append(ratios, float64(drawn)/float64(read))
+		draws = append(draws, drawn)
 	}
-	each := fastest[1].Seconds() / batch
-	b.ReportMetric(each*1e9, "ns/op")
-	b.ReportMetric(float64(n)/each, "bits/s")
-	b.ReportMetric(float64(fastest[1])/float64(fastest[0]), "reads") // of one word for each bit
+	slices.Sort(ratios)
+	slices.Sort(draws)
+	b.ReportMetric(ratios[len(ratios)/2], "reads")
+	b.ReportMetric(float64(draws[len(draws)/2].Nanoseconds())/float64(turns*words), "ns/each")
+	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkRaiseUnary raises a chain that has one recorded level, for a question with 500 values.
-func BenchmarkRaiseUnary(b *testing.B) {
+// BenchmarkDraw draws with thresholds that are there already.
+func BenchmarkDraw(b *testing.B) {
+	low, mid, high := eps(b, "1"), eps(b, "1.5"), eps(b, "2")
+	for _, c := range []struct {
+		name string
+		m    int
+	}{{"m=2", 2}, {"m=10", 10}, {"m=2000", 2000}, {"m=100000", 100_000}} {
+		for _, way := range []struct {
+			name string
+			draw func(s *Sampler, truth int) (int, error)
+		}{
+			{"first", func(s *Sampler, truth int) (int, error) { return s.Raise(c.m, Level[int]{}, low, truth) }},
+			{"raise", func(s *Sampler, truth int) (int, error) { return s.Raise(c.m, Level[int]{low, 1}, high, truth) }},
+			{"insert", func(s *Sampler, value int) (int, error) {
+				return s.Between(c.m, Level[int]{low, 1}, mid, Level[int]{high, value})
+			}},
+		} {
+			b.Run(way.name+"/"+c.name, func(b *testing.B) {
+				s := new(Sampler)
+				besideWords(b, s, 1, func(i int) error {
+					_, err := way.draw(s, i&1)
+					return err
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkDrawUnary raises in unary encoding: "reads" is for each bit.
+func BenchmarkDrawUnary(b *testing.B) {
 	const m = 500
-	low, to := BitLevel{eps(b, "1"), row(b, m, 3, 99, 400)}, eps(b, "2")
-	besideReads(b, m, func(s *Sampler) error {
-		chain, err := NewUnaryChain(m, low)
-		if err != nil {
-			return err
-		}
-		_, err = chain.Raise(s, to, 123)
-		return err
-	})
-}
-
-// BenchmarkRaiseBits raises a chain of 128 bits that has one recorded level.
-func BenchmarkRaiseBits(b *testing.B) {
-	const n = 128
-	low, to, truth := BitLevel{eps(b, "1"), row(b, n, 3, 99)}, eps(b, "2"), row(b, n, 0, 64, 127)
-	besideReads(b, n, func(s *Sampler) error {
-		chain, err := NewBitChain(n, low)
-		if err != nil {
-			return err
-		}
-		_, err = chain.Raise(s, to, truth)
+	s, current, to := new(Sampler), Level[Bits]{eps(b, "1"), row(b, m, 3, 99, 400)}, eps(b, "2")
+	besideWords(b, s, m, func(i int) error {
+		_, err := s.RaiseUnary(m, current, to, i%m)
 		return err
 	})
 }
 
 // BenchmarkRound rounds a wage: most of it is arithmetic on fractions.
 func BenchmarkRound(b *testing.B) {
-	r, s := newRange(b, 20, 2500), NewSampler()
+	r, s := Range{20, 2500}, new(Sampler)
 	for b.Loop() {
-		if _, err := r.Round(s, 603.72); err != nil {
-			b.Fatal(err)
-		}
+		must(r.Round(s, 603.72))
+	}
+}
+
+// BenchmarkFirstUse computes the thresholds that a first draw needs and later ones find: most of it
+// is arithmetic on exponentials.
+func BenchmarkFirstUse(b *testing.B) {
+	for name, l := range map[string]law{
+		"first":         {4, 0, 1_000_000_000, truthAbove},
+		"raise":         {4, 1_000_000_000, 2_000_000_000, truthAbove},
+		"insert":        {4, 1_000_000_000, 1_500_000_000, 2_000_000_000},
+		"raise-extreme": {maxValues, 999_999_999_999, 1_000_000_000_000, truthAbove},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var took []time.Duration
+			for b.Loop() {
+				began := time.Now()
+				exact.NewMixture(uint32(l.m), l.weights)
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1000, "µs/each")
+			b.ReportMetric(0, "ns/op")
+		})
 	}
 }

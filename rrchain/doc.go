@@ -6,8 +6,8 @@
 // probability e^ε/(e^ε+m−1) and each other value with 1/(e^ε+m−1). Put differently, it is the truth
 // with the retention λ(ε) = (e^ε−1)/(e^ε+m−1), and else uniform on all m values.
 //
-//	sampler := rrchain.NewSampler()
-//	chain, err := rrchain.NewChain(4)
+//	sampler := new(rrchain.Sampler)
+//	chain, err := rrchain.NewChain[int](4)
 //	first, err := chain.Raise(sampler, half, truth) // ε = 0.5: a first response
 //	next, err := chain.Raise(sampler, two, truth)   // ε = 2: costs 1.5 more, not 2
 //	mid, err := chain.Insert(sampler, one)          // ε = 1: free, and needs no truth
@@ -33,20 +33,19 @@
 //
 // # Many values, many bits, numbers
 //
-// A [Chain] is one value of m. Three more kinds of answers are made of chains with m = 2.
+// A Chain[int] is one value of m. Three more kinds of answers are made of chains with m = 2.
 //
-// A [UnaryChain] answers a question with many values, where a randomized response tells little:
-// from [UnaryFrom] values on it estimates better. A response has a bit for each value. It is
-// optimized unary encoding (Wang, Blocki, Li and Jha 2017), raised gradually, which is ours; its
-// law follows from Lemma 3.1 for each bit, and its privacy loss is that of a [Chain], the ε of its
-// highest level.
+// A Chain[Bits] answers a question with many values, where a randomized response tells little. A
+// response has a bit for each value. It is optimized unary encoding (Wang, Blocki, Li and Jha 2017),
+// raised gradually, which is ours; its law follows from Lemma 3.1 for each bit, and its privacy loss
+// is the ε of its highest level, too. [Chain] says from how many values on it estimates better.
 //
-//	chain, err := rrchain.NewUnaryChain(500)
+//	chain, err := rrchain.NewChain[rrchain.Bits](500)
 //	first, err := chain.Raise(sampler, one, truth)   // 500 bits
 //	// from package rrchain/estimate:
-//	shares, err := estimate.Frequencies(estimate.Options{Confidence: 0.95}, estimate.UnaryCounts{…})
+//	shares, err := estimate.Frequencies(estimate.Options{Confidence: 0.95}, estimate.Counts{Unary: true, …})
 //
-// A [BitChain] answers with a row of true bits, such as a Bloom filter, all raised together
+// [Sampler.RaiseBits] answers with a row of true bits, such as a Bloom filter, all raised together
 // (pan2024 §5.1). Its ε is that of one bit: two truths that differ in d bits can be told apart with
 // a loss of d·ε.
 //
@@ -58,23 +57,23 @@
 // # Exact draws
 //
 // Drawing is exact: no float takes part (see [Sampler]). Everything here is pure, without clock,
-// disk, logger or goroutine; randomness is the operating system's.
+// disk, logger or goroutine; randomness is the operating system's. A question has at most 2²⁰ values.
 //
 // # Noise from a key
 //
 // A chain must be kept: a response that was lost, and is drawn again, costs again. A [NoiseKey]
-// keeps nothing. Its [Staircase] holds all responses of an object at once, at every ε, as a
-// function of the key and the truth; so any order of questions, a repeated one and a restored
-// backup all give the same answers.
+// keeps nothing. A [Staircase] has all responses of an object at once, at every ε, as a function of
+// the key and the truth; so any order of questions, a repeated one and a restored backup all give
+// the same answers.
 //
 //	key, err := rrchain.NewNoiseKey(secret)           // 32 random bytes, kept elsewhere
-//	stairs, err := key.Staircase("colour v1", "ann", 4)
-//	high, err := stairs.Response(two, truth)          // ε = 2
-//	low, err := stairs.Response(half, high)           // ε = 0.5: free, and needs no truth
+//	ann := rrchain.Staircase{Question: "colour v1", Object: "ann", Values: 4}
+//	high, err := key.Response(ann, two, truth)        // ε = 2
+//	low, err := key.Response(ann, half, high)         // ε = 0.5: free, and needs no truth
 //
 // The law is that of a chain, by the other reading of Lemma 3.1: going down from the truth, the
 // response is replaced by a uniform value at the arrivals of a Poisson process in −ln λ(ε). Where
 // the process stands at an ε does not depend on which levels were asked for. That the noise is a
 // function of a key, and not random, is the one thing that is computational here: see [NoiseKey].
-// [UnaryStaircase] is the same in unary encoding. This construction is ours.
+// [NoiseKey.UnaryResponse] is the same in unary encoding. This construction is ours.
 package rrchain

@@ -1,115 +1,61 @@
 package rrchain
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// TestDrawsNeedNoChain draws from the neighbours alone what a chain draws, from the same words.
-func TestDrawsNeedNoChain(t *testing.T) {
-	const m, truth = 5, 3
-	values := []Level{{eps(t, "0.5"), 1}, {eps(t, "1"), 4}, {eps(t, "2"), 3}}
-	rows := []BitLevel{{eps(t, "0.5"), row(t, m, 1)}, {eps(t, "1"), row(t, m, 0, 4)}, {eps(t, "2"), row(t, m, 3)}}
-	for _, at := range []string{"0.25", "0.75", "1.5", "3"} {
-		for recorded := range len(values) + 1 {
-			e, place := eps(t, at), 0
-			for place < recorded && values[place].Epsilon.Less(e) {
-				place++
-			}
-			raise := place == recorded
-			for seed := range uint64(20) {
-				direct := func(s *Sampler) (int, error) {
-					if raise {
-						return s.Raise(m, neighbor(values[:recorded], place-1), e, truth)
-					}
-					return s.Between(m, neighbor(values[:recorded], place-1), e, neighbor(values[:recorded], place))
-				}
-				unary := func(s *Sampler) (Bits, error) {
-					if raise {
-						return s.RaiseUnary(m, neighbor(rows[:recorded], place-1), e, truth)
-					}
-					return s.BetweenUnary(m, neighbor(rows[:recorded], place-1), e, neighbor(rows[:recorded], place))
-				}
-				name := fmt.Sprintf("ε=%s, %d levels, seed %d", at, recorded, seed)
-				byChain, byNeighbors := inTwoWays(t, seed, direct, func(s *Sampler) (Level, error) {
-					return extend(newChain(t, m, values[:recorded]...), s, e, truth)
-				})
-				if byChain.Response != byNeighbors {
-					t.Errorf("%s: value %d, the chain draws %d", name, byNeighbors, byChain.Response)
-				}
-				rowByChain, rowByNeighbors := inTwoWays(t, seed, unary, func(s *Sampler) (BitLevel, error) {
-					chain := newUnary(t, m, rows[:recorded]...)
-					return extendRow(&chain.bitChain, s, e, func() (BitLevel, error) { return chain.Raise(s, e, truth) })
-				})
-				if rowByChain.Response != rowByNeighbors {
-					t.Errorf("%s: bits %v, the chain draws %v", name, rowByNeighbors, rowByChain.Response)
-				}
-			}
-		}
-	}
-}
-
-// neighbor returns a level, or the zero level if there is none.
-func neighbor[R any](levels []LevelOf[R], i int) LevelOf[R] {
-	if i < 0 || i >= len(levels) {
-		return LevelOf[R]{}
-	}
-	return levels[i]
-}
-
-// inTwoWays draws twice from the same words. Both ways must read as many.
-func inTwoWays[R any](t *testing.T, seed uint64, neighbors func(*Sampler) (R, error), chain func(*Sampler) (LevelOf[R], error)) (LevelOf[R], R) {
-	t.Helper()
-	s1, read1 := countedSampler(seed)
-	s2, read2 := countedSampler(seed)
-	one, err1 := chain(s1)
-	two, err2 := neighbors(s2)
-	if err1 != nil || err2 != nil {
-		t.Fatal(err1, err2)
-	}
-	if n1, n2 := read1(), read2(); n1 != n2 {
-		t.Errorf("%d words were read, by a chain %d", n2, n1)
-	}
-	return one, two
-}
-
-// TestDrawsRefuseWhatChainsRefuse gives levels, values and truths that are out of range. A draw would panic.
+// TestDrawsRefuseWhatChainsRefuse gives levels, values and truths that are out of range. A draw
+// would panic.
 func TestDrawsRefuseWhatChainsRefuse(t *testing.T) {
-	one, two, s := eps(t, "1"), eps(t, "2"), ReplaySampler(nil)
+	half, one, two, s := eps(t, "0.5"), eps(t, "1"), eps(t, "2"), noBits()
+	type value = Level[int]
+	type bits = Level[Bits]
 	good, short := row(t, 4), row(t, 3)
-	value := func(x int, err error) error { return err }
-	bits := func(x Bits, err error) error { return err }
+	ofValue := func(x int, err error) error { return err }
+	ofBits := func(x Bits, err error) error { return err }
 	for name, err := range map[string]error{
-		"one value":                    value(s.Raise(1, Level{}, one, 0)),
-		"too many values":              value(s.Raise(MaxValues+1, Level{}, one, 0)),
-		"no rise":                      value(s.Raise(4, Level{one, 0}, one, 0)),
-		"no rise from nothing":         value(s.Raise(4, Level{}, privacy.Epsilon{}, 0)),
-		"a response too high":          value(s.Raise(4, Level{one, 4}, two, 0)),
-		"a response below 0":           value(s.Raise(4, Level{one, -1}, two, 0)),
-		"truth too high":               value(s.Raise(4, Level{}, one, 7777)),
-		"truth below 0":                value(s.Raise(4, Level{}, one, -7777)),
-		"between, one value":           value(s.Between(1, Level{}, one, Level{two, 0})),
-		"between, not above":           value(s.Between(4, Level{one, 0}, one, Level{two, 0})),
-		"between, not below":           value(s.Between(4, Level{}, two, Level{two, 0})),
-		"between, nothing above":       value(s.Between(4, Level{one, 0}, two, Level{})),
-		"between, at 0":                value(s.Between(4, Level{}, privacy.Epsilon{}, Level{two, 0})),
-		"between, response below":      value(s.Between(4, Level{eps(t, "0.5"), 4}, one, Level{two, 0})),
-		"between, response above":      value(s.Between(4, Level{}, one, Level{two, 4})),
-		"unary, one value":             bits(s.RaiseUnary(1, BitLevel{}, one, 0)),
-		"unary, no rise":               bits(s.RaiseUnary(4, BitLevel{two, good}, one, 0)),
-		"unary, bits missing":          bits(s.RaiseUnary(4, BitLevel{one, short}, two, 0)),
-		"unary, no bits":               bits(s.RaiseUnary(4, BitLevel{Epsilon: one}, two, 0)),
-		"unary, truth too high":        bits(s.RaiseUnary(4, BitLevel{}, one, 7777)),
-		"unary between, bits missing":  bits(s.BetweenUnary(4, BitLevel{eps(t, "0.5"), short}, one, BitLevel{two, good})),
-		"unary between, short above":   bits(s.BetweenUnary(4, BitLevel{}, one, BitLevel{two, short})),
-		"unary between, nothing above": bits(s.BetweenUnary(4, BitLevel{one, good}, two, BitLevel{})),
-		"unary between, not below":     bits(s.BetweenUnary(4, BitLevel{}, two, BitLevel{two, good})),
-		"unary between, not above":     bits(s.BetweenUnary(4, BitLevel{two, good}, one, BitLevel{two, good})),
-		"unary between, one value":     bits(s.BetweenUnary(1, BitLevel{}, one, BitLevel{two, good})),
+		"one value":                    ofValue(s.Raise(1, value{}, one, 0)),
+		"too many values":              ofValue(s.Raise(maxValues+1, value{}, one, 0)),
+		"no rise":                      ofValue(s.Raise(4, value{one, 0}, one, 0)),
+		"no rise from nothing":         ofValue(s.Raise(4, value{}, privacy.Epsilon{}, 0)),
+		"a response too high":          ofValue(s.Raise(4, value{one, 4}, two, 0)),
+		"a response below 0":           ofValue(s.Raise(4, value{one, -1}, two, 0)),
+		"truth too high":               ofValue(s.Raise(4, value{}, one, 7777)),
+		"truth below 0":                ofValue(s.Raise(4, value{}, one, -7777)),
+		"between, one value":           ofValue(s.Between(1, value{}, one, value{two, 0})),
+		"between, not above":           ofValue(s.Between(4, value{one, 0}, one, value{two, 0})),
+		"between, not below":           ofValue(s.Between(4, value{}, two, value{two, 0})),
+		"between, nothing above":       ofValue(s.Between(4, value{one, 0}, two, value{})),
+		"between, at 0":                ofValue(s.Between(4, value{}, privacy.Epsilon{}, value{two, 0})),
+		"between, response below":      ofValue(s.Between(4, value{half, 4}, one, value{two, 0})),
+		"between, response above":      ofValue(s.Between(4, value{}, one, value{two, 4})),
+		"unary, one value":             ofBits(s.RaiseUnary(1, bits{}, one, 0)),
+		"unary, no rise":               ofBits(s.RaiseUnary(4, bits{two, good}, one, 0)),
+		"unary, bits missing":          ofBits(s.RaiseUnary(4, bits{one, short}, two, 0)),
+		"unary, no bits":               ofBits(s.RaiseUnary(4, bits{Epsilon: one}, two, 0)),
+		"unary, truth too high":        ofBits(s.RaiseUnary(4, bits{}, one, 7777)),
+		"bits, one":                    ofBits(s.RaiseBits(1, bits{}, one, row(t, 1))),
+		"bits, no rise":                ofBits(s.RaiseBits(4, bits{two, good}, one, good)),
+		"bits, missing below":          ofBits(s.RaiseBits(4, bits{one, short}, two, good)),
+		"bits, a shorter truth":        ofBits(s.RaiseBits(4, bits{}, one, short)),
+		"bits, a longer truth":         ofBits(s.RaiseBits(4, bits{one, good}, two, row(t, 5, 3))),
+		"bits, no truth":               ofBits(s.RaiseBits(4, bits{}, one, Bits{})),
+		"bits between, missing below":  ofBits(s.BetweenBits(4, bits{half, short}, one, bits{two, good})),
+		"bits between, short above":    ofBits(s.BetweenBits(4, bits{}, one, bits{two, short})),
+		"bits between, nothing above":  ofBits(s.BetweenBits(4, bits{one, good}, two, bits{})),
+		"bits between, not below":      ofBits(s.BetweenBits(4, bits{}, two, bits{two, good})),
+		"bits between, not above":      ofBits(s.BetweenBits(4, bits{two, good}, one, bits{two, good})),
+		"bits between, of one":         ofBits(s.BetweenBits(1, bits{}, one, bits{two, good})),
+		"bits between, from ε=0 alone": ofBits(s.BetweenBits(4, bits{}, privacy.Epsilon{}, bits{two, good})),
 	} {
 		if !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalid", name, err)
@@ -119,30 +65,26 @@ func TestDrawsRefuseWhatChainsRefuse(t *testing.T) {
 	}
 }
 
-// TestDrawsAllocateNothing counts what a draw allocates when its thresholds are there: nothing, or in unary encoding
-// the row of hidden bits and the response.
+// TestDrawsAllocateNothing counts what a draw allocates when its thresholds are there: nothing, or
+// a row of bits, and in unary encoding the row of hidden bits.
 func TestDrawsAllocateNothing(t *testing.T) {
-	s, one, two, three := NewSampler(), eps(t, "1"), eps(t, "2"), eps(t, "3")
+	s, one, two, three := new(Sampler), eps(t, "1"), eps(t, "2"), eps(t, "3")
 	response, sum := row(t, 100, 1, 2, 3), 0
+	low, high := Level[Bits]{one, response}, Level[Bits]{three, response}
+	values := func(x int, err error) error { sum += x; return err }
+	bits := func(x Bits, err error) error { sum += x.Len(); return err }
 	for _, c := range []struct {
 		name string
 		most float64
 		draw func() error
 	}{
-		{"first", 0, func() error { x, err := s.Raise(4, Level{}, one, 2); sum += x; return err }},
-		{"raise", 0, func() error { x, err := s.Raise(4, Level{one, 1}, two, 2); sum += x; return err }},
-		{"raise, many values", 0, func() error { x, err := s.Raise(1<<20, Level{one, 1}, two, 2); sum += x; return err }},
-		{"insert", 0, func() error { x, err := s.Between(4, Level{one, 1}, two, Level{three, 0}); sum += x; return err }},
-		{"unary", 2, func() error {
-			x, err := s.RaiseUnary(100, BitLevel{one, response}, two, 7)
-			sum += x.Len()
-			return err
-		}},
-		{"unary insert", 1, func() error {
-			x, err := s.BetweenUnary(100, BitLevel{one, response}, two, BitLevel{three, response})
-			sum += x.Len()
-			return err
-		}},
+		{"first", 0, func() error { return values(s.Raise(4, Level[int]{}, one, 2)) }},
+		{"raise", 0, func() error { return values(s.Raise(4, Level[int]{one, 1}, two, 2)) }},
+		{"raise, many values", 0, func() error { return values(s.Raise(1<<20, Level[int]{one, 1}, two, 2)) }},
+		{"insert", 0, func() error { return values(s.Between(4, Level[int]{one, 1}, two, Level[int]{three, 0})) }},
+		{"unary", 2, func() error { return bits(s.RaiseUnary(100, low, two, 7)) }},
+		{"bits", 1, func() error { return bits(s.RaiseBits(100, low, two, response)) }},
+		{"insert bits", 1, func() error { return bits(s.BetweenBits(100, low, two, high)) }},
 	} {
 		var failed error
 		got := testing.AllocsPerRun(1000, func() {
@@ -159,15 +101,15 @@ func TestDrawsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestRecentLawsAreTheirOwn draws in turns under two laws that share their place among the recent ones: at an ε so high
-// that a response is the truth, and at one so low that it is anything.
+// TestRecentLawsAreTheirOwn draws in turns under two laws that share their place among the recent
+// ones: at an ε so high that a response is the truth, and at one so low that it is anything.
 func TestRecentLawsAreTheirOwn(t *testing.T) {
 	first := func(nano int64) law { return law{m: 2, at: nano, above: truthAbove} }
 	low, high := first(1), first(900_000_000_000)
 	for high.place() != low.place() {
 		high.at++
 	}
-	s, wrong := NewSampler(), 0
+	s, wrong := new(Sampler), 0
 	for range 100 {
 		if s.draw(high, 1, 0) != 1 {
 			t.Error("a lie at a high ε")
@@ -176,5 +118,148 @@ func TestRecentLawsAreTheirOwn(t *testing.T) {
 	}
 	if wrong == 0 || wrong == 100 { // once in 2⁹⁹ runs
 		t.Errorf("at a low ε, %d responses of 100 are wrong", wrong)
+	}
+}
+
+// between01 returns a number in each of the gaps that some thresholds leave between 0 and 1.
+func between01(thresholds ...float64) (inside []float64) {
+	edges := append(thresholds, 0, 1)
+	slices.Sort(edges)
+	for i, edge := range edges[1:] {
+		if edge-edges[i] > 1e-9 {
+			inside = append(inside, (edge+edges[i])/2)
+		}
+	}
+	return inside
+}
+
+// passesResponses chooses the words such that every bit takes the response above, the one below, or
+// the uniform bit, here 1. The first words of draw are given.
+func passesResponses(
+	t *testing.T, name string, l law, above, below Bits, draw func(*Sampler) (Level[Bits], error), words ...uint64,
+) {
+	t.Helper()
+	w := l.weights(prec)
+	first, either, same := w.First.Float64(), w.Either.Float64(), w.Same.Float64()
+	for _, u := range between01(first, either, same) {
+		var ones []int
+		for i := range above.Len() {
+			a, b, bit := above.Bit(i), below.Bit(i), 1
+			switch {
+			case a == b && u < same, a != b && u < first:
+				bit = a
+			case a != b && u < either:
+				bit = b
+			}
+			if bit == 1 {
+				ones = append(ones, i)
+			}
+		}
+		want := row(t, above.Len(), ones...)
+		level, err := draw(replay(append(words, slices.Repeat([]uint64{wordOf(2, u, 1)}, above.Len())...)...))
+		if err != nil || level.Response != want {
+			t.Errorf("%s with U=%v: %v, %v; want %v", name, u, level.Response, err, want)
+		}
+	}
+}
+
+// Bit i of the truth is bit i of this text, and so on.
+func TestRowsPassTheRightResponses(t *testing.T) {
+	low, high, truth := parsed(t, "000000111111"), parsed(t, "000111000111"), parsed(t, "001001001001")
+	recorded := []Level[Bits]{{eps(t, "1"), low}, {eps(t, "2"), high}}
+	draw := func(at string, recorded ...Level[Bits]) func(*Sampler) (Level[Bits], error) {
+		return func(s *Sampler) (Level[Bits], error) { return extend(newRows(t, truth, recorded...), s, eps(t, at), 0) }
+	}
+	raise := law{2, 2_000_000_000, 3_000_000_000, truthAbove}
+	passesResponses(t, "raise", raise, truth, high, draw("3", recorded...))
+	insert := law{2, 1_000_000_000, 1_500_000_000, 2_000_000_000}
+	passesResponses(t, "insert", insert, high, low, draw("1.5", recorded...))
+	passesResponses(t, "degrade", law{2, 0, 500_000_000, 1_000_000_000}, low, low, draw("0.5", recorded...))
+	passesResponses(t, "first", law{2, 0, 1_000_000_000, truthAbove}, truth, truth, draw("1"))
+}
+
+// Every bit takes the hidden one, or the one of the last response.
+func TestUnaryRespondsToTheHiddenRow(t *testing.T) {
+	last := parsed(t, "110010100110")
+	recorded := Level[Bits]{eps(t, "1"), last}
+	for truth := range last.Len() {
+		for coin, hidden := range []Bits{row(t, last.Len()), row(t, last.Len(), truth)} {
+			name := fmt.Sprintf("truth %d, coin %d", truth, coin)
+			raise := law{2, 1_000_000_000, 2_000_000_000, truthAbove}
+			passesResponses(t, name, raise, hidden, last, func(s *Sampler) (Level[Bits], error) {
+				return newChain(t, last.Len(), recorded).Raise(s, eps(t, "2"), truth)
+			}, wordOf(2, 1-0x1p-53, coin))
+			first := law{2, 0, 1_000_000_000, truthAbove} // the coin is the last bit of a word
+			passesResponses(t, name+", first", first, hidden, hidden, func(s *Sampler) (Level[Bits], error) {
+				return newChain[Bits](t, last.Len()).Raise(s, eps(t, "1"), truth)
+			}, 0xfedcba9876543210+uint64(coin))
+		}
+	}
+}
+
+// TestTheCoinRespondsToTheLastResponse draws the coin for every true value of a response with all
+// kinds of neighbours: it is the response's bit below λ(ε), and else the uniform bit.
+func TestTheCoinRespondsToTheLastResponse(t *testing.T) {
+	response := parsed(t, "0110100110010110011010011001011010010110")
+	for _, at := range []string{"0.000000001", "0.5", "3"} {
+		current := Level[Bits]{eps(t, at), response}
+		λ := law{m: 2, at: current.Epsilon.Nano(), above: truthAbove}.weights(prec).First.Float64()
+		for truth := range response.Len() {
+			for uniform := range 2 {
+				for _, c := range []struct {
+					u    float64
+					want int
+				}{{λ / 2, response.Bit(truth)}, {(1 + λ) / 2, uniform}} {
+					want := row(t, response.Len())
+					if c.want == 1 {
+						want = row(t, response.Len(), truth)
+					}
+					if got := replay(wordOf(2, c.u, uniform)).hidden(response.Len(), current, truth); got != want.packed {
+						t.Errorf("ε=%s, truth %d, U=%v, uniform bit %d: hidden bits %x, want %x", at, truth, c.u, uniform,
+							got, want.packed)
+					}
+				}
+			}
+		}
+	}
+}
+
+// countedSampler draws from fixed random words, of which no two are the same. read returns how many
+// of them were used. It may be called once.
+func countedSampler(seed uint64) (s *Sampler, read func() int) {
+	random, index := rand.New(rand.NewPCG(seed, 15)), map[uint64]int{}
+	s = &Sampler{bits: exact.ReplayBits(func(p []byte) {
+		for ; len(p) > 0; p = p[8:] {
+			word := random.Uint64()
+			index[word] = len(index)
+			binary.BigEndian.PutUint64(p, word)
+		}
+	})}
+	return s, func() int { return index[s.bits.Uint64()] }
+}
+
+// TestWordsReadDoNotTellTheTruth replays the same words for every truth. How many of them a step
+// takes depends on nothing but the number of bits: one for each bit, and for a raise in unary
+// encoding one for the coin. So the words of all later steps, and of other objects, do not move
+// either.
+func TestWordsReadDoNotTellTheTruth(t *testing.T) {
+	read := func(name string, chain *Chain[Bits], truth, coins int) {
+		t.Helper()
+		sampler, read := countedSampler(uint64(chain.m))
+		for _, at := range []string{"0.5", "2", "0.1", "1", "2.000000001"} {
+			must(extend(chain, sampler, eps(t, at), truth))
+		}
+		if got, want := read(), 5*chain.m+coins; got != want {
+			t.Errorf("%s: %d words were read, want %d", name, got, want)
+		}
+	}
+	random := rand.New(rand.NewPCG(16, 17))
+	for _, m := range []int{2, 9, 70} {
+		for truth := range m {
+			read(fmt.Sprintf("m=%d, truth %d", m, truth), newChain[Bits](t, m), truth, 3)
+		}
+		for _, truth := range []Bits{row(t, m), row(t, m, 0), row(t, m, m-1), randomRow(t, random, m)} {
+			read(fmt.Sprint("bits ", truth), newRows(t, truth), 0, 0)
+		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 // An object answers one question at rising ε. Responses in between, and below, are free and need no
 // truth; what all of them together cost is the highest ε.
 func Example() {
-	sampler := rrchain.NewSampler()
-	chain, err := rrchain.NewChain(4)
+	sampler := new(rrchain.Sampler)
+	chain, err := rrchain.NewChain[int](4)
 	check(err)
 
 	const truth = 3
@@ -22,7 +22,7 @@ func Example() {
 	check(err)
 	_, err = chain.Insert(sampler, epsilon("1")) // free
 	check(err)
-	_, err = chain.Degrade(sampler, epsilon("0.1")) // free
+	_, err = chain.Insert(sampler, epsilon("0.1")) // free
 	check(err)
 
 	for _, level := range chain.Levels() {
@@ -37,24 +37,23 @@ func Example() {
 	// privacy loss: 2
 }
 
-// Responses that nobody keeps: the key and the truth give them again, in any order, and a lower one needs
-// the higher one alone.
+// Responses that nobody keeps: the key and the truth give them again, in any order, and a lower one
+// needs the higher one alone.
 func ExampleNoiseKey() {
-	secret := make([]byte, rrchain.NoiseKeySize) // all zero here; a real one is random, see crypto/rand
+	secret := make([]byte, 32) // all zero here; a real one is random, see crypto/rand
 	key, err := rrchain.NewNoiseKey(secret)
 	check(err)
-	stairs, err := key.Staircase("colour v1", "ann", 4)
-	check(err)
+	ann := rrchain.Staircase{Question: "colour v1", Object: "ann", Values: 4}
 
 	const truth = 3
 	for _, e := range []string{"0.5", "8", "2", "0.5"} {
-		response, err := stairs.Response(epsilon(e), truth)
+		response, err := key.Response(ann, epsilon(e), truth)
 		check(err)
 		fmt.Printf("ε = %s: value %d\n", e, response)
 	}
-	high, err := stairs.Response(epsilon("2"), truth)
+	high, err := key.Response(ann, epsilon("2"), truth)
 	check(err)
-	low, err := stairs.Response(epsilon("0.5"), high) // free
+	low, err := key.Response(ann, epsilon("0.5"), high) // free
 	check(err)
 	fmt.Printf("ε = 0.5 from ε = 2: value %d\n", low)
 	// Output:
@@ -81,11 +80,11 @@ func ExampleNewKernel() {
 	// a false one becomes another one: p_bc = 0.109
 }
 
-// A question with so many values that a randomized response would tell little: the object answers with
-// a bit for each.
-func ExampleUnaryChain() {
-	sampler := rrchain.NewSampler()
-	chain, err := rrchain.NewUnaryChain(500)
+// A question with so many values that a randomized response would tell little: the object answers
+// with a bit for each.
+func ExampleNewChain_unary() {
+	sampler := new(rrchain.Sampler)
+	chain, err := rrchain.NewChain[rrchain.Bits](500)
 	check(err)
 
 	const truth = 123
@@ -107,46 +106,33 @@ func ExampleUnaryChain() {
 	// privacy loss: 3
 }
 
-// From how many values on unary encoding is the better choice.
-func ExampleUnaryFrom() {
-	for _, e := range []string{"0.1", "1", "2", "4"} {
-		fmt.Printf("ε = %s: from %d values on\n", e, rrchain.UnaryFrom(epsilon(e)))
-	}
-	// Output:
-	// ε = 0.1: from 6 values on
-	// ε = 1: from 10 values on
-	// ε = 2: from 21 values on
-	// ε = 4: from 135 values on
-}
-
 // A row of bits, all raised together. Its ε is that of one bit; these truths differ in up to four.
-func ExampleBitChain() {
-	sampler := rrchain.NewSampler()
-	truth, err := rrchain.NewBits(16, 3, 11) // two of 16 bits are set for each possible truth
-	check(err)
-	chain, err := rrchain.NewBitChain(truth.Len())
-	check(err)
+func ExampleSampler_RaiseBits() {
+	sampler := new(rrchain.Sampler)
+	var truth rrchain.Bits
+	check(truth.UnmarshalText([]byte("0001000000010000"))) // two of 16 bits are set for each possible truth
+	var level rrchain.Level[rrchain.Bits]
 	for _, e := range []string{"0.25", "0.5"} {
-		level, err := chain.Raise(sampler, epsilon(e), truth)
+		response, err := sampler.RaiseBits(16, level, epsilon(e), truth)
 		check(err)
-		fmt.Printf("%d bits at ε = %v each, at most %v for the whole\n", level.Response.Len(), level.Epsilon, 4*level.Epsilon.Float64())
+		level = rrchain.Level[rrchain.Bits]{Epsilon: epsilon(e), Response: response}
+		fmt.Printf("%d bits at ε = %v each, at most %v for the whole\n", response.Len(), level.Epsilon, 4*level.Epsilon.Float64())
 	}
 	// Output:
 	// 16 bits at ε = 0.25 each, at most 1 for the whole
 	// 16 bits at ε = 0.5 each, at most 2 for the whole
 }
 
-// Numbers from 0 to 100: each is rounded to 0 or 100 by a key, so that nobody has to keep to which, and that end
-// is what a chain with two values responds to.
+// Numbers from 0 to 100: each is rounded to 0 or 100 by a key, so that nobody has to keep to which,
+// and that end is what a chain with two values responds to.
 func ExampleRange() {
-	hours, err := rrchain.NewRange(0, 100)
-	check(err)
+	hours := rrchain.Range{Low: 0, High: 100}
 	key := []byte("sixteen bytes or") // from crypto/rand, and secret
 	end, err := hours.RoundKeyed(key, "hours a week", "object 17", 38.5)
 	check(err)
-	chain, err := rrchain.NewChain(2)
+	chain, err := rrchain.NewChain[int](2)
 	check(err)
-	level, err := chain.Raise(rrchain.NewSampler(), epsilon("1"), end)
+	level, err := chain.Raise(new(rrchain.Sampler), epsilon("1"), end)
 	check(err)
 	fmt.Println("a response at ε =", level.Epsilon)
 	// Output:

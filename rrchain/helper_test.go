@@ -15,38 +15,36 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// coarser is how many times larger the faults are that statistical tests look for under the race detector.
+// coarser is how many times larger the faults are that statistical tests look for under the race
+// detector.
 const coarser = stattest.Coarser
 
 // prec is the precision at which tests ask for the weights of a law, and wide that of their own
 // arithmetic on them.
 const prec, wide = 256, 320
 
+// must returns x, if there is no error.
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
 func eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.ParseEpsilon(text))
 }
 
 func fromNano(t testing.TB, nano int64) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.EpsilonFromNano(nano)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.EpsilonFromNano(nano))
 }
 
 // vectors reads the rows of a file of reference numbers (testdata/README.md).
 func vectors[Row any](t *testing.T, name string) []Row {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "testdata", "vectors", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(filepath.Join("..", "testdata", "vectors", name)))
 	var file struct{ Rows []Row }
 	if err := json.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)
@@ -108,8 +106,8 @@ func wantNear(t *testing.T, name string, got, want any, tolerance float64) {
 // other one.
 type odds struct{ above, below, third, same, other *big.Float }
 
-// oddsOf turns the weights, which the sampler draws by, into probabilities of values. Small ones are
-// differences of weights, so these are taken at the precision of the weights.
+// oddsOf turns the weights, which the sampler draws by, into probabilities of values. Small ones
+// are differences of weights, so these are taken at the precision of the weights.
 func oddsOf(m int64, w exact.Weights) odds {
 	one := exact.Int(1)
 	third := quo(middle(one.Sub(w.Either)), m)
@@ -141,23 +139,25 @@ func (o odds) of(value, above, below int) *big.Float {
 	return o.third
 }
 
-// response returns the probabilities of a randomized response at ε: the truth, and each other value.
+// response returns the probabilities of a randomized response at ε: the truth, and each other
+// value.
 func response(m, nano int64) (p, q *big.Float) {
 	e := middle(exact.Exp(nano, prec))
 	scale := add(e, m-1)
 	return quo(e, scale), quo(1, scale)
 }
 
-// wordOf returns the word in which a draw from m values, few enough for one word, sees the real number U = u and
-// the uniform value.
+// wordOf returns the word in which a draw from m values, few enough for one word, sees the real
+// number U = u and the uniform value.
 func wordOf(m int, u float64, value int) uint64 {
 	word, _ := bits.Div64(uint64(value), uint64(u*0x1p64), uint64(m))
 	return word
 }
 
-// replay returns a sampler on the given random words, then ones for ever. A draw reads one; see [wordOf].
+// replay returns a sampler on the given random words, then ones for ever. A draw reads one; see
+// [wordOf].
 func replay(words ...uint64) *Sampler {
-	return ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return &Sampler{bits: exact.ReplayBits(func(p []byte) {
 		for ; len(p) > 0; p = p[8:] {
 			word := ^uint64(0)
 			if len(words) > 0 {
@@ -165,27 +165,37 @@ func replay(words ...uint64) *Sampler {
 			}
 			binary.BigEndian.PutUint64(p, word)
 		}
-	}))
+	})}
 }
+
+// noBits returns a sampler that panics when it draws.
+func noBits() *Sampler { return &Sampler{bits: exact.ReplayBits(nil)} }
 
 // row returns a row of n bits with some of them set.
 func row(t testing.TB, n int, ones ...int) Bits {
 	t.Helper()
-	b, err := NewBits(n, ones...)
-	if err != nil {
+	packed := make([]byte, packedLen(n))
+	for _, i := range ones {
+		packed[i/8] |= 1 << (i % 8)
+	}
+	return must(NewBits(n, packed))
+}
+
+// parsed returns the row that is written as text.
+func parsed(t testing.TB, text string) (b Bits) {
+	t.Helper()
+	if err := b.UnmarshalText([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// parsed returns the row that is written as text.
-func parsed(t testing.TB, text string) Bits {
-	t.Helper()
-	b, err := ParseBits(text)
-	if err != nil {
-		t.Fatal(err)
+// count returns how many bits are set.
+func count(b Bits) (n int) {
+	for range b.Ones() {
+		n++
 	}
-	return b
+	return n
 }
 
 // randomRow returns a row of n fair bits.
@@ -198,22 +208,4 @@ func randomRow(t testing.TB, random *rand.Rand, n int) Bits {
 		}
 	}
 	return row(t, n, ones...)
-}
-
-func newBits(t testing.TB, n int, recorded ...BitLevel) *BitChain {
-	t.Helper()
-	chain, err := NewBitChain(n, recorded...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return chain
-}
-
-func newUnary(t testing.TB, m int, recorded ...BitLevel) *UnaryChain {
-	t.Helper()
-	chain, err := NewUnaryChain(m, recorded...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return chain
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// MaxValues is the largest number of values a question may have.
-const MaxValues = 1 << 20
+// maxValues is the largest number of values a question may have.
+const maxValues = 1 << 20
 
 // ErrInvalid says that an argument is outside the domain of a function. The error that wraps it
 // names the argument; it never contains a true value.
 var ErrInvalid = errors.New("invalid argument")
 
 func checkValues(m int) error {
-	if m < 2 || m > MaxValues {
-		return fmt.Errorf("%w: %d values; a question has 2 to %d", ErrInvalid, m, MaxValues)
+	if m < 2 || m > maxValues {
+		return fmt.Errorf("%w: %d values; a question has 2 to %d", ErrInvalid, m, maxValues)
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ type Kernel struct {
 }
 
 // NewKernel returns the kernel for m values from one ε to another. It returns [ErrInvalid] unless
-// 2 ≤ m ≤ [MaxValues] and from ≤ to. From ε = 0 the kernel is a first response; from an ε to itself
+// 2 ≤ m ≤ 2²⁰ and from ≤ to. From ε = 0 the kernel is a first response; from an ε to itself
 // it is the identity.
 //
 // The closed form of the paper cancels when the two ε are close or small and overflows when they

@@ -29,10 +29,7 @@ func (r kernelRow) String() string { return fmt.Sprintf("m=%d, %s→%s", r.M, r.
 
 func TestKernelVectors(t *testing.T) {
 	for _, row := range vectors[kernelRow](t, "kernel.json") {
-		k, err := NewKernel(row.M, eps(t, row.From), eps(t, row.To))
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must(NewKernel(row.M, eps(t, row.From), eps(t, row.To)))
 		wantNear(t, row.String()+" p_aa", k.PAA, row.PAA, 1e-13)
 		wantNear(t, row.String()+" 1−p_aa", k.OneMinusPAA, row.OneMinusPAA, 1e-13)
 		wantNear(t, row.String()+" p_ba", k.PBA, row.PBA, 1e-13)
@@ -41,8 +38,8 @@ func TestKernelVectors(t *testing.T) {
 	}
 }
 
-// TestTablesOfThePaper prints the kernel as pan2024 Tables I, II and III do: three decimals, for the
-// raises 0.1→0.5, 0.5→1, 1→2 and 2→10.
+// TestTablesOfThePaper prints the kernel as pan2024 Tables I, II and III do: three decimals, for
+// the raises 0.1→0.5, 0.5→1, 1→2 and 2→10.
 func TestTablesOfThePaper(t *testing.T) {
 	steps := []string{"0.1", "0.5", "1", "2", "10"}
 	for _, table := range []struct {
@@ -80,15 +77,9 @@ func TestTablesOfThePaper(t *testing.T) {
 	} {
 		for row := range strings.Lines(strings.TrimSpace(table.rows)) {
 			cells := strings.Fields(row)
-			m, err := strconv.Atoi(cells[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must(strconv.Atoi(cells[0]))
 			for i, printed := range cells[1:] {
-				k, err := NewKernel(m, eps(t, steps[i]), eps(t, steps[i+1]))
-				if err != nil {
-					t.Fatal(err)
-				}
+				k := must(NewKernel(m, eps(t, steps[i]), eps(t, steps[i+1])))
 				if got := fmt.Sprintf("%.3f", table.entry(k)); got != printed {
 					t.Errorf("Table %s, m=%d, %s→%s: %s (%v), the paper prints %s", table.name, m, steps[i], steps[i+1], got, table.entry(k), printed)
 				}
@@ -98,7 +89,7 @@ func TestTablesOfThePaper(t *testing.T) {
 }
 
 func TestKernelToItselfIsTheIdentity(t *testing.T) {
-	for _, m := range []int{2, 3, MaxValues} {
+	for _, m := range []int{2, 3, maxValues} {
 		for _, e := range []string{"0", "0.000000001", "1", "1000"} {
 			got, err := NewKernel(m, eps(t, e), eps(t, e))
 			want := Kernel{Values: m, From: eps(t, e), To: eps(t, e), PAA: 1, PBB: 1}
@@ -112,12 +103,9 @@ func TestKernelToItselfIsTheIdentity(t *testing.T) {
 // TestKernelFromNothingIsARandomizedResponse raises from ε = 0, where the last response is noise:
 // the next one depends on the truth alone.
 func TestKernelFromNothingIsARandomizedResponse(t *testing.T) {
-	for _, m := range []int{2, 3, 1000, MaxValues} {
+	for _, m := range []int{2, 3, 1000, maxValues} {
 		for _, e := range []string{"0.1", "1", "20", "700"} {
-			k, err := NewKernel(m, privacy.Epsilon{}, eps(t, e))
-			if err != nil {
-				t.Fatal(err)
-			}
+			k := must(NewKernel(m, privacy.Epsilon{}, eps(t, e)))
 			name := fmt.Sprintf("m=%d, 0→%s ", m, e)
 			p, q := response(int64(m), k.To.Nano())
 			wantNear(t, name+"p_aa", k.PAA, p, 1e-13)
@@ -137,13 +125,10 @@ func TestKernelFromNothingIsARandomizedResponse(t *testing.T) {
 func TestKernelIsAccurate(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 1000 {
-		m := 2 + random.Int64N(MaxValues-1)>>random.IntN(20)
-		from := random.Int64N(privacy.MaxEpsilonNano) >> random.IntN(41)
-		to := from + 1 + random.Int64N(privacy.MaxEpsilonNano-from)>>random.IntN(40)
-		k, err := NewKernel(int(m), fromNano(t, from), fromNano(t, to))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := 2 + random.Int64N(maxValues-1)>>random.IntN(20)
+		from := random.Int64N(privacy.MaxEpsilon().Nano()) >> random.IntN(41)
+		to := from + 1 + random.Int64N(privacy.MaxEpsilon().Nano()-from)>>random.IntN(40)
+		k := must(NewKernel(int(m), fromNano(t, from), fromNano(t, to)))
 		o := oddsOf(m, law{m, from, to, truthAbove}.weights(1100)) // 10⁻³⁰⁰ is 2⁻⁹⁹⁷
 		for _, c := range []struct {
 			name  string
@@ -165,13 +150,10 @@ func TestKernelIsAccurate(t *testing.T) {
 // and what no float64 can hold is 0 and not garbage.
 func TestKernelAtTheEdges(t *testing.T) {
 	levels := []string{"0", "0.000000001", "0.5", "37", "700", "999.999999999", "1000"}
-	for _, m := range []int{2, 3, MaxValues} {
+	for _, m := range []int{2, 3, maxValues} {
 		for i, from := range levels {
 			for _, to := range levels[i:] {
-				k, err := NewKernel(m, eps(t, from), eps(t, to))
-				if err != nil {
-					t.Fatal(err)
-				}
+				k := must(NewKernel(m, eps(t, from), eps(t, to)))
 				name := fmt.Sprintf("m=%d, %s→%s: ", m, from, to)
 				wantNear(t, name+"row of the true value", k.PAA+k.OneMinusPAA, 1, 1e-15)
 				wantNear(t, name+"row of a false value", k.PBA+k.PBB+float64(m-2)*k.PBC, 1, 1e-13)
@@ -201,7 +183,7 @@ func TestKernelRefuses(t *testing.T) {
 		{1, one, two, "1 values"},
 		{0, one, two, "0 values"},
 		{-3, one, two, "-3 values"},
-		{MaxValues + 1, one, two, "1048577 values"},
+		{maxValues + 1, one, two, "1048577 values"},
 		{math.MaxInt, one, two, "a question has 2 to 1048576"},
 	} {
 		_, err := NewKernel(c.m, c.from, c.to)

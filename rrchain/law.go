@@ -72,8 +72,16 @@ const cached = 4096
 // that of the formulas, at every ε from 10⁻⁹ to 1,000; and its running time does not depend on the
 // truth. It keeps the thresholds of recent levels.
 //
-// A Sampler is not safe for concurrent use; it is cheap, so make one for each goroutine.
+// The zero value is ready to use. A Sampler is not safe for concurrent use; it is cheap, so make
+// one for each goroutine.
 type Sampler struct {
+	// Random returns uniform bits; nil is the operating system's generator. Only tests set it, before
+	// the first draw: if another party can predict the bits, each response reveals the truth.
+	Random interface {
+		// Uint64 returns the next 64 bits.
+		Uint64() uint64
+	}
+
 	bits   *exact.Bits
 	laws   map[law]*exact.Mixture
 	recent [16]struct { // where a law is looked for first, in its place
@@ -82,13 +90,12 @@ type Sampler struct {
 	}
 }
 
-// NewSampler returns a sampler on the operating system's randomness.
-func NewSampler() *Sampler { return ReplaySampler(exact.NewBits()) }
-
-// ReplaySampler returns a sampler on given bits. It serves the tests of this module alone: nobody
-// else can make such bits, and a test sees to it that no other code of the module replays any.
-func ReplaySampler(bits *exact.Bits) *Sampler {
-	return &Sampler{bits: bits, laws: make(map[law]*exact.Mixture)}
+// source returns the random bits of the sampler.
+func (s *Sampler) source() *exact.Bits {
+	if s.bits == nil {
+		s.bits = exact.BitsFrom(s.Random)
+	}
+	return s.bits
 }
 
 // upwards is the law of a response at an ε given the one below and the truth.
@@ -104,7 +111,7 @@ func between(m int, below, at, above privacy.Epsilon) law {
 // draw returns a response under l, given the responses above (or the truth) and below. Where there
 // is no level below, its response has no weight and any value will do.
 func (s *Sampler) draw(l law, above, below int) int {
-	return int(s.mixture(l).Draw(s.bits, uint32(above), uint32(below)))
+	return int(s.mixture(l).Draw(s.source(), uint32(above), uint32(below)))
 }
 
 // mixture returns the thresholds of a law. Finding them in the map takes longer than a draw.
@@ -126,8 +133,8 @@ func (l law) place() uint64 {
 func (s *Sampler) kept(l law) *exact.Mixture {
 	mix, ok := s.laws[l]
 	if !ok {
-		if len(s.laws) >= cached {
-			clear(s.laws)
+		if s.laws == nil || len(s.laws) >= cached {
+			s.laws = make(map[law]*exact.Mixture)
 		}
 		mix = exact.NewMixture(uint32(l.m), l.weights)
 		s.laws[l] = mix

@@ -52,7 +52,7 @@ func TestNoWeightBelowNothing(t *testing.T) {
 		{m: 2, at: 1, above: truthAbove},
 		{m: 5, at: 1_000_000_000, above: truthAbove},
 		{m: 5, at: 100_000_000, above: 1_000_000_000},
-		{m: MaxValues, at: 999_999_999_999, above: 1_000_000_000_000},
+		{m: maxValues, at: 999_999_999_999, above: 1_000_000_000_000},
 	} {
 		o := oddsOf(l.m, l.weights(2000)) // the last one redraws with a probability of 10⁻⁴³⁸
 		wantNear(t, fmt.Sprintf("%+v below", l), o.below, o.third, 1e-60)
@@ -65,10 +65,7 @@ func TestNoWeightBelowNothing(t *testing.T) {
 // response above, against the closed form of the paper.
 func TestTheOneLawContainsTheKernel(t *testing.T) {
 	for _, row := range vectors[kernelRow](t, "kernel.json") {
-		k, err := NewKernel(row.M, eps(t, row.From), eps(t, row.To))
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must(NewKernel(row.M, eps(t, row.From), eps(t, row.To)))
 		m := int64(row.M)
 		o := trueOdds(law{m, k.From.Nano(), k.To.Nano(), truthAbove})
 		for _, c := range []struct {

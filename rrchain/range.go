@@ -20,40 +20,25 @@ import (
 // for every raise is a truth that changes. So the host stores the end ([Range.Round]), or has it
 // from a key again whenever it is needed ([Range.RoundKeyed]).
 //
-// The zero value is not usable; see [NewRange].
+// Low must be below High, and their difference finite: of another Range, methods and estimates
+// return [ErrInvalid].
 type Range struct {
-	low, high float64
+	Low, High float64
 }
 
-// check refuses the zero value.
 func (r Range) check() error {
-	if !(r.low < r.high) {
-		return fmt.Errorf("%w: a range without numbers", ErrInvalid)
+	if !(r.Low < r.High) || math.IsInf(r.High-r.Low, 0) {
+		return fmt.Errorf("%w: no numbers from %v to %v", ErrInvalid, r.Low, r.High)
 	}
 	return nil
 }
-
-// NewRange returns the numbers from low to high. It returns [ErrInvalid] unless both are finite,
-// low is below high, and their difference is finite.
-func NewRange(low, high float64) (Range, error) {
-	if !(low < high) || math.IsInf(high-low, 0) {
-		return Range{}, fmt.Errorf("%w: no numbers from %v to %v", ErrInvalid, low, high)
-	}
-	return Range{low, high}, nil
-}
-
-// Low returns the lower end.
-func (r Range) Low() float64 { return r.low }
-
-// High returns the upper end.
-func (r Range) High() float64 { return r.high }
 
 // Round draws the end that a number is rounded to: 0 for the lower, 1 for the upper with
 // probability (x−low)/(high−low), exactly. A number outside of the range counts as the end next to
 // it. Round returns [ErrInvalid] for NaN; the error does not contain the number. How long it takes
 // depends on x.
 func (r Range) Round(s *Sampler, x float64) (int, error) {
-	return r.round(x, s.bits.Uint64)
+	return r.round(x, s.source().Uint64)
 }
 
 // RoundKeyed is [Range.Round] with HMAC-SHA256 in the place of chance: the same key, question,
@@ -83,7 +68,7 @@ func (r Range) round(x float64, next func() uint64) (int, error) {
 	if math.IsNaN(x) {
 		return 0, fmt.Errorf("%w: the number is not one", ErrInvalid)
 	}
-	low, high, at := rational(r.low), rational(r.high), rational(min(max(x, r.low), r.high))
+	low, high, at := rational(r.Low), rational(r.High), rational(min(max(x, r.Low), r.High))
 	share := new(big.Rat).Quo(at.Sub(at, low), high.Sub(high, low))
 	if exact.Below(next, share) {
 		return 1, nil

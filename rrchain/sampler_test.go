@@ -17,8 +17,8 @@ var (
 	chainOrder  = []int{1, 4, 3, 0, 2}
 )
 
-// pattern is what a chain looks like when the names of the values are forgotten: 0 for the truth, and
-// the other values numbered as they appear. The law of a chain is a law of patterns.
+// pattern is what a chain looks like when the names of the values are forgotten: 0 for the truth,
+// and the other values numbered as they appear. The law of a chain is a law of patterns.
 type pattern [5]int
 
 func patternOf(truth int, responses []int) (p pattern) {
@@ -52,15 +52,10 @@ func drawPatterns(t *testing.T, s *Sampler, n int) map[pattern]int {
 	}
 	counts := map[pattern]int{}
 	for i := range n {
-		chain, err := NewChain(chainValues)
-		if err != nil {
-			t.Fatal(err)
-		}
+		chain := must(NewChain[int](chainValues))
 		truth := i % chainValues
 		for _, level := range chainOrder {
-			if _, err := extend(chain, s, levels[level], truth); err != nil {
-				t.Fatal(err)
-			}
+			must(extend(chain, s, levels[level], truth))
 		}
 		responses := [5]int{}
 		for i, level := range chain.Levels() {
@@ -71,7 +66,8 @@ func drawPatterns(t *testing.T, s *Sampler, n int) map[pattern]int {
 	return counts
 }
 
-// drawn is the number of chains: enough for a sampler that is spoilt by 3 % to be found out, however the draws fall.
+// drawn is the number of chains: enough for a sampler that is spoilt by 3 % to be found out,
+// however the draws fall.
 const (
 	drawn   = 300_000 / (coarser * coarser)
 	spoilBy = 3 * coarser // per cent
@@ -79,10 +75,11 @@ const (
 
 // TestChainsHaveTheJointLaw draws chains with the randomness of the operating system.
 func TestChainsHaveTheJointLaw(t *testing.T) {
-	stattest.Fit(drawPatterns(t, NewSampler(), drawn), expectedPatterns()).Holds(t, "chains")
+	stattest.Fit(drawPatterns(t, new(Sampler), drawn), expectedPatterns()).Holds(t, "chains")
 }
 
-// TestASpoiltSamplerIsFoundOut tests the test above with samplers whose weights are 3 % wrong, or more.
+// TestASpoiltSamplerIsFoundOut tests the test above with samplers whose weights are 3 % wrong, or
+// more.
 func TestASpoiltSamplerIsFoundOut(t *testing.T) {
 	law := expectedPatterns()
 	for name, spoil := range map[string]func(exact.Weights) exact.Weights{
@@ -94,7 +91,7 @@ func TestASpoiltSamplerIsFoundOut(t *testing.T) {
 
 // spoiltSampler has all laws of the chains in its cache, with weights that went through spoil.
 func spoiltSampler(spoil func(exact.Weights) exact.Weights) *Sampler {
-	s := NewSampler()
+	s := &Sampler{laws: map[law]*exact.Mixture{}}
 	for _, step := range plan(chainValues, chainLevels, chainOrder) {
 		s.laws[step.law] = exact.NewMixture(chainValues, func(prec uint) exact.Weights { return spoil(step.law.weights(prec)) })
 	}
@@ -103,12 +100,10 @@ func spoiltSampler(spoil func(exact.Weights) exact.Weights) *Sampler {
 
 // TestSamplerForgets asks for more laws than a sampler keeps.
 func TestSamplerForgets(t *testing.T) {
-	s := NewSampler()
+	s := new(Sampler)
 	for i := range int64(cached + 100) {
-		chain := newChain(t, 2)
-		if _, err := chain.Raise(s, fromNano(t, 1_000_000_000+i), 1); err != nil {
-			t.Fatal(err)
-		}
+		chain := newChain[int](t, 2)
+		must(chain.Raise(s, fromNano(t, 1_000_000_000+i), 1))
 		if len(s.laws) > cached {
 			t.Fatalf("the sampler keeps %d laws after %d", len(s.laws), i+1)
 		}
@@ -124,7 +119,7 @@ func TestSamplerForgets(t *testing.T) {
 // TestSamplerRemembers checks that a law is built once: the second chain with the same levels adds
 // none, also for another truth.
 func TestSamplerRemembers(t *testing.T) {
-	s := NewSampler()
+	s := new(Sampler)
 	drawPatterns(t, s, 1)
 	before := asked(s)
 	drawPatterns(t, s, 50)

@@ -16,14 +16,14 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// NoiseKeySize is the length of a noise key in bytes.
-const NoiseKeySize = 32
+// noiseKeySize is the length of a noise key in bytes.
+const noiseKeySize = 32
 
 // NoiseKey draws responses that are functions of a secret key, the question, the object, the ε and
 // the truth, and of nothing else: drawn again, in whatever order, on whatever machine, they are the
 // same.
 //
-// The law of all responses of an object together is that of a [Chain] (or a [UnaryChain]). Put t =
+// The law of all responses of an object together is that of a [Chain]. Put t =
 // −ln λ(ε). Downwards from the truth, at t = 0, a chain is a Poisson process of rate 1 in t, each
 // arrival of which replaces the response by a uniform draw: the retention between two levels is
 // e^−Δt, which is the probability that nothing arrives. With W₁, W₂, … uniform on (0,1) and V_j =
@@ -49,44 +49,92 @@ const NoiseKeySize = 32
 // The work that a draw takes does not depend on the truth. It depends on the noise only where 64
 // bits do not decide, which for one value or one bit has a probability below 2⁻⁵⁴ + m·2⁻⁵⁷.
 //
-// A NoiseKey is not safe for concurrent use, and neither are its staircases together: they share
-// what it computed of recent levels. It is cheap, so make one for each goroutine.
+// A NoiseKey is not safe for concurrent use: it keeps what it computed of recent levels. It is
+// cheap, so make one for each goroutine.
 type NoiseKey struct {
 	mac    hash.Hash // HMAC-SHA256 under the key
 	floors map[law]floor
 }
 
-// NewNoiseKey returns the noise of a key, which must be [NoiseKeySize] bytes drawn at random. It
-// returns [ErrInvalid] for another length.
+// NewNoiseKey returns the noise of a key, which must be 32 bytes drawn at random. It returns
+// [ErrInvalid] for another length.
 func NewNoiseKey(key []byte) (*NoiseKey, error) {
-	if len(key) != NoiseKeySize {
-		return nil, fmt.Errorf("%w: a noise key of %d bytes instead of %d", ErrInvalid, len(key), NoiseKeySize)
+	if len(key) != noiseKeySize {
+		return nil, fmt.Errorf("%w: a noise key of %d bytes instead of %d", ErrInvalid, len(key), noiseKeySize)
 	}
 	return &NoiseKey{hmac.New(sha256.New, key), make(map[law]floor)}, nil
 }
 
-// Staircase returns the noise of one object in its responses to one question of m values. It
-// returns [ErrInvalid] unless 2 ≤ m ≤ [MaxValues].
+// Staircase names the noise of one object in its responses to one question, at every ε: see
+// [NoiseKey].
 //
 // A staircase belongs to one truth. The same noise on two truths betrays both, where the responses
-// differ. So question must stand for the question's definition, not only its name, and an object
+// differ. So Question must stand for the question's definition, not only its name, and an object
 // whose truth changed needs another question or another name.
-func (k *NoiseKey) Staircase(question, object string, m int) (*Staircase, error) {
-	if err := checkValues(m); err != nil {
-		return nil, err
-	}
-	return &Staircase{k, k.noise("direct", question, object, m), m}, nil
+type Staircase struct {
+	Question string // what stands for the question's definition
+	Object   string // its name
+	Values   int    // how many the question has, from 2 to 2²⁰
 }
 
-// noise returns the random function of an object and a question of m values. HMAC gets each text
-// after its length, and m; a number is 8 bytes, the highest first. So different questions never
-// give the same bytes.
-func (k *NoiseKey) noise(use, question, object string, m int) noise {
+// Response returns the response at an ε, given the truth or, which has the same result, the
+// response of this staircase at any higher ε: so a response below another one needs no truth. It
+// returns [ErrInvalid] for ε = 0, a number of values out of range, or a value that the question
+// does not have.
+func (k *NoiseKey) Response(of Staircase, epsilon privacy.Epsilon, above int) (int, error) {
+	n, err := k.noise("direct", of, epsilon)
+	if err != nil {
+		return 0, err
+	}
+	if err := checkTruth(above, of.Values); err != nil {
+		return 0, err
+	}
+	return int(n.fall(k.floor(of.Values, epsilon), uint64(of.Values), uint64(above))), nil
+}
+
+// UnaryResponse is [NoiseKey.Response] in unary encoding, given the truth. Each bit has a staircase
+// of its own (m = 2), and the hidden bit of the true value (see [Chain]) comes from the key as
+// well.
+func (k *NoiseKey) UnaryResponse(of Staircase, epsilon privacy.Epsilon, truth int) (Bits, error) {
+	n, err := k.noise("unary", of, epsilon)
+	if err != nil {
+		return Bits{}, err
+	}
+	if err := checkTruth(truth, of.Values); err != nil {
+		return Bits{}, err
+	}
+	return n.unary(k.floor(2, epsilon), of.Values, truth), nil
+}
+
+// UnaryBelow returns the response in unary encoding at an ε from that of the same staircase at any
+// higher one. It returns [ErrInvalid] for ε = 0, a number of values out of range, or another number
+// of bits.
+func (k *NoiseKey) UnaryBelow(of Staircase, epsilon privacy.Epsilon, above Bits) (Bits, error) {
+	n, err := k.noise("unary", of, epsilon)
+	if err != nil {
+		return Bits{}, err
+	}
+	if above.n != of.Values {
+		return Bits{}, fmt.Errorf("%w: a response of %d bits to a question of %d values",
+			ErrInvalid, above.n, of.Values)
+	}
+	return n.fallBits(k.floor(2, epsilon), of.Values, above.packed), nil
+}
+
+// noise returns the random function of a staircase. HMAC gets each text after its length, and m; a
+// number is 8 bytes, the highest first. So different questions never give the same bytes.
+func (k *NoiseKey) noise(use string, of Staircase, epsilon privacy.Epsilon) (*noise, error) {
+	if err := checkValues(of.Values); err != nil {
+		return nil, err
+	}
+	if epsilon.IsZero() {
+		return nil, fmt.Errorf("%w: a response at ε=0 is noise", ErrInvalid)
+	}
 	k.mac.Reset()
-	message := appendTexts(make([]byte, 0, 128), "sluice noise v1", use, question, object)
-	k.mac.Write(binary.BigEndian.AppendUint64(message, uint64(m)))
+	message := appendTexts(make([]byte, 0, 128), "sluice noise v1", use, of.Question, of.Object)
+	k.mac.Write(binary.BigEndian.AppendUint64(message, uint64(of.Values)))
 	block, _ := aes.NewCipher(k.mac.Sum(nil)) // 32 bytes are a key of AES-256
-	return noise{block: block}
+	return &noise{block: block}, nil
 }
 
 // appendTexts appends each text after its length, in 8 bytes, the highest first.
@@ -97,102 +145,47 @@ func appendTexts(message []byte, texts ...string) []byte {
 	return message
 }
 
-// Staircase is the noise of one object and one question of m values, at every ε: see [NoiseKey].
-// Its zero value is not usable.
-type Staircase struct {
-	key   *NoiseKey
-	noise noise
-	m     int
+// unary returns the response of m bits at the floor, given the truth.
+func (n *noise) unary(to floor, m, truth int) Bits {
+	n.lane = 0
+	word, _ := n.words(0, 0) // steps count from 1
+	return n.fallBits(to, m, hiddenRow(m, byte(word&1), truth))
 }
 
-// Response returns the response at an ε, given the truth or, which comes to the same, the response
-// of this staircase at any higher ε: so a response below another one needs no truth. It returns
-// [ErrInvalid] for ε = 0, or a value that the question does not have.
-func (s *Staircase) Response(epsilon privacy.Epsilon, above int) (int, error) {
-	if epsilon.IsZero() {
-		return 0, fmt.Errorf("%w: a response at ε=0 is noise", ErrInvalid)
-	}
-	if err := checkTruth(above, s.m); err != nil {
-		return 0, err
-	}
-	return int(s.noise.fall(s.key.floor(s.m, epsilon), uint64(s.m), uint64(above))), nil
-}
-
-// UnaryStaircase is the noise of one object and one question of m values in unary encoding, at
-// every ε. Each bit has a staircase of its own (m = 2), and the hidden bit of the true value (see
-// [UnaryChain]) comes from the key as well. The zero value is not usable; see
-// [NoiseKey.UnaryStaircase].
-type UnaryStaircase struct {
-	key   *NoiseKey
-	noise noise
-	m     int
-}
-
-// UnaryStaircase is [NoiseKey.Staircase] for a question in unary encoding.
-func (k *NoiseKey) UnaryStaircase(question, object string, m int) (*UnaryStaircase, error) {
-	if err := checkValues(m); err != nil {
-		return nil, err
-	}
-	return &UnaryStaircase{k, k.noise("unary", question, object, m), m}, nil
-}
-
-// Response returns the response at an ε from the number of the true value. It returns [ErrInvalid]
-// for ε = 0, or a value that the question does not have.
-func (s *UnaryStaircase) Response(epsilon privacy.Epsilon, truth int) (Bits, error) {
-	if err := checkTruth(truth, s.m); err != nil {
-		return Bits{}, err
-	}
-	s.noise.lane = 0
-	word, _ := s.noise.words(0, 0) // steps count from 1
-	return s.fall(epsilon, hiddenRow(s.m, byte(word&1), truth))
-}
-
-// Below returns the response at an ε from the response of this staircase at any higher one. It
-// returns [ErrInvalid] for ε = 0, or another number of bits.
-func (s *UnaryStaircase) Below(epsilon privacy.Epsilon, above Bits) (Bits, error) {
-	if above.n != s.m {
-		return Bits{}, fmt.Errorf("%w: a response of %d bits to a question of %d values", ErrInvalid, above.n, s.m)
-	}
-	return s.fall(epsilon, above.packed)
-}
-
-func (s *UnaryStaircase) fall(epsilon privacy.Epsilon, above string) (Bits, error) {
-	if epsilon.IsZero() {
-		return Bits{}, fmt.Errorf("%w: a response at ε=0 is noise", ErrInvalid)
-	}
-	to := s.key.floor(2, epsilon)
+// fallBits returns what becomes of n bits from above at the floor.
+func (n *noise) fallBits(to floor, bits int, above string) Bits {
 	packed := []byte(above)
-	for first := 0; first < s.m; first += runLanes {
-		n := min(runLanes, s.m-first)
-		row := packed[first/8 : first/8+packedLen(n)]
-		if !s.fallTogether(to, first, n, row) {
-			s.fallApart(to, first, n, row)
+	for first := 0; first < bits; first += runLanes {
+		lanes := min(runLanes, bits-first)
+		row := packed[first/8 : first/8+packedLen(lanes)]
+		if !n.fallTogether(to, first, lanes, row) {
+			n.fallApart(to, first, lanes, row)
 		}
 	}
-	return Bits{s.m, string(packed)}, nil
+	return Bits{bits, string(packed)}
 }
 
 // runLanes is how many bits fall together, a multiple of 8.
 const runLanes = 512
 
-// fallTogether is [noise.fall] with m = 2 for the n bits of row, those of the lanes from first on:
+// fallTogether is [noise.fall] with m = 2 for the bits of row, those of the lanes from first on:
 // each becomes what falls from it. The words of all lanes in a step come together from AES in
 // counter mode, which is much quicker than block by block. If 64 bits, or the steps of the floor,
 // do not decide all lanes, it returns false and leaves the row as it is.
-func (s *UnaryStaircase) fallTogether(to floor, first, n int, row []byte) bool {
+func (n *noise) fallTogether(to floor, first, lanes int, row []byte) bool {
 	var values [runLanes]uint64
 	var products [runLanes]product
-	for i := range n {
+	for i := range lanes {
 		values[i], products[i] = uint64(row[i/8]>>(i%8)&1), one()
 	}
-	s.noise.lane = uint32(first)
-	blocks := make([]byte, n*aes.BlockSize)
+	n.lane = uint32(first)
+	blocks := make([]byte, lanes*aes.BlockSize)
 	undecided := uint64(0)
 	for j := uint32(1); j <= to.steps; j++ {
 		clear(blocks)
-		cipher.NewCTR(s.noise.block, s.noise.counter(j, 0)).XORKeyStream(blocks, blocks)
+		cipher.NewCTR(n.block, n.counter(j, 0)).XORKeyStream(blocks, blocks)
 		stillAbove := uint64(0)
-		for i := range n {
+		for i := range lanes {
 			w, u := halves(blocks[i*aes.BlockSize:])
 			products[i] = products[i].times(w)
 			isAbove, open := products[i].compare(to.cell)
@@ -208,22 +201,22 @@ func (s *UnaryStaircase) fallTogether(to floor, first, n int, row []byte) bool {
 		return false
 	}
 	clear(row)
-	for i := range n {
+	for i := range lanes {
 		row[i/8] |= byte(values[i]) << (i % 8)
 	}
 	return true
 }
 
 // fallApart is fallTogether lane by lane, with as many words and steps as it takes.
-func (s *UnaryStaircase) fallApart(to floor, first, n int, row []byte) {
-	for i := range n {
-		s.noise.lane = uint32(first + i)
+func (n *noise) fallApart(to floor, first, lanes int, row []byte) {
+	for i := range lanes {
+		n.lane = uint32(first + i)
 		above := row[i/8] >> (i % 8) & 1
-		row[i/8] ^= (above ^ byte(s.noise.fall(to, 2, uint64(above)))) << (i % 8)
+		row[i/8] ^= (above ^ byte(n.fall(to, 2, uint64(above)))) << (i % 8)
 	}
 }
 
-// noise is the random function behind the staircases of one object and question.
+// noise is the random function of the staircases of one object and question.
 type noise struct {
 	block   cipher.Block
 	lane    uint32              // the bit of a response that the staircase is of

@@ -20,9 +20,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// Two slow implementations stand beside the staircases: the one below, in integers of any size, and a
-// program in another language, see goldenDirect. This one shares no code with the package: it has its own
-// words, its own exponential and its own comparison.
+// Two slow implementations stand beside the staircases: the one below, in integers of any size, and
+// a program in another language, see goldenDirect. This one shares no code with the package: it has
+// its own words, its own exponential and its own comparison.
 
 // definition is the definition of a staircase: the words of one lane.
 type definition struct {
@@ -41,10 +41,7 @@ func define(t testing.TB, key []byte, use, question, object string, m int) defin
 		mac.Write([]byte(text))
 	}
 	number(m)
-	block, err := aes.NewCipher(mac.Sum(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	block := must(aes.NewCipher(mac.Sum(nil)))
 	return definition{block, 0, int64(m)}
 }
 
@@ -65,7 +62,8 @@ func (d definition) factor(j uint32, n int) *big.Int {
 	return w
 }
 
-// uniform returns U_j: of the words those that the remainder of 2⁶⁴ by m makes too many are left out.
+// uniform returns U_j: of the words those that the remainder of 2⁶⁴ by m makes too many are left
+// out.
 func (d definition) uniform(j uint32) int {
 	all, m := new(big.Int).Lsh(big.NewInt(1), 64), big.NewInt(d.m)
 	tooMany := new(big.Int).Mod(all, m)
@@ -124,8 +122,9 @@ func retained(m, nano int64, places uint) (low, high *big.Int) {
 	return low, high.Add(high, big.NewInt(1))
 }
 
-// powerSeries encloses e^(nano·10⁻⁹)·2^places by the sums of the series with terms rounded down and up. It
-// ends where the terms fall to half and less each time and the last one is 1: what is left out is below 1.
+// powerSeries encloses e^(nano·10⁻⁹)·2^places by the sums of the series with terms rounded down and
+// up. It ends where the terms fall to half and less each time and the last one is 1: what is left
+// out is below 1.
 func powerSeries(nano int64, places uint) (low, high *big.Int) {
 	down, up := new(big.Int).Lsh(big.NewInt(1), places), new(big.Int).Lsh(big.NewInt(1), places)
 	low, high = new(big.Int).Set(down), new(big.Int).Set(up)
@@ -150,43 +149,32 @@ var stairEpsilons = []int64{
 
 func newKey(t testing.TB, key []byte) *NoiseKey {
 	t.Helper()
-	k, err := NewNoiseKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
+	return must(NewNoiseKey(key))
 }
 
-func newStaircase(t testing.TB, k *NoiseKey, question, object string, m int) *Staircase {
-	t.Helper()
-	s, err := k.Staircase(question, object, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+// stairs is a staircase of a key.
+type stairs struct {
+	*NoiseKey
+	Staircase
 }
 
-func newUnaryStaircase(t testing.TB, k *NoiseKey, question, object string, m int) *UnaryStaircase {
-	t.Helper()
-	s, err := k.UnaryStaircase(question, object, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+func newStairs(k *NoiseKey, question, object string, m int) stairs {
+	return stairs{k, Staircase{question, object, m}}
 }
 
-func respond(t testing.TB, s *Staircase, nano int64, above int) int {
+func (s stairs) at(t testing.TB, nano int64, above int) int {
 	t.Helper()
-	response, err := s.Response(fromNano(t, nano), above)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response
+	return must(s.Response(s.Staircase, fromNano(t, nano), above))
+}
+
+func (s stairs) bits(t testing.TB, nano int64, truth int) Bits {
+	t.Helper()
+	return must(s.UnaryResponse(s.Staircase, fromNano(t, nano), truth))
 }
 
 func randomKey(random *rand.Rand) []byte {
-	key := make([]byte, 0, NoiseKeySize)
-	for len(key) < NoiseKeySize {
+	key := make([]byte, 0, noiseKeySize)
+	for len(key) < noiseKeySize {
 		key = binary.LittleEndian.AppendUint64(key, random.Uint64())
 	}
 	return key
@@ -194,7 +182,7 @@ func randomKey(random *rand.Rand) []byte {
 
 // fixedKey is the bytes 0, 1, …, 31.
 func fixedKey() []byte {
-	key := make([]byte, NoiseKeySize)
+	key := make([]byte, noiseKeySize)
 	for i := range key {
 		key[i] = byte(i)
 	}
@@ -209,11 +197,11 @@ func TestStaircaseIsItsDefinition(t *testing.T) {
 		for i := range 12 {
 			key, object := randomKey(random), fmt.Sprint("object ", i)
 			slow := define(t, key, "direct", "question", object, m)
-			fast := newStaircase(t, newKey(t, key), "question", object, m)
+			fast := newStairs(newKey(t, key), "question", object, m)
 			truth := random.IntN(m)
 			for _, nano := range stairEpsilons {
 				want := slow.response(nano, truth)
-				if got := respond(t, fast, nano, truth); got != want {
+				if got := fast.at(t, nano, truth); got != want {
 					t.Fatalf("m=%d, ε=%d nano-nats, key %x: got %d, want %d", m, nano, key, got, want)
 				}
 				if want != truth {
@@ -234,7 +222,7 @@ func TestUnaryStaircaseIsItsDefinition(t *testing.T) {
 	for i := range 20 {
 		key, m := randomKey(random), 2+i%12
 		slow := define(t, key, "unary", "question", "object", m)
-		fast := newUnaryStaircase(t, newKey(t, key), "question", "object", m)
+		fast := newStairs(newKey(t, key), "question", "object", m)
 		truth, coin := random.IntN(m), int(slow.word(0, 0, 0)&1)
 		coins[coin]++
 		for _, nano := range stairEpsilons {
@@ -247,9 +235,8 @@ func TestUnaryStaircaseIsItsDefinition(t *testing.T) {
 				bit := definition{slow.block, uint32(v), 2}
 				want += fmt.Sprint(bit.response(nano, hidden))
 			}
-			got, err := fast.Response(fromNano(t, nano), truth)
-			if err != nil || got.String() != want {
-				t.Fatalf("m=%d, ε=%d nano-nats, key %x: got %v (%v), want %s", m, nano, key, got, err, want)
+			if got := fast.bits(t, nano, truth); got.String() != want {
+				t.Fatalf("m=%d, ε=%d nano-nats, key %x: got %v, want %s", m, nano, key, got, want)
 			}
 		}
 	}
@@ -258,50 +245,42 @@ func TestUnaryStaircaseIsItsDefinition(t *testing.T) {
 	}
 }
 
-// TestStaircaseForgetsTheOrder asks at all ε in many orders, from the truth and from any higher response, by
-// the same key object and by new ones: every answer stays what it was.
+// TestStaircaseForgetsTheOrder asks at all ε in many orders, from the truth and from any higher
+// response, by the same key object and by new ones: every answer stays what it was.
 func TestStaircaseForgetsTheOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for i := range 40 {
 		key, m := randomKey(random), 2+random.IntN(20)
 		object, truth := fmt.Sprint(i), random.IntN(m)
-		first := newStaircase(t, newKey(t, key), "q", object, m)
-		firstRow := newUnaryStaircase(t, newKey(t, key), "q", object, m)
+		first := newStairs(newKey(t, key), "q", object, m)
 		var direct []int
 		var unary []Bits
 		for _, nano := range stairEpsilons {
-			row, err := firstRow.Response(fromNano(t, nano), truth)
-			if err != nil {
-				t.Fatal(err)
-			}
-			direct, unary = append(direct, respond(t, first, nano, truth)), append(unary, row)
+			direct, unary = append(direct, first.at(t, nano, truth)), append(unary, first.bits(t, nano, truth))
 		}
-		k := newKey(t, key)
+		again := newStairs(newKey(t, key), "q", object, m)
 		for range 3 {
 			for _, at := range random.Perm(len(stairEpsilons)) {
-				epsilon := fromNano(t, stairEpsilons[at])
-				above, rowAbove := truth, Bits{}
-				if higher := at + random.IntN(len(stairEpsilons)-at+1); higher < len(stairEpsilons) {
-					above, rowAbove = direct[higher], unary[higher]
+				nano, above := stairEpsilons[at], truth
+				got := again.bits(t, nano, truth)
+				higher := at + random.IntN(len(stairEpsilons)-at+1)
+				if higher < len(stairEpsilons) {
+					above = direct[higher]
+					got = must(again.UnaryBelow(again.Staircase, fromNano(t, nano), unary[higher]))
 				}
-				if got := respond(t, newStaircase(t, k, "q", object, m), epsilon.Nano(), above); got != direct[at] {
-					t.Fatalf("ε=%v from %d: %d, but at first %d", epsilon, above, got, direct[at])
+				if got := again.at(t, nano, above); got != direct[at] {
+					t.Fatalf("ε=%d nano-nats from %d: %d, but at first %d", nano, above, got, direct[at])
 				}
-				s := newUnaryStaircase(t, k, "q", object, m)
-				got, err := s.Response(epsilon, truth)
-				if rowAbove.Len() > 0 {
-					got, err = s.Below(epsilon, rowAbove)
-				}
-				if err != nil || got != unary[at] {
-					t.Fatalf("ε=%v from %v: %v (%v), but at first %v", epsilon, rowAbove, got, err, unary[at])
+				if got != unary[at] {
+					t.Fatalf("ε=%d nano-nats from level %d: %v, but at first %v", nano, higher, got, unary[at])
 				}
 			}
 		}
 	}
 }
 
-// TestNoiseDependsOnEverything changes one thing at a time. 2²⁰ values at a small ε show the noise: two
-// independent rows of 40 bits agree with a probability of 10⁻¹².
+// TestNoiseDependsOnEverything changes one thing at a time. 2²⁰ values at a small ε show the noise:
+// two independent rows of 40 bits agree with a probability of 10⁻¹².
 func TestNoiseDependsOnEverything(t *testing.T) {
 	other := fixedKey()
 	other[31] ^= 1
@@ -324,8 +303,8 @@ func TestNoiseDependsOnEverything(t *testing.T) {
 		{string(fixedKey()), "ab", "c", 1<<20 - 1},
 	} {
 		k := newKey(t, []byte(n.key))
-		two := fmt.Sprint(respond(t, newStaircase(t, k, n.question, n.object, n.m), 1, 0),
-			respond(t, newStaircase(t, k, n.question, n.object, n.m), 20, 0))
+		two := fmt.Sprint(newStairs(k, n.question, n.object, n.m).at(t, 1, 0),
+			newStairs(k, n.question, n.object, n.m).at(t, 20, 0))
 		if before, ok := seen[two]; ok {
 			t.Errorf("%+v and %+v have the same noise, %s", before, n, two)
 		}
@@ -333,17 +312,12 @@ func TestNoiseDependsOnEverything(t *testing.T) {
 	}
 }
 
-// TestDirectAndUnaryNoiseAreApart compares the bit of value 1 in unary encoding with a question of two
-// values: that is one staircase, if nothing else than the lane told them apart.
+// TestDirectAndUnaryNoiseAreApart compares the bit of value 1 in unary encoding with a question of
+// two values: that is one staircase, if nothing else than the lane told them apart.
 func TestDirectAndUnaryNoiseAreApart(t *testing.T) {
 	k, equal := newKey(t, fixedKey()), 0
 	for i := range 100 {
-		object := fmt.Sprint(i)
-		row, err := newUnaryStaircase(t, k, "q", object, 2).Response(fromNano(t, 1), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if row.Bit(0) == respond(t, newStaircase(t, k, "q", object, 2), 1, 0) {
+		if s := newStairs(k, "q", fmt.Sprint(i), 2); s.bits(t, 1, 1).Bit(0) == s.at(t, 1, 0) {
 			equal++
 		}
 	}
@@ -356,19 +330,19 @@ func TestDirectAndUnaryNoiseAreApart(t *testing.T) {
 func TestNoiseKeyIsCopied(t *testing.T) {
 	bytes := fixedKey()
 	k := newKey(t, bytes)
-	before := respond(t, newStaircase(t, k, "q", "o", 1<<20), 1, 0)
+	before := newStairs(k, "q", "o", 1<<20).at(t, 1, 0)
 	clear(bytes)
-	if after := respond(t, newStaircase(t, k, "q", "o", 1<<20), 1, 0); after != before {
+	if after := newStairs(k, "q", "o", 1<<20).at(t, 1, 0); after != before {
 		t.Errorf("the noise changed from %d to %d with the caller's bytes", before, after)
 	}
 }
 
 // TestNoiseKeyIsNotPrinted prints a key and a staircase in every way: a log must not hold the key.
 func TestNoiseKeyIsNotPrinted(t *testing.T) {
-	k := newKey(t, slices.Repeat([]byte{0xab}, NoiseKeySize))
-	s, u := newStaircase(t, k, "q", "o", 2), newUnaryStaircase(t, k, "q", "o", 2)
+	k := newKey(t, slices.Repeat([]byte{0xab}, noiseKeySize))
+	s := newStairs(k, "q", "o", 2)
 	for _, format := range []string{"%v", "%+v", "%#v", "%x", "%s"} {
-		for _, x := range []any{k, *k, s, *s, u, *u} {
+		for _, x := range []any{k, *k, s} {
 			text := strings.ToLower(fmt.Sprintf(format, x))
 			for _, part := range []string{"171 171", "abab", "0xab, 0xab"} {
 				if strings.Contains(text, part) {
@@ -382,17 +356,17 @@ func TestNoiseKeyIsNotPrinted(t *testing.T) {
 // TestNoiseKeyForgets asks for more levels than a key keeps.
 func TestNoiseKeyForgets(t *testing.T) {
 	k := newKey(t, fixedKey())
-	s := newStaircase(t, k, "q", "o", 1<<20)
-	first := respond(t, s, 1_000_000_000, 7)
+	s := newStairs(k, "q", "o", 1<<20)
+	first := s.at(t, 1_000_000_000, 7)
 	for i := range int64(cached + 10) {
-		respond(t, s, 1_000_000_000+i, 7)
+		s.at(t, 1_000_000_000+i, 7)
 		if want := min(int(i)+1, cached); i < cached && len(k.floors) != want || len(k.floors) > cached {
 			t.Fatalf("the key keeps %d levels after %d", len(k.floors), i+1)
 		}
 	}
-	respond(t, s, 1_000_000_000, 7)
+	s.at(t, 1_000_000_000, 7)
 	levels := maps.Clone(k.floors)
-	if again := respond(t, s, 1_000_000_000, 7); again != first {
+	if again := s.at(t, 1_000_000_000, 7); again != first {
 		t.Errorf("the response changed from %d to %d", first, again)
 	}
 	if !maps.Equal(k.floors, levels) {
@@ -401,129 +375,66 @@ func TestNoiseKeyForgets(t *testing.T) {
 }
 
 func TestStaircaseRefuses(t *testing.T) {
-	for n := range 2*NoiseKeySize + 1 {
+	for n := range 2*noiseKeySize + 1 {
 		k, err := NewNoiseKey(make([]byte, n))
-		if right := n == NoiseKeySize; right != (err == nil) || !right && (!errors.Is(err, ErrInvalid) || k != nil) {
+		if right := n == noiseKeySize; right != (err == nil) || !right && (!errors.Is(err, ErrInvalid) || k != nil) {
 			t.Errorf("a key of %d bytes: %v", n, err)
 		}
 	}
-	k := newKey(t, fixedKey())
-	for _, m := range []int{-1, 0, 1, 2, MaxValues, MaxValues + 1} {
-		s, err := k.Staircase("q", "o", m)
-		u, err2 := k.UnaryStaircase("q", "o", m)
-		if right := m >= 2 && m <= MaxValues; right {
-			if err != nil || err2 != nil {
-				t.Errorf("m=%d: %v, %v", m, err, err2)
-			}
-		} else if !errors.Is(err, ErrInvalid) || !errors.Is(err2, ErrInvalid) || s != nil || u != nil {
-			t.Errorf("m=%d: %v, %v", m, err, err2)
-		}
-	}
-	s, u := newStaircase(t, k, "q", "o", 9), newUnaryStaircase(t, k, "q", "o", 9)
-	one := fromNano(t, 1_000_000_000)
-	refused := func(name string, err error) {
+	k, one := newKey(t, fixedKey()), fromNano(t, 1_000_000_000)
+	refused := func(m int, epsilon privacy.Epsilon, truth int, above Bits) {
 		t.Helper()
-		if !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		} else if strings.ContainsAny(strings.ReplaceAll(err.Error(), "9 values", ""), "12345678") {
-			t.Errorf("%s: %q holds the value", name, err)
+		of := Staircase{"q", "o", m}
+		_, err := k.Response(of, epsilon, truth)
+		_, err2 := k.UnaryResponse(of, epsilon, truth)
+		_, err3 := k.UnaryBelow(of, epsilon, above)
+		for _, err := range []error{err, err2, err3} {
+			if !errors.Is(err, ErrInvalid) || strings.Contains(err.Error(), "7777") {
+				t.Errorf("m=%d, ε=%v, truth %d, %d bits: %v", m, epsilon, truth, above.Len(), err)
+			}
 		}
 	}
-	for _, truth := range []int{-1234567, -1, 9, 10, 1234567} {
-		_, err := s.Response(one, truth)
-		refused(fmt.Sprint("direct, truth ", truth), err)
-		_, err = u.Response(one, truth)
-		refused(fmt.Sprint("unary, truth ", truth), err)
+	for _, m := range []int{-1, 0, 1, maxValues + 1} {
+		refused(m, one, 0, row(t, 1))
 	}
-	_, err := s.Response(privacy.Epsilon{}, 1)
-	refused("direct, ε=0", err)
-	_, err = u.Response(privacy.Epsilon{}, 1)
-	refused("unary, ε=0", err)
-	all, err := NewBits(9, 1, 2, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = u.Below(privacy.Epsilon{}, all)
-	refused("below, ε=0", err)
-	for _, n := range []int{1, 8, 10, 16} {
-		row, err := NewBits(n)
-		if err != nil {
-			t.Fatal(err)
+	refused(9, privacy.Epsilon{}, 1, row(t, 9))
+	for _, truth := range []int{-7777, -1, 9, 10, 7777} {
+		for _, above := range []Bits{{}, row(t, 1), row(t, 8), row(t, 10), row(t, 16)} {
+			refused(9, one, truth, above)
 		}
-		if _, err := u.Below(one, row); !errors.Is(err, ErrInvalid) {
-			t.Errorf("below %d bits: %v", n, err)
-		}
-	}
-	if _, err := u.Below(one, Bits{}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("below no bits: %v", err)
 	}
 }
 
 // TestTheLargestStaircases draws in the largest questions.
 func TestTheLargestStaircases(t *testing.T) {
 	k := newKey(t, fixedKey())
-	row, err := newUnaryStaircase(t, k, "q", "o", MaxValues).Response(fromNano(t, 4_000_000_000), MaxValues-1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	row := newStairs(k, "q", "o", maxValues).bits(t, 4_000_000_000, maxValues-1)
 	often := 1 / (math.Exp(4) + 1) // but for the bit of the truth, which is set half the time
-	stattest.Share(row.Count(), MaxValues, often, often).Holds(t, "bits that are set")
+	stattest.Share(count(row), maxValues, often, often).Holds(t, "bits that are set")
 	seen := map[int]bool{}
 	for i := range 100 {
-		seen[respond(t, newStaircase(t, k, "q", fmt.Sprint(i), MaxValues), 1, 0)] = true
+		seen[newStairs(k, "q", fmt.Sprint(i), maxValues).at(t, 1, 0)] = true
 	}
 	if len(seen) < 95 {
 		t.Errorf("100 objects have only %d responses at ε=10⁻⁹", len(seen))
 	}
 }
 
-// BenchmarkStaircase is a response from a key, beside a raise in a chain. "object" makes the staircase of an object
-// and asks once.
+// BenchmarkStaircase is a response from a key, beside a raise in a chain.
 func BenchmarkStaircase(b *testing.B) {
-	k, s := newKey(b, fixedKey()), NewSampler()
-	one := fromNano(b, 1_000_000_000)
-	must := func(err error) {
-		if err != nil {
-			b.Fatal(err)
-		}
+	s, key, one := new(Sampler), newKey(b, fixedKey()), fromNano(b, 1_000_000_000)
+	few, many := Staircase{"question", "object", 4}, Staircase{"question", "object", 500}
+	for name, draw := range map[string]func(){
+		"response":       func() { must(key.Response(few, one, 1)) },
+		"Raise":          func() { must(s.Raise(4, Level[int]{}, one, 1)) },
+		"unary 500":      func() { must(key.UnaryResponse(many, one, 1)) },
+		"RaiseUnary 500": func() { must(s.RaiseUnary(500, Level[Bits]{}, one, 1)) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				draw()
+			}
+		})
 	}
-	b.Run("object", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, err := newStaircase(b, k, "question", "object", 4).Response(one, 1)
-			must(err)
-		}
-	})
-	b.Run("response", func(b *testing.B) {
-		b.ReportAllocs()
-		stairs := newStaircase(b, k, "question", "object", 4)
-		for b.Loop() {
-			_, err := stairs.Response(one, 1)
-			must(err)
-		}
-	})
-	b.Run("Chain.Raise", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, err := (&Chain{m: 4}).Raise(s, one, 1)
-			must(err)
-		}
-	})
-	b.Run("unary 500", func(b *testing.B) {
-		b.ReportAllocs()
-		stairs := newUnaryStaircase(b, k, "question", "object", 500)
-		for b.Loop() {
-			_, err := stairs.Response(one, 1)
-			must(err)
-		}
-	})
-	b.Run("UnaryChain.Raise 500", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			chain, err := NewUnaryChain(500)
-			must(err)
-			_, err = chain.Raise(s, one, 1)
-			must(err)
-		}
-	})
 }

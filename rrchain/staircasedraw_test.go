@@ -7,11 +7,10 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
-	"github.com/sluicedp/sluice/privacy"
 )
 
-// The statistical tests draw with fixed keys, so they give the same in every run. There are ten million responses
-// to them together in the deep form.
+// The statistical tests draw with fixed keys, so they give the same in every run. There are ten
+// million responses to them together in the deep form.
 const stairBits = 500
 
 // stairObjects is how many objects respond directly, at the five levels of chainLevels.
@@ -22,32 +21,21 @@ func stairRows() int { return pace.Tries(1_200, 5_000, 5_000) / coarser }
 
 // drawStairs draws the responses of n objects, each value being the truth in turn.
 func drawStairs(t *testing.T, k *NoiseKey, n int) map[pattern]int {
-	var levels []privacy.Epsilon
-	for _, nano := range chainLevels {
-		levels = append(levels, fromNano(t, nano))
-	}
 	counts := map[pattern]int{}
-	responses := make([]int, len(levels))
+	responses := make([]int, len(chainLevels))
 	for i := range n {
 		truth := i % chainValues
-		s, err := k.Staircase("question", strconv.Itoa(i), chainValues)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for level, epsilon := range levels {
-			response, err := s.Response(epsilon, truth)
-			if err != nil {
-				t.Fatal(err)
-			}
-			responses[level] = response
+		s := newStairs(k, "question", strconv.Itoa(i), chainValues)
+		for level, nano := range chainLevels {
+			responses[level] = s.at(t, nano, truth)
 		}
 		counts[patternOf(truth, responses)]++
 	}
 	return counts
 }
 
-// project leaves only some levels of counts or of a law, the others being 0, and joins the names of the
-// values that this makes the same.
+// project leaves only some levels of counts or of a law, the others being 0, and joins the names of
+// the values that this makes the same.
 func project[N int | float64](of map[pattern]N, levels ...int) map[pattern]N {
 	sums := map[pattern]N{}
 	for p, n := range of {
@@ -60,7 +48,8 @@ func project[N int | float64](of map[pattern]N, levels ...int) map[pattern]N {
 	return sums
 }
 
-// TestStaircasesAreDrawnByTheirLaw looks at all levels together, at three of them, at pairs and at each alone.
+// TestStaircasesAreDrawnByTheirLaw looks at all levels together, at three of them, at pairs and at
+// each alone.
 func TestStaircasesAreDrawnByTheirLaw(t *testing.T) {
 	t.Parallel()
 	law := expectedPatterns()
@@ -71,7 +60,8 @@ func TestStaircasesAreDrawnByTheirLaw(t *testing.T) {
 	}
 }
 
-// TestASpoiltFloorIsFoundOut tests the test above: the floor of one level is that of an ε that is 10 % higher, or more.
+// TestASpoiltFloorIsFoundOut tests the test above: the floor of one level is that of an ε that is
+// 10 % higher, or more.
 func TestASpoiltFloorIsFoundOut(t *testing.T) {
 	t.Parallel()
 	const objects = 100_000 / (coarser * coarser)
@@ -86,8 +76,8 @@ func TestASpoiltFloorIsFoundOut(t *testing.T) {
 	}
 }
 
-// lawOfBits is the law of the patterns of some bits whose responses have the probabilities given. Bit j of a
-// pattern's level is bit j's response there.
+// lawOfBits is the law of the patterns of some bits whose responses have the probabilities given.
+// Bit j of a pattern's level is bit j's response there.
 func lawOfBits(levels int, bits ...[]*big.Float) map[pattern]float64 {
 	law := map[pattern]float64{{}: 1}
 	for j, probabilities := range bits {
@@ -107,8 +97,9 @@ func lawOfBits(levels int, bits ...[]*big.Float) map[pattern]float64 {
 	return law
 }
 
-// TestUnaryStaircasesAreDrawnByTheirLaw looks at the bits of other values than the true one at all levels; at that
-// of the true value, beside its neighbour; and at bits that are next to each other, or 256 apart.
+// TestUnaryStaircasesAreDrawnByTheirLaw looks at the bits of other values than the true one at all
+// levels; at that of the true value, beside its neighbour; and at bits that are next to each other,
+// or 256 apart.
 func TestUnaryStaircasesAreDrawnByTheirLaw(t *testing.T) {
 	t.Parallel()
 	levels := []int64{500_000_000, 1_000_000_000, 3_000_000_000}
@@ -121,14 +112,10 @@ func TestUnaryStaircasesAreDrawnByTheirLaw(t *testing.T) {
 	var single, ownPairs, nextPairs, farPairs [8][8]int // by the responses of two bits, the lowest level first
 	k := newKey(t, fixedKey())
 	for i := range stairRows() {
-		s, truth := newUnaryStaircase(t, k, "question", strconv.Itoa(i), stairBits), i%stairBits
+		s, truth := newStairs(k, "question", strconv.Itoa(i), stairBits), i%stairBits
 		var codes [stairBits]int
 		for level, nano := range levels {
-			row, err := s.Response(fromNano(t, nano), truth)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for v := range row.Ones() {
+			for v := range s.bits(t, nano, truth).Ones() {
 				codes[v] |= 1 << level
 			}
 		}
@@ -139,7 +126,8 @@ func TestUnaryStaircasesAreDrawnByTheirLaw(t *testing.T) {
 				single[code][0]++
 			}
 		}
-		// each bit is in one pair, so the pairs are independent; the true value is at 0 or 1 of one of each
+		// each bit is in one pair, so the pairs are independent; the true value is at 0 or 1 of one
+		// of each
 		for v := 2; v < stairBits/2; v++ {
 			nextPairs[apart(truth, 2*v)][apart(truth, 2*v+1)]++
 		}
@@ -166,23 +154,19 @@ func TestUnaryStaircasesAreDrawnByTheirLaw(t *testing.T) {
 	stattest.Fit(pairs(farPairs), lawOfBits(3, other, other)).Holds(t, "256 apart")
 }
 
-// TestNoiseIsIndependent looks at pairs of responses whose noise must have nothing to do with each other: of
-// two objects, to two questions, to one name with other numbers of values, and directly and in unary
-// encoding. A pair with the same noise shows that the test would notice.
+// TestNoiseIsIndependent looks at pairs of responses whose noise must have nothing to do with each
+// other: of two objects, to two questions, to one name with other numbers of values, and directly
+// and in unary encoding. A pair with the same noise shows that the test would notice.
 func TestNoiseIsIndependent(t *testing.T) {
 	t.Parallel()
 	n := pace.Tries(15_000, 40_000, 40_000) / (coarser * coarser)
 	k, one := newKey(t, fixedKey()), fromNano(t, 1_000_000_000)
 	direct := func(question, object string, m int) int {
-		return respond(t, newStaircase(t, k, question, object, m), one.Nano(), 0)
+		return newStairs(k, question, object, m).at(t, one.Nano(), 0)
 	}
 	isTruth := func(response int) int { return min(response, 1) }
 	bit := func(object string) int {
-		row, err := newUnaryStaircase(t, k, "q", object, 2).Response(one, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return row.Bit(0)
+		return newStairs(k, "q", object, 2).bits(t, one.Nano(), 1).Bit(0)
 	}
 	for _, c := range []struct {
 		name        string

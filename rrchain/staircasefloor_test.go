@@ -56,8 +56,8 @@ func TestUint128Less(t *testing.T) {
 	})
 }
 
-// TestUint128Times multiplies where the sum of everything does not reach 2¹⁹², which is all that a product
-// needs: x·w + x + w is below.
+// TestUint128Times multiplies where the sum of everything does not reach 2¹⁹², which is all that a
+// product needs: x·w + x + w is below.
 func TestUint128Times(t *testing.T) {
 	eachUint128(func(x, y uint128, random *rand.Rand) {
 		if x.less(y) != 0 {
@@ -85,8 +85,8 @@ func TestUint128Float64(t *testing.T) {
 	})
 }
 
-// TestProductEnclosesTheProduct multiplies real numbers of which the first 64 bits are known, at both ends
-// of their cells: the product is between its bounds, and these are not far apart.
+// TestProductEnclosesTheProduct multiplies real numbers of which the first 64 bits are known, at
+// both ends of their cells: the product is between its bounds, and these are not far apart.
 func TestProductEnclosesTheProduct(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for range 300 {
@@ -117,8 +117,8 @@ func TestProductEnclosesTheProduct(t *testing.T) {
 	}
 }
 
-// TestProductComparesWithTheCell tries a product of a few cells on, beside, below and above the cell that
-// the floor is in.
+// TestProductComparesWithTheCell tries a product of a few cells on, beside, below and above the
+// cell that the floor is in.
 func TestProductComparesWithTheCell(t *testing.T) {
 	at := func(cell uint128, offset int64) uint128 {
 		return uint128Of(new(big.Int).Add(cell.big(), big.NewInt(offset)))
@@ -143,7 +143,8 @@ func TestProductComparesWithTheCell(t *testing.T) {
 	}
 }
 
-// TestFloorEnclosesTheRetention holds the cell of a floor against the integers of the slow definition.
+// TestFloorEnclosesTheRetention holds the cell of a floor against the integers of the slow
+// definition.
 func TestFloorEnclosesTheRetention(t *testing.T) {
 	for _, m := range []int64{2, 3, 4, 1000, 1 << 20} {
 		for _, nano := range stairEpsilons {
@@ -170,8 +171,8 @@ func poissonTail(t float64, n uint32) float64 {
 	return sum
 }
 
-// TestStepsAreEnoughAndNotTooMany sums what the steps leave out: below 2⁻⁶⁴, and above it with two steps less
-// (where the bound by twice the first term and the rounding up of 2t do not cost more).
+// TestStepsAreEnoughAndNotTooMany sums what the steps leave out: below 2⁻⁶⁴, and above it with two
+// steps less (where the bound by twice the first term and the rounding up of 2t do not cost more).
 func TestStepsAreEnoughAndNotTooMany(t *testing.T) {
 	for _, m := range []int64{2, 3, 4, 1000, 1 << 20} {
 		for _, nano := range stairEpsilons {
@@ -191,8 +192,8 @@ func TestStepsAreEnoughAndNotTooMany(t *testing.T) {
 	}
 }
 
-// script is a random function that a test writes: W and U of a step, the words of each. What it does not
-// say is zero. It counts its blocks.
+// script is a random function that a test writes: W and U of a step, the words of each. What it
+// does not say is zero. It counts its blocks.
 type script struct {
 	cipher.Block
 	w, u   map[uint32][]uint64
@@ -226,9 +227,9 @@ func wordsOfRetention(m, nano int64, shift, n int) []uint64 {
 	return words
 }
 
-// TestTiesAreSettled writes W of a step so that the product agrees with λ for n words, and no further: with
-// zeros after them it is below, with ones above. The step before, if there is one, is a half, after which the
-// second must agree with 2λ.
+// TestTiesAreSettled writes W of a step so that the product agrees with λ for n words, and no
+// further: with zeros after them it is below, with ones above. The step before, if there is one, is
+// a half, after which the second must agree with 2λ.
 func TestTiesAreSettled(t *testing.T) {
 	const m = 5
 	ones := []uint64{math.MaxUint64, math.MaxUint64, math.MaxUint64}
@@ -260,8 +261,8 @@ func TestTiesAreSettled(t *testing.T) {
 	}
 }
 
-// TestTheSlowWayGivesTheSame goes both ways with random keys: directly, and from a floor whose cell is moved to a
-// product, so that the quick way cannot tell and gives up.
+// TestTheSlowWayGivesTheSame goes both ways with random keys: directly, and from a floor whose cell
+// is moved to a product, so that the quick way cannot tell and gives up.
 func TestTheSlowWayGivesTheSame(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	gaveUp := 0
@@ -299,8 +300,9 @@ func TestTheSlowWayGivesTheSame(t *testing.T) {
 	}
 }
 
-// TestRefusedWordsAreReplaced writes words of U that are one too many for three values: 0 is, as 2⁶⁴ is 1
-// modulo 3. It does not matter where the refused word is the last one that counts, or none that does.
+// TestRefusedWordsAreReplaced writes words of U that are one too many for three values: 0 is, as
+// 2⁶⁴ is 1 modulo 3. It does not matter where the refused word is the last one that counts, or none
+// that does.
 func TestRefusedWordsAreReplaced(t *testing.T) {
 	const m, nano = 3, 100_000_000 // λ = 0.034
 	to := newFloor(law{m: m, at: nano, above: truthAbove})
@@ -371,8 +373,8 @@ func (l inLane) Encrypt(to, from []byte) {
 	l.Block.Encrypt(to, from)
 }
 
-// TestRunsOfBits holds rows of more and of fewer bits than fall together against the definition: all by AES, one
-// bit with a tie, or one with more steps than usual.
+// TestRunsOfBits holds rows of more and of fewer bits than fall together against the definition:
+// all by AES, one bit with a tie, or one with more steps than usual.
 func TestRunsOfBits(t *testing.T) {
 	const nano = 1_000_000_000
 	to := newFloor(law{m: 2, at: nano, above: truthAbove})
@@ -394,11 +396,7 @@ func TestRunsOfBits(t *testing.T) {
 		for _, lane := range []int{0, m - 1} {
 			for name, written := range scripts {
 				block := inLane{define(t, fixedKey(), "unary", "q", "o", m).block, uint32(lane), written}
-				s := &UnaryStaircase{newKey(t, fixedKey()), noise{block: block}, m}
-				got, err := s.Response(fromNano(t, nano), m-1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := (&noise{block: block}).unary(to, m, m-1)
 				slow := definition{block, 0, 2}
 				hidden := int(slow.word(0, 0, 0) & 1)
 				for v := range m {
@@ -416,38 +414,41 @@ func TestRunsOfBits(t *testing.T) {
 	}
 }
 
-// TestBlocksDoNotTellTheTruth counts the blocks of responses over keys, ε and truths: it is the steps of the
-// floor, always; in unary encoding a number that depends on m and ε alone. That one of these draws needs
-// more has a probability below 10⁻¹¹, and the keys are fixed.
+// TestBlocksDoNotTellTheTruth counts the blocks of responses over keys, ε and truths: it is the
+// steps of the floor, always; in unary encoding a number that depends on m and ε alone. That one of
+// these draws needs more has a probability below 10⁻¹¹, and the keys are fixed.
 func TestBlocksDoNotTellTheTruth(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	values := map[int]bool{}
 	for range 30 {
 		k, m := newKey(t, randomKey(random)), 2+random.IntN(20)
-		direct, unary := newStaircase(t, k, "q", "o", m), newUnaryStaircase(t, k, "q", "o", m)
-		forDirect, forUnary := &counter{Block: direct.noise.block}, &counter{Block: unary.noise.block}
-		direct.noise.block, unary.noise.block = forDirect, forUnary
+		counted := func(use string) (*noise, *counter) {
+			n := must(k.noise(use, Staircase{"q", "o", m}, fromNano(t, 1)))
+			blocks := &counter{Block: n.block}
+			n.block = blocks
+			return n, blocks
+		}
+		direct, ofDirect := counted("direct")
+		unary, ofUnary := counted("unary")
 		for _, nano := range stairEpsilons {
+			to, toBits := k.floor(m, fromNano(t, nano)), k.floor(2, fromNano(t, nano))
 			each := 0 // blocks of a unary response without the one of the coin
 			for truth := range m {
-				forDirect.blocks, forUnary.blocks = 0, 0
-				values[respond(t, direct, nano, truth)] = true
-				row, err := unary.Response(fromNano(t, nano), truth)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if want := int(k.floor(m, fromNano(t, nano)).steps); forDirect.blocks != want {
-					t.Fatalf("m=%d, truth %d: %d blocks, want %d", m, truth, forDirect.blocks, want)
+				ofDirect.blocks, ofUnary.blocks = 0, 0
+				values[int(direct.fall(to, uint64(m), uint64(truth)))] = true
+				row := unary.unary(toBits, m, truth)
+				if ofDirect.blocks != int(to.steps) {
+					t.Fatalf("m=%d, truth %d: %d blocks, want %d", m, truth, ofDirect.blocks, to.steps)
 				}
 				if truth == 0 {
-					each = forUnary.blocks - 1
+					each = ofUnary.blocks - 1
 				}
-				if forUnary.blocks != each+1 || each < m*int(k.floor(2, fromNano(t, nano)).steps) {
-					t.Fatalf("m=%d, truth %d, unary: %d blocks, want %d", m, truth, forUnary.blocks, each+1)
+				if ofUnary.blocks != each+1 || each < m*int(toBits.steps) {
+					t.Fatalf("m=%d, truth %d, unary: %d blocks, want %d", m, truth, ofUnary.blocks, each+1)
 				}
-				forUnary.blocks = 0
-				if _, err := unary.Below(fromNano(t, nano), row); err != nil || forUnary.blocks != each {
-					t.Fatalf("m=%d, truth %d, below: %d blocks, want %d (%v)", m, truth, forUnary.blocks, each, err)
+				ofUnary.blocks = 0
+				if unary.fallBits(toBits, m, row.packed); ofUnary.blocks != each {
+					t.Fatalf("m=%d, truth %d, below: %d blocks, want %d", m, truth, ofUnary.blocks, each)
 				}
 			}
 		}

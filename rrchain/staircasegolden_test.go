@@ -1,13 +1,10 @@
 package rrchain
 
-import (
-	"fmt"
-	"testing"
-)
+import "testing"
 
-// The responses below come from this program (Python 3.11.7, with AES from OpenSSL 3), which shares nothing with the
-// package. They say that the noise of a key stays what it is, over versions, processes and machines: were it
-// to change, objects would answer for a second time.
+// The responses below come from this program (Python 3.11.7, with AES from OpenSSL 3), which shares
+// nothing with the package. They say that the noise of a key stays what it is, over versions,
+// processes and machines: were it to change, objects would answer for a second time.
 //
 //	import hashlib, hmac, struct, subprocess
 //	from decimal import Decimal as D, getcontext
@@ -71,7 +68,8 @@ var goldenDirect = []struct {
 	{"Größe", "λ", 1000, 500, []int{788, 454, 467, 52, 500, 500, 500}},
 }
 
-// goldenUnary is unary(question, object, m, truth, goldenEpsilons). The coin of the first two is 0, of the others 1.
+// goldenUnary is unary(question, object, m, truth, goldenEpsilons). The coin of the first two is 0,
+// of the others 1.
 var goldenUnary = []struct {
 	question, object string
 	m, truth         int
@@ -94,22 +92,18 @@ var goldenUnary = []struct {
 func TestGoldenStaircases(t *testing.T) {
 	k := newKey(t, fixedKey())
 	for _, row := range goldenDirect {
-		name := fmt.Sprintf("%q, %q, m=%d", row.question, row.object, row.m)
-		s := newStaircase(t, k, row.question, row.object, row.m)
+		s := newStairs(k, row.question, row.object, row.m)
 		for i, epsilon := range goldenEpsilons {
-			got, err := s.Response(eps(t, epsilon), row.truth)
-			if err != nil || got != row.responses[i] {
-				t.Errorf("%s, ε=%s: got %d (%v), want %d", name, epsilon, got, err, row.responses[i])
+			if got := s.at(t, eps(t, epsilon).Nano(), row.truth); got != row.responses[i] {
+				t.Errorf("%+v, ε=%s: got %d, want %d", s.Staircase, epsilon, got, row.responses[i])
 			}
 		}
 	}
 	for _, row := range goldenUnary {
-		name := fmt.Sprintf("%q, %q, m=%d, unary", row.question, row.object, row.m)
-		s := newUnaryStaircase(t, k, row.question, row.object, row.m)
+		s := newStairs(k, row.question, row.object, row.m)
 		for i, epsilon := range goldenEpsilons {
-			got, err := s.Response(eps(t, epsilon), row.truth)
-			if err != nil || got.String() != row.responses[i] {
-				t.Errorf("%s, ε=%s: got %v (%v), want %s", name, epsilon, got, err, row.responses[i])
+			if got := s.bits(t, eps(t, epsilon).Nano(), row.truth).String(); got != row.responses[i] {
+				t.Errorf("%+v, unary, ε=%s: got %s, want %s", s.Staircase, epsilon, got, row.responses[i])
 			}
 		}
 	}

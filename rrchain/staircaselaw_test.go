@@ -6,17 +6,19 @@ import (
 	"testing"
 )
 
-// The exact law of a staircase, from its definition. Nothing of it comes from law.go: the retentions are
-// those of the slow definition.
+// The exact law of a staircase, from its definition. Nothing of it comes from law.go: the
+// retentions are those of the slow definition.
 //
-// Between two floors a < b there is no V_j with a probability of a/b, wherever the steps before ended: call
-// it p(v) where the last one was at v ≥ b. The next factor goes below both floors, or stays above b:
+// Between two floors a < b there is no V_j with a probability of a/b, wherever the steps before
+// ended: call it p(v) where the last one was at v ≥ b. The next factor goes below both floors, or
+// stays above b:
 //
 //	p(v) = a/v + ∫ p(vw) dw, for w from b/v to 1.
 //
-// p = a/b solves this: a/v + (a/b)(1 − b/v) = a/b. So gaps have an arrival or none independently of each
-// other, with b = 1 for the first one. The response below a gap without one is that above; with one it is
-// the draw of the last arrival, which no response above it is of, so uniform and independent of all of them.
+// p = a/b solves this: a/v + (a/b)(1 − b/v) = a/b. So gaps have an arrival or none independently of
+// each other, with b = 1 for the first one. The response below a gap without one is that above;
+// with one it is the draw of the last arrival, which no response above it is of, so uniform and
+// independent of all of them.
 
 // gap says whether there is an arrival between two levels.
 type gap struct{ none, some *big.Float }
@@ -80,8 +82,9 @@ var stairLevels = [][]int64{
 	{200_000_000, 500_000_000, 1_000_000_000, 4_000_000_000},
 }
 
-// TestStaircaseHasTheLawOfAChain compares the two laws for every truth and all responses at all levels, of
-// chains that were drawn in rising order. (That the order does not matter is proved for chains.)
+// TestStaircaseHasTheLawOfAChain compares the two laws for every truth and all responses at all
+// levels, of chains that were drawn in rising order. (That the order does not matter is proved for
+// chains.)
 func TestStaircaseHasTheLawOfAChain(t *testing.T) {
 	for m := int64(2); m <= 4; m++ {
 		for _, levels := range stairLevels {
@@ -99,8 +102,8 @@ func TestStaircaseHasTheLawOfAChain(t *testing.T) {
 	}
 }
 
-// TestAnotherStaircaseHasAnotherLaw tests the test above: a staircase for an ε that is a thousandth too
-// high is told from the chain.
+// TestAnotherStaircaseHasAnotherLaw tests the test above: a staircase for an ε that is a thousandth
+// too high is told from the chain.
 func TestAnotherStaircaseHasAnotherLaw(t *testing.T) {
 	levels := []int64{500_000_000, 1_000_000_000}
 	chain := jointLaw(3, plan(3, levels, []int{0, 1}), trueOdds)
@@ -113,10 +116,10 @@ func TestAnotherStaircaseHasAnotherLaw(t *testing.T) {
 	}
 }
 
-// TestUnaryStaircaseHasTheLawOfAUnaryChain compares the laws of a single bit, as the bits of both are
-// independent given the truth. Another bit than the true value's has a hidden bit of 0. That of the true value
-// is a coin: the staircase has one for all levels, the chain draws it again for each raise, from the last
-// response.
+// TestUnaryStaircaseHasTheLawOfAUnaryChain compares the laws of a single bit, as the bits of both
+// are independent given the truth. Another bit than the true value's has a hidden bit of 0. That of
+// the true value is a coin: the staircase has one for all levels, the chain draws it again for each
+// raise, from the last response.
 func TestUnaryStaircaseHasTheLawOfAUnaryChain(t *testing.T) {
 	for _, levels := range stairLevels {
 		stairs := staircaseLaw(2, levels)
@@ -131,8 +134,8 @@ func TestUnaryStaircaseHasTheLawOfAUnaryChain(t *testing.T) {
 	}
 }
 
-// raisedCoins is the probability that the bit of the true value has the responses of code when it is raised in
-// rising order, with a new coin each time.
+// raisedCoins is the probability that the bit of the true value has the responses of code when it
+// is raised in rising order, with a new coin each time.
 func raisedCoins(steps []step, code int) *big.Float {
 	responses, p := digits(code, 2, len(steps)), number(1)
 	for _, s := range steps {

@@ -10,8 +10,9 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
-// rows returns the law of rows of bits that are drawn apart from each other. The response of a level is
-// the number whose bit i is bit i of the row. single gives the law of all levels of one bit.
+// rows returns the law of rows of bits that are drawn apart from each other. The response of a
+// level is the number whose bit i is bit i of the row. single gives the law of all levels of one
+// bit.
 func rows(truths, n, levels int, single func(truth, bit int) []*big.Float) joint {
 	table, responses := make(joint, truths), int64(1)<<n
 	for truth := range table {
@@ -53,7 +54,8 @@ func chainsOfBits(n int, draw func(law) odds) kind {
 // response to it was this one at some ε. Before the first response ε is 0.
 type coin func(nano int64, last int) [2]*big.Float
 
-// trueCoin is what [UnaryChain] draws: fair, and then a response to the last response.
+// trueCoin is what a [Chain] in unary encoding draws: fair, and then a response to the last
+// response.
 func trueCoin(nano int64, last int) [2]*big.Float {
 	if nano == 0 {
 		return [2]*big.Float{number(0.5), number(0.5)}
@@ -86,8 +88,8 @@ func unaryChains(m int, draw func(law) odds, hidden coin) kind {
 	}
 }
 
-// ownLaw is the law of all levels of the bit of the true value. For each raise the coin is drawn anew, from the
-// response below alone.
+// ownLaw is the law of all levels of the bit of the true value. For each raise the coin is drawn
+// anew, from the response below alone.
 func ownLaw(steps []step, draw func(law) odds, hidden coin) []*big.Float {
 	law := make([]*big.Float, power(2, len(steps)))
 	for code := range law {
@@ -112,9 +114,9 @@ func ownLaw(steps []step, draw func(law) odds, hidden coin) []*big.Float {
 	return law
 }
 
-// TestUnaryEncodingIsCollusionProof proves of unary encoding what TestTheLawIsCollusionProof proves of
-// randomized response: every level has the law of its own ε, in every order of drawing the joint law is
-// the same, and all of it costs the highest ε, no more and no less.
+// TestUnaryEncodingIsCollusionProof proves of unary encoding what TestTheLawIsCollusionProof proves
+// of randomized response: every level has the law of its own ε, in every order of drawing the joint
+// law is the same, and all of it costs the highest ε, no more and no less.
 func TestUnaryEncodingIsCollusionProof(t *testing.T) {
 	for _, c := range []struct {
 		m      int
@@ -135,8 +137,8 @@ func TestUnaryEncodingIsCollusionProof(t *testing.T) {
 	}
 }
 
-// TestBitsAreCollusionProof proves it of rows of bits, where the cost of telling two truths apart is the
-// number of bits in which they differ, times the highest ε.
+// TestBitsAreCollusionProof proves it of rows of bits, where the cost of telling two truths apart
+// is the number of bits in which they differ, times the highest ε.
 func TestBitsAreCollusionProof(t *testing.T) {
 	for _, c := range []struct {
 		n      int
@@ -200,10 +202,10 @@ func TestAWrongCoinIsFoundOut(t *testing.T) {
 	}
 }
 
-// TestTheUnaryKernelByBayesRule derives the raise of a unary response without the coin. From ε₂ down to ε₁
-// a bit is flipped with f = (q₁−q₂)/(1−2q₂), q = 1/(e^ε+1), which takes both laws of a bit, 1/2 and q₂, to 1/2 and
-// q₁. Bayes' rule turns this channel around: the bit of the true value is kept with 1−f, any other goes
-// up by the kernel for m = 2.
+// TestTheUnaryKernelByBayesRule derives the raise of a unary response without the coin. From ε₂
+// down to ε₁ a bit is flipped with f = (q₁−q₂)/(1−2q₂), q = 1/(e^ε+1), which takes both laws of a
+// bit, 1/2 and q₂, to 1/2 and q₁. Bayes' rule turns this channel around: the bit of the true value
+// is kept with 1−f, any other goes up by the kernel for m = 2.
 func TestTheUnaryKernelByBayesRule(t *testing.T) {
 	for _, c := range [][2]int64{
 		{1, 2}, {1, 1_000_000_000}, {100_000_000, 500_000_000}, {500_000_000, 1_000_000_000},
@@ -226,10 +228,7 @@ func TestTheUnaryKernelByBayesRule(t *testing.T) {
 
 		raise := plan(2, c[:], []int{0, 1})
 		own, other := ownLaw(raise, trueOdds, trueCoin), jointLaw(2, raise, trueOdds)[0]
-		kernel, err := NewKernel(2, fromNano(t, from), fromNano(t, to))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kernel := must(NewKernel(2, fromNano(t, from), fromNano(t, to)))
 		closed := [2][2]float64{{kernel.PAA, kernel.OneMinusPAA}, {kernel.PBA, kernel.PBB}}
 		for last := range 2 {
 			for next := range 2 {

@@ -73,7 +73,7 @@ func TestWhatIsNotListedStandsUnderItsQuestion(t *testing.T) {
 		{Question: "age", Raised: 1},
 	}, "day")
 	_, got, _ := strings.Cut(out.String(), "\nquestion ")
-	const refusals = "vote:\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\tLARGEST\nann\tno-truth\t0\t0\t0\t0\t\t0\n"
+	const refusals = "vote:\n\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\tLARGEST\nann\tno-truth\t0\t0\t0\t0\t\t0\n"
 	const unlisted = "… and %d that are not listed; \"ledgerctl log --refused-by day\" prints all but the forgotten\n"
 	if want := refusals + fmt.Sprintf(unlisted, 7) + "\nquestion wage:\n" + fmt.Sprintf(unlisted, 9); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/google/uuid"
@@ -65,15 +67,23 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 }
 
 func (a *app) rootCommand() *cobra.Command {
+	info, _ := debug.ReadBuildInfo()
+	texts := sections(helpText)
 	root := &cobra.Command{
 		Use:               "ledgerctl",
-		Version:           version(),
+		Version:           cmp.Or(newVersion(info).Version, unknown),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		PersistentPreRunE: a.settle,
-		RunE: func(*cobra.Command, []string) error {
-			return output.UsageError("run \"ledgerctl --help\" for the commands", "no command given")
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().NFlag() > 0 {
+				return output.UsageError("run \"ledgerctl --help\" for the commands", "no command given")
+			}
+			if _, err := io.WriteString(a.Stdout, texts["overview"]+"\n"); err != nil {
+				return &started{err}
+			}
+			return nil
 		},
 	}
 	root.SetIn(a.Stdin)
@@ -86,12 +96,14 @@ func (a *app) rootCommand() *cobra.Command {
 			return a.Keys.Names(), cobra.ShellCompDirectiveNoFileComp
 		})
 	root.SetHelpCommand(helpCommand())
+	root.SetHelpFunc(help)
+	root.AddCommand(&cobra.Command{Use: topic})
 	root.AddCommand(a.commands()...)
 	served := &serving.Host{Printer: a.Printer, Files: a.Files, DB: &a.DB, Check: a.file, Open: a.open,
 		Health: a.health}
 	root.AddCommand(served.Commands()...)
 	root.AddCommand((&mechanisms.Host{Printer: a.Printer, Files: a.Files}).Commands()...)
-	describe(root, sections(helpText))
+	describe(root, texts)
 	complete(root)
 	a.completeNames(root)
 	return root
@@ -99,52 +111,73 @@ func (a *app) rootCommand() *cobra.Command {
 
 // commands returns the commands, those for serving and for mechanisms aside.
 func (a *app) commands() []*cobra.Command {
+	s := a.Files
 	return []*cobra.Command{
-		input.Command("init", a.init),
+		input.Command(s, "init", a.init),
 		input.Group("question", "say whether to add or to list questions",
-			input.Command("add NAME --values A,B,… [--encoding direct|unary] [--mechanism FILE]", a.addQuestion),
-			input.Command("list", a.listQuestions)),
-		input.Command("enroll", a.enroll),
-		input.Command("terms", a.terms),
-		input.Command("withdraw OBJECT…", a.withdraw),
-		input.Command("epoch OBJECT", a.epoch),
-		input.Command("forget OBJECT", a.forget),
-		input.Command("show OBJECT", a.show),
+			input.Command(s, "add NAME --values A,B,… [--encoding direct|unary] [--mechanism FILE]", a.addQuestion),
+			input.Command(s, "list", a.listQuestions)),
+		input.Command(s, "enroll", a.enroll),
+		input.Command(s, "terms", a.terms),
+		input.Command(s, "withdraw OBJECT…", a.withdraw),
+		input.Command(s, "epoch OBJECT", a.epoch),
+		input.Command(s, "forget OBJECT", a.forget),
+		input.Command(s, "show OBJECT", a.show),
 
-		input.Command("raise", a.raise),
-		input.Command("advance", a.advance),
-		input.Command("estimate", a.estimate),
-		input.Command("answer", a.answer),
+		input.Command(s, "raise", a.raise),
+		input.Command(s, "advance", a.advance),
+		input.Command(s, "estimate", a.estimate),
+		input.Command(s, "answer", a.answer),
 
-		input.Command("budget", a.budget),
-		input.Command("quote", a.quote),
-		input.Command("sell", a.sell),
-		input.Command("reserve", a.reserve),
-		input.Command("capture NUMBER", a.capture),
-		input.Command("cancel NUMBER", a.cancel),
-		input.Command("sales", a.sales),
-		input.Command("reservations", a.reservations),
-		input.Command("buyers", a.buyers),
-		input.Command("responses", a.responses),
+		input.Command(s, "budget", a.budget),
+		input.Command(s, "quote", a.quote),
+		input.Command(s, "sell", a.sell),
+		input.Command(s, "reserve", a.reserve),
+		input.Command(s, "capture NUMBER", a.capture),
+		input.Command(s, "cancel NUMBER", a.cancel),
+		input.Command(s, "sales", a.sales),
+		input.Command(s, "reservations", a.reservations),
+		input.Command(s, "buyers", a.buyers),
+		input.Command(s, "responses", a.responses),
 
-		input.Command("log", a.log),
-		input.Command("stats", a.stats),
+		input.Command(s, "log", a.log),
+		input.Command(s, "stats", a.stats),
 		input.Group("audit", "say whether to verify the ledger or to sign a checkpoint",
-			input.Command("verify", a.auditVerify),
-			input.Command("checkpoint", a.auditCheckpoint)),
+			input.Command(s, "verify", a.auditVerify),
+			input.Command(s, "checkpoint", a.auditCheckpoint)),
 		input.Group("receipt", "say whether to make or to verify a receipt",
-			input.Command("make SALE --out FILE", a.makeReceipt),
+			input.Command(s, "make SALE --out FILE", a.makeReceipt),
 			verifyCommand(a, "receipt", evidence.ReadReceipt, newSold)),
 		input.Group("statement", "say whether to make or to verify a statement",
-			input.Command("make OBJECT --out FILE", a.makeStatement),
+			input.Command(s, "make OBJECT --out FILE", a.makeStatement),
 			verifyCommand(a, "statement", evidence.ReadStatement, newStated)),
 		a.copyCommand("backup FILE", "copying", book.Backup),
 		a.copyCommand("compact FILE", "compacting", book.CompactTo),
-		input.Command("takeover --addr ADDRESS", a.takeOver),
+		input.Command(s, "takeover --addr ADDRESS", a.takeOver),
 
 		a.completionCommand(),
-		input.Command("version", a.version),
-		input.Command("man DIR", a.man),
+		input.Command(s, "version", a.version),
+		input.Command(s, "man DIR", a.man),
+	}
+}
+
+// completionCommand prints what cobra generates.
+func (a *app) completionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "completion bash|zsh|fish",
+		ValidArgs:             []string{"bash", "zsh", "fish"},
+		Args:                  cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch root := cmd.Root(); args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(a.Stdout, true)
+			case "zsh":
+				return root.GenZshCompletion(a.Stdout)
+			default:
+				return root.GenFishCompletion(a.Stdout, true)
+			}
+		},
 	}
 }
 
@@ -152,7 +185,9 @@ func (a *app) commands() []*cobra.Command {
 // unless it says so.
 func complete(cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
-		below.RunE = action(below.RunE)
+		if below.RunE != nil {
+			below.RunE = action(below.RunE)
+		}
 		if below.Args == nil {
 			below.Args = cobra.NoArgs
 		}

@@ -21,32 +21,30 @@ import (
 
 type checkpointFlags struct {
 	input.Signer
-	Out string `flag:"out,writes"`
+	Out input.Output `flag:"out,writes"`
 }
 
 func (a *app) auditCheckpoint(cmd *cobra.Command, _ []string, f *checkpointFlags) error {
 	ctx := cmd.Context()
-	file, err := a.beginSigned(ctx, f.Signer, f.Out)
-	if err != nil {
+	if err := a.loadSigner(ctx, f.Signer); err != nil {
 		return err
 	}
-	defer file.Discard()
 	var signed []byte
 	var head api.Head
-	err = a.with(ctx, reading, func(l book) (err error) {
-		if err := a.checkReplaced(ctx, l, f.Out); err != nil {
+	err := a.with(ctx, reading, func(l book) (err error) {
+		if err := a.checkReplaced(ctx, l, f.Out.Path); err != nil {
 			return err
 		}
 		signed, head, err = checkpoint(ctx, l)
 		return err
 	})
+	if err == nil {
+		err = f.Out.SaveBytes(signed)
+	}
 	if err != nil {
 		return err
 	}
-	if err := file.SaveBytes(signed); err != nil {
-		return err
-	}
-	if f.Out == "" && !a.JSON {
+	if f.Out.Path == "" && !a.JSON {
 		_, err := a.Stdout.Write(signed)
 		return err
 	}
@@ -54,7 +52,7 @@ func (a *app) auditCheckpoint(cmd *cobra.Command, _ []string, f *checkpointFlags
 	out.Add("checkpoint", "", string(signed))
 	out.Inline(head)
 	addHead(&out, head)
-	out.AddNonZero("out", "checkpoint", f.Out)
+	out.AddNonZero("out", "checkpoint", f.Out.Path)
 	return a.Print(out)
 }
 
@@ -256,26 +254,18 @@ func (r *auditResult) fields() (out output.Fields) {
 	addHead(&out, r.Head)
 	out.Add("objects", "objects", r.Objects)
 	out.Add("checkpoints", "", r.checkpoints)
+	checkpoints := strconv.Itoa(r.checkpoints)
 	if r.checkpoints == 0 {
-		out.Add("", "checkpoints",
-			"0: an older copy of the file would verify too, and one that was rewritten as a whole")
-	} else {
-		out.Add("", "checkpoints", r.checkpoints)
+		checkpoints += ": an older copy of the file would verify too, and one that was rewritten as a whole"
 	}
+	out.Add("", "checkpoints", checkpoints)
 	out.Add("", "verifies", verdict)
 	out.Add("problems", "", r.problems)
 	if len(r.problems) > 0 {
 		out.Section(func(w io.Writer) {
-			output.Rows(w, "\nPROBLEM\tEVENT\tOBJECT\tQUESTION\tWHAT IS WRONG", r.problems, problemRow)
+			fmt.Fprintln(w)
+			output.Rows(w, "kind=problem event object question text=what_is_wrong", "", r.problems)
 		})
 	}
 	return out
-}
-
-func problemRow(p api.Finding) []any {
-	event := ""
-	if p.Event > 0 {
-		event = strconv.FormatUint(p.Event, 10)
-	}
-	return []any{p.Kind, event, p.Object, p.Question, p.Text}
 }

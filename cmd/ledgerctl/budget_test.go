@@ -14,6 +14,7 @@ func TestABudgetThatSaysNothing(t *testing.T) {
 	if out.Len() > 0 {
 		t.Errorf("it is shown as %q", out.String())
 	}
+	out.Reset()
 	forecast(api.Budget{Question: "vote", Refused: []api.RefusalSum{{Reason: api.Withdrawn, Count: 1}}}, 0, "").Table(&out)
 	if !strings.Contains(out.String(), "vote") {
 		t.Errorf("it is shown as %q", out.String())

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,15 +34,7 @@ func writeDocument(file *input.Output, d document) error {
 // documentFlags are the flags of a command that makes a document.
 type documentFlags struct {
 	input.Signer
-	Out string `flag:"out,required,writes"`
-}
-
-// beginSigned loads the key that signs a document, and begins its file.
-func (a *app) beginSigned(ctx context.Context, signer input.Signer, out string) (*input.Output, error) {
-	if err := a.loadSigner(ctx, signer); err != nil {
-		return nil, err
-	}
-	return a.NewOutput("--out", out)
+	Out input.Output `flag:"out,required,writes"`
 }
 
 // writeReceipt makes the receipt of a sale, and writes it to a file.
@@ -56,30 +47,20 @@ func writeReceipt(ctx context.Context, l book, sale uint64, file *input.Output) 
 }
 
 func (a *app) makeReceipt(cmd *cobra.Command, args []string, f *documentFlags) error {
-	ctx := cmd.Context()
-	sale, err := strconv.ParseUint(args[0], 10, 64)
-	if err != nil {
-		return output.UsageError(salesHint, "%q is not the number of a sale", args[0])
-	}
-	file, err := a.beginSigned(ctx, f.Signer, f.Out)
+	sale, err := numberOf("sale", args[0], salesHint)
 	if err != nil {
 		return err
 	}
-	defer file.Discard()
-	var out output.Fields
-	err = a.with(ctx, reading, func(l book) error {
-		receipt, err := writeReceipt(ctx, l, sale, file)
-		out = newSold(receipt)
+	if err := a.loadSigner(cmd.Context(), f.Signer); err != nil {
 		return err
-	})
-	if err != nil {
-		return output.WithHint(err, api.ErrUnknown, salesHint)
 	}
-	out.Add("out", "receipt", f.Out)
-	return a.Print(out)
+	return output.WithHint(a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+		receipt, err := writeReceipt(ctx, l, sale, &f.Out)
+		out := newSold(receipt)
+		out.Add("out", "receipt", f.Out.Path)
+		return out, err
+	}), api.ErrUnknown, salesHint)
 }
-
-const salesHint = `"ledgerctl sell" printed the number; "ledgerctl sales" lists it with every sale`
 
 type statementFlags struct {
 	documentFlags
@@ -87,19 +68,17 @@ type statementFlags struct {
 }
 
 func (a *app) makeStatement(cmd *cobra.Command, args []string, f *statementFlags) error {
-	file, err := a.beginSigned(cmd.Context(), f.Signer, f.Out)
-	if err != nil {
+	if err := a.loadSigner(cmd.Context(), f.Signer); err != nil {
 		return err
 	}
-	defer file.Discard()
 	return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 		statement, err := l.Statement(ctx, a.key, args[0])
 		if err == nil {
-			err = output.Unfinished("the statement is recorded, but not written", 0, writeDocument(file, statement))
+			err = output.Unfinished("the statement is recorded, but not written", 0, writeDocument(&f.Out, statement))
 		}
 		out := newStated(statement)
 		out.Add("key", "key", a.key)
-		out.Add("out", "statement", f.Out)
+		out.Add("out", "statement", f.Out.Path)
 		return "the statement is recorded", out, err
 	}))
 }
@@ -107,16 +86,7 @@ func (a *app) makeStatement(cmd *cobra.Command, args []string, f *statementFlags
 // proofFlags are the flags of commands that verify a document.
 type proofFlags struct {
 	input.Verifier
-	Self bool `flag:"self"`
-}
-
-// load returns the key, or nil for a file that is only held against itself, or not even that.
-func (f *proofFlags) load(ctx context.Context, a *app) (note.Verifier, error) {
-	key, err := f.Verifier.Load(ctx, a.Files)
-	if key != nil && f.Self {
-		return nil, output.UsageError("give one of them", "--vkey and --self exclude each other")
-	}
-	return key, err
+	Self bool `flag:"self,not=vkey"`
 }
 
 // verifyCommand returns a command that verifies a document. said returns what the document says.
@@ -147,7 +117,7 @@ func verifyCommand[D document](a *app, what string, read func([]byte) (D, error)
 			Err: fmt.Errorf("the %s %q does not verify: %s", what, args[0], output.Counted(len(v.problems), "problem")),
 		}
 	}
-	return input.MarkArguments(input.Command("verify FILE", run), input.Reads)
+	return input.MarkArguments(input.Command(a.Files, "verify FILE", run), input.Reads)
 }
 
 // verdict is the result of verifying a document.
@@ -162,7 +132,7 @@ type verdict struct {
 // verify reads a document and verifies it. If it cannot be read, that is the only problem.
 func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, read func([]byte) (D, error)) (d D,
 	v verdict, err error) {
-	key, err := f.load(cmd.Context(), a)
+	key, err := f.Load(cmd.Context(), a.Files)
 	if err != nil {
 		return d, v, err
 	}
@@ -217,7 +187,10 @@ func (v verdict) describe(out *output.Fields) {
 	}
 	if len(v.problems) > 0 {
 		out.Section(func(w io.Writer) {
-			output.Rows(w, "\nWHAT IS WRONG", v.problems, func(p string) []any { return []any{p} })
+			fmt.Fprintln(w, "\nWHAT IS WRONG")
+			for _, p := range v.problems {
+				fmt.Fprintln(w, output.OneLine(p))
+			}
 		})
 	}
 }
@@ -231,14 +204,11 @@ func newSold(r evidence.Receipt) (out output.Fields) {
 		}
 	}
 	out.Add("sale", "sale", r.Sale)
-	out.Add("", "time", r.Time)
+	out.Add("time", "time", r.Time)
 	out.Add("buyer", "buyer", r.Buyer)
 	out.Add("question", "question", r.Question)
 	out.Add("epsilon", "ε", r.Epsilon)
-	out.Add("price", "", r.Price)
-	out.Add("currency", "", r.Currency)
-	out.Add("", "price", output.Money(r.Price, r.Currency))
-	out.Add("time", "", r.Time)
+	out.AddMoney("price", "price", r.Price, r.Currency)
 	out.Add("responses", "responses", len(r.Responses))
 	out.Add("erased", "  of them not shown", erased) // only the price is left
 	return out
@@ -266,9 +236,7 @@ func newStated(st evidence.Statement) (out output.Fields) {
 		change := fmt.Sprintf("changed by event %d of %s, %s", c.Event, output.Stamp(c.Time), consent)
 		out.Add("", "terms of "+output.OneLine(c.Question), change)
 	}
-	out.Add("earned", "", st.Earned)
-	out.Add("currency", "", st.Currency)
-	out.Add("", "earned", output.Money(st.Earned, st.Currency))
+	out.AddMoney("earned", "earned", st.Earned, st.Currency)
 	out.Add("terms", "", st.Terms)
 	out.Add("responses", "responses", len(st.Released))
 	out.Add("charges", "charges for answers", len(st.Charges))

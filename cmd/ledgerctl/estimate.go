@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,19 +18,16 @@ import (
 // estimateFlags are the flags of estimate.
 type estimateFlags struct {
 	Question   string          `flag:"question,required"`
-	Epsilon    privacy.Epsilon `flag:"epsilon"`
+	Epsilon    privacy.Epsilon `flag:"epsilon,positive"`
 	Confidence float64         `flag:"confidence" default:"0.95"`
 	Pool       bool            `flag:"pool"`
 	Population bool            `flag:"population"`
-	Plot       string          `flag:"plot,writes" ext:"svg"`
+	Plot       input.Output    `flag:"plot,writes" ext:"svg"`
 	Objects    string          `flag:"objects,reads"`
 	input.IDColumn
 }
 
 func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
-	if cmd.Flags().Changed("epsilon") && f.Epsilon.IsZero() {
-		return output.UsageError("", "--epsilon must be above 0")
-	}
 	if !(f.Confidence > 0 && f.Confidence < 1) {
 		return output.UsageError("", "--confidence must be between 0 and 1")
 	}
@@ -44,37 +44,23 @@ func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
 		}
 		r.Include = among(people)
 	}
-	if err := checkPlot(f.Plot); err != nil {
-		return err
+	if f.Plot.Path != "" && !strings.EqualFold(filepath.Ext(f.Plot.Path), ".svg") {
+		return output.UsageError("name a file that ends in .svg", "--plot: %q is not an .svg file", f.Plot.Path)
 	}
-	picture, err := a.NewOutput("--plot", f.Plot)
-	if err != nil {
-		return err
-	}
-	defer picture.Discard()
-	var out estimateResult
-	err = a.with(cmd.Context(), reading, func(l book) error {
-		if err := f.CheckPeople(cmd.Context(), l, f.Objects, f.Question, people); err != nil {
-			return err
+	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+		if err := f.CheckPeople(ctx, l, f.Objects, f.Question, people); err != nil {
+			return nil, err
 		}
-		e, err := l.Estimate(cmd.Context(), r)
+		e, err := l.Estimate(ctx, r)
+		if err != nil || f.Plot.Path == "" {
+			return estimateResult{e, r.Confidence}, err
+		}
+		p, err := newPlot(ctx, l, r, e)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		out = estimateResult{e, r.Confidence}
-		if picture == nil {
-			return nil
-		}
-		p, err := newPlot(cmd.Context(), l, r, e)
-		if err != nil {
-			return err
-		}
-		return picture.Save(p.chart().Write)
+		return estimateResult{e, r.Confidence}, f.Plot.Save(p.chart().Write)
 	})
-	if err != nil {
-		return err
-	}
-	return a.Print(out)
 }
 
 // among returns a function that reports whether an object is one of these.
@@ -107,8 +93,10 @@ func (r estimateResult) Table(w io.Writer) {
 		outside = outside || v.Low < -shown || v.High > 1+shown
 	}
 	fmt.Fprintf(w, "\n%d responses", r.N)
-	for i, level := range r.Levels {
-		fmt.Fprintf(w, "%s%d at ε=%s", separator(i), level.N, level.Epsilon)
+	separator := ": "
+	for _, level := range r.Levels {
+		fmt.Fprintf(w, "%s%d at ε=%s", separator, level.N, level.Epsilon)
+		separator = ", "
 	}
 	fmt.Fprintln(w)
 	if r.Covers == "population" {
@@ -130,29 +118,15 @@ func (r estimateResult) tableLevels(w io.Writer) {
 	if r.Disagreement == nil {
 		return
 	}
-	pooled := r.Method == "pooled"
-	if pooled {
-		fmt.Fprintf(w,
-			"The levels are pooled by precision, which assumes that a person's ε is independent of the value.")
-	} else {
-		fmt.Fprintf(w, "The levels are stratified: each counts in proportion to its people.")
+	how := "The levels are stratified: each counts in proportion to its people."
+	but := "Note: the shares at the levels differ by more than chance. The estimate above allows for that; " +
+		"--pool would not."
+	if r.Method == "pooled" {
+		how = "The levels are pooled by precision, which assumes that a person's ε is independent of the value."
+		but = "Warning: the shares at the levels differ by more than chance. This estimate is biased: leave out --pool."
 	}
-	fmt.Fprintf(w, " Disagreement of the levels: p = %.2g.\n", *r.Disagreement)
-	switch {
-	case *r.Disagreement >= unlikely:
-	case pooled:
-		fmt.Fprintln(w,
-			"Warning: the shares at the levels differ by more than chance. This estimate is biased: leave out --pool.")
-	default:
-		fmt.Fprintln(w,
-			"Note: the shares at the levels differ by more than chance. The estimate above allows for that; --pool "+
-				"would not.")
+	fmt.Fprintf(w, "%s Disagreement of the levels: p = %.2g.\n", how, *r.Disagreement)
+	if *r.Disagreement < unlikely {
+		fmt.Fprintln(w, but)
 	}
-}
-
-func separator(i int) string {
-	if i == 0 {
-		return ": "
-	}
-	return ", "
 }

@@ -2,11 +2,15 @@ package main
 
 import (
 	_ "embed" // for help.txt
+	"fmt"
+	"io"
 	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 )
 
 // helpText has a section for each command: a line, a description, and examples. A section in braces
@@ -14,6 +18,9 @@ import (
 //
 //go:embed help.txt
 var helpText string
+
+// helpWidth is how many columns a page of help has at most.
+const helpWidth = 80
 
 // sections returns the sections of a help text by their names.
 func sections(text string) map[string]string {
@@ -65,4 +72,75 @@ func flagUsages(text string) map[string]string {
 	}
 	delete(usages, "") // of an empty text
 	return usages
+}
+
+// topic is the name of the page with the flags of all commands.
+const topic = "flags"
+
+// helpCommand is that of cobra, except that a command that does not exist is wrong usage.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Explain a command",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return output.UsageError(`run "ledgerctl --help" for the commands`, "no help on %q", args)
+			}
+			return about.Help()
+		},
+	}
+}
+
+// help prints the page of a command.
+func help(cmd *cobra.Command, _ []string) { _, _ = io.WriteString(cmd.OutOrStdout(), helpPage(cmd)) }
+
+// helpPage returns the page of a command. The flags of all commands have a page of their own.
+func helpPage(cmd *cobra.Command) string {
+	var page strings.Builder
+	part := func(title, text string) {
+		if text != "" {
+			page.WriteString("\n" + title + "\n" + strings.TrimRight(text, "\n") + "\n")
+		}
+	}
+	page.WriteString(strings.TrimRight(cmd.Long, "\n") + "\n")
+	if cmd.Long == "" {
+		page.Reset()
+		page.WriteString(cmd.Short + ".\n")
+	}
+	if cmd.Name() == topic {
+		part("Flags:", cmd.Root().PersistentFlags().FlagUsagesWrapped(helpWidth))
+		return page.String()
+	}
+	own := ownFlags(cmd)
+	use := strings.TrimSuffix(cmd.UseLine(), " [flags]")
+	if own.HasFlags() {
+		use += " [flags]"
+	}
+	part("Usage:", "  "+strings.ReplaceAll(use, " [--", " \\\n    [--"))
+	part("Examples:", cmd.Example)
+	commands := ""
+	for _, below := range cmd.Commands() {
+		if below.IsAvailableCommand() {
+			commands += fmt.Sprintf("  %-*s  %s\n", below.NamePadding(), below.Name(), below.Short)
+		}
+	}
+	part("Commands:", commands)
+	part("Flags:", own.FlagUsagesWrapped(helpWidth))
+	part("Flags of all commands: ledgerctl help flags", "\n")
+	return page.String()
+}
+
+// ownFlags returns the flags of a command that are not those of all commands.
+func ownFlags(cmd *cobra.Command) *pflag.FlagSet {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	add := func(f *pflag.Flag) {
+		if cmd.Root().PersistentFlags().Lookup(f.Name) != f && f.Name != "help" {
+			own.AddFlag(f)
+		}
+	}
+	cmd.LocalFlags().VisitAll(add)
+	cmd.InheritedFlags().VisitAll(add)
+	return own
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,8 @@ var (
 	_ book = (*ledgerclient.Client)(nil)
 )
 
-// place settles that from the flags, the environment or the default. What a flag says goes before
-// the environment; two that say it alike are refused where the ledger is needed, so that nothing is
-// done to the wrong one.
+// place settles which ledger is meant. What a flag says goes before the environment; two that say
+// it alike are refused where the ledger is needed, so that nothing is done to the wrong one.
 func (a *app) place(cmd *cobra.Command) {
 	byFile, byAddress := cmd.Flags().Changed("db"), cmd.Flags().Changed("addr")
 	file, address := os.Getenv("LEDGER_DB"), os.Getenv("LEDGER_ADDR")
@@ -93,16 +93,11 @@ func (a *app) place(cmd *cobra.Command) {
 			"$LEDGER_DB and $LEDGER_ADDR are both set, and name a ledger each")
 	}
 	if !byFile {
-		a.DB = file
+		a.DB = cmp.Or(file, "ledger.db")
 	}
-	if a.DB == "" {
-		a.DB = "ledger.db"
-	}
-	switch {
-	case byAddress:
-	case byFile:
+	if byFile {
 		a.Remote.Address = ""
-	default:
+	} else if !byAddress {
 		a.Remote.Address = address
 	}
 }
@@ -171,23 +166,14 @@ func (a *app) find(ctx context.Context, mode access) (book, error) {
 // open opens the ledger's file.
 func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger, error) {
 	options.Now = a.clock
-	var err error
-	if options.ClockAhead, err = a.confirmed(); err != nil {
-		return nil, err
-	}
-	if !options.ReadOnly {
-		if err := a.checkAhead(options.ClockAhead); err != nil {
+	for _, set := range []func(*ledger.Options) error{
+		a.confirmClock, a.allowNoJournal,
+		func(o *ledger.Options) error { return a.Trust.Set(ctx, a.Files, o) },
+		func(o *ledger.Options) error { return a.Keys.Set(ctx, a.Files, o) },
+	} {
+		if err := set(&options); err != nil {
 			return nil, err
 		}
-	}
-	if err := a.allowNoJournal(&options); err != nil {
-		return nil, err
-	}
-	if err := a.Trust.Set(ctx, a.Files, &options); err != nil {
-		return nil, err
-	}
-	if err := a.Keys.Set(ctx, a.Files, &options); err != nil {
-		return nil, err
 	}
 	l, err := ledger.Open(ctx, a.DB, options)
 	switch {
@@ -205,21 +191,23 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 	return l, nil
 }
 
-// dial returns the ledger at the address.
+// dial returns the ledger at the address. What is for a file is refused.
 func (a *app) dial(ctx context.Context) (*ledgerclient.Client, error) {
-	switch {
-	case a.clock != nil:
-		return nil, output.UsageError("leave out --at, or use --db",
-			"--at is for a file: behind an address the clock of the server counts")
-	case a.ClockAhead != "":
-		return nil, output.UsageError("give it to whoever serves the ledger",
-			"--clock-ahead is for a file: behind an address the clock of the server counts")
-	case a.WithoutJournal:
-		return nil, output.UsageError("leave it out, or use --db where the file is",
-			"--without-journal is for a file: behind an address the server has the journal")
-	case a.Keys.Given():
-		return nil, output.UsageError("give them to whoever serves the ledger",
-			"--truth-key and --noise-key are for a file: behind an address the keys of the server count")
+	for _, flag := range []struct {
+		isGiven         bool
+		name, why, hint string
+	}{
+		{a.clock != nil, "--at is", "the clock of the server counts", "leave out --at, or use --db"},
+		{a.ClockAhead != "", "--clock-ahead is", "the clock of the server counts",
+			"give it to whoever serves the ledger"},
+		{a.WithoutJournal, "--without-journal is", "the server has the journal",
+			"leave it out, or use --db where the file is"},
+		{a.Keys.Given(), "--truth-key and --noise-key are", "the keys of the server count",
+			"give them to whoever serves the ledger"},
+	} {
+		if flag.isGiven {
+			return nil, output.UsageError(flag.hint, "%s for a file: behind an address %s", flag.name, flag.why)
+		}
 	}
 	l, err := a.Remote.Dial(ctx, a.Files)
 	if err != nil {
@@ -288,8 +276,7 @@ func (a *app) noteIncomplete(ctx context.Context, l book) error {
 		return err
 	}
 	a.incomplete = incomplete("the ledger was read without its journal %s, which is missing: the result is as of "+
-		"event %d, "+
-		"and lacks what only the journal has, which is unknown in number", name, head.Events)
+		"event %d, and lacks what only the journal has, which is unknown in number", name, head.Events)
 	return nil
 }
 
@@ -319,18 +306,15 @@ func parseTime(flag, text, hint string) (at time.Time, err error) {
 	return at, nil
 }
 
-// confirmed returns the time of --clock-ahead, or the zero time without it.
-func (a *app) confirmed() (time.Time, error) {
-	if a.ClockAhead == "" {
-		return time.Time{}, nil
+// confirmClock sets the time of --clock-ahead. It refuses to write with a time of --at that is ahead
+// of the machine's clock, unless --clock-ahead confirms it.
+func (a *app) confirmClock(o *ledger.Options) (err error) {
+	if a.ClockAhead != "" {
+		if o.ClockAhead, err = parseTime("--clock-ahead", a.ClockAhead, timeHint); err != nil {
+			return err
+		}
 	}
-	return parseTime("--clock-ahead", a.ClockAhead, timeHint)
-}
-
-// checkAhead refuses to write with a time of --at that is ahead of the machine's clock, unless
-// --clock-ahead confirms it.
-func (a *app) checkAhead(confirmed time.Time) error {
-	if a.clock == nil {
+	if o.ReadOnly || a.clock == nil {
 		return nil
 	}
 	at, now := a.clock(), time.Now()
@@ -339,7 +323,7 @@ func (a *app) checkAhead(confirmed time.Time) error {
 	}
 	const after = "every later event of the log has at least that time, sales and reservations that end before it " +
 		`are closed for good, and "audit verify" reports events of the future until that day`
-	if !at.After(confirmed) {
+	if !at.After(o.ClockAhead) {
 		a.Warn(fmt.Sprintf("--at %s is ahead of this machine's clock: from now on, %s", output.Stamp(at), after))
 		return nil
 	}
@@ -347,7 +331,6 @@ func (a *app) checkAhead(confirmed time.Time) error {
 		Kind: "clock", Code: output.ExitMisuse,
 		Hint: "correct TIME; --clock-ahead " + output.Stamp(at) + " accepts what is said here",
 		Err: fmt.Errorf("--at %s is more than five minutes ahead of this machine's clock, which says %s; nothing "+
-			"was changed; if it is accepted, %s",
-			output.Stamp(at), output.Stamp(now), after),
+			"was changed; if it is accepted, %s", output.Stamp(at), output.Stamp(now), after),
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -18,19 +17,7 @@ import (
 type filter struct {
 	Question string          `flag:"question"`
 	Buyer    string          `flag:"buyer"`
-	Epsilon  privacy.Epsilon `flag:"epsilon"`
-}
-
-// check refuses what nothing can agree with: an ε of 0, or a question that the ledger does not
-// have.
-func (f *filter) check(ctx context.Context, cmd *cobra.Command, l book) (err error) {
-	switch {
-	case cmd.Flags().Changed("epsilon") && f.Epsilon.IsZero():
-		return output.UsageError("", "--epsilon must be above 0")
-	case f.Question != "":
-		_, err = questionNamed(ctx, l, f.Question)
-	}
-	return err
+	Epsilon  privacy.Epsilon `flag:"epsilon,positive"`
 }
 
 // admits reports whether something about a question, at an ε, is to be listed.
@@ -38,45 +25,33 @@ func (f *filter) admits(question string, epsilon privacy.Epsilon) bool {
 	return (f.Question == "" || f.Question == question) && (f.Epsilon.IsZero() || f.Epsilon == epsilon)
 }
 
-// list opens the ledger, and collects what is to be listed.
-func list[T any](a *app, cmd *cobra.Command, f *filter, all func(ctx context.Context, l book) iter.Seq2[T, error],
-	wanted func(T) bool) (found []T, err error) {
-	err = a.with(cmd.Context(), reading, func(l book) error {
-		if err := f.check(cmd.Context(), cmd, l); err != nil {
-			return err
-		}
-		for one, err := range all(cmd.Context(), l) {
-			if err != nil {
-				return err
+// list prints a list of what a ledger has, as far as it is wanted. The columns are those of
+// [output.Rows]. A question that the ledger does not have is an error.
+func list[T any](a *app, cmd *cobra.Command, f *filter, key, columns string,
+	all func(ctx context.Context, l book) iter.Seq2[T, error], isWanted func(T) bool) error {
+	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
+		if f.Question != "" {
+			if _, err := questionNamed(ctx, l, f.Question); err != nil {
+				return nil, err
 			}
-			if wanted(one) {
+		}
+		var found []T
+		for one, err := range all(ctx, l) {
+			if err != nil {
+				return nil, err
+			}
+			if isWanted(one) {
 				found = append(found, one)
 			}
 		}
-		return nil
+		return output.List(key, found, columns, l.About().Currency), nil
 	})
-	return found, err
 }
 
 func (a *app) sales(cmd *cobra.Command, _ []string, f *filter) error {
-	of := func(ctx context.Context, l book) iter.Seq2[api.Sale, error] { return l.Sales(ctx, f.Buyer) }
-	all, err := list(a, cmd, f, of, func(s api.Sale) bool { return f.admits(s.Question, s.Epsilon) })
-	if err != nil {
-		return err
-	}
-	currency := ""
-	if len(all) > 0 {
-		currency = all[0].Currency
-	}
-	header := "SALE\tTIME\tBUYER\tQUESTION\tε\tPEOPLE\tREFUSED\t" + priceHeader(currency)
-	return a.Print(output.List("sales", all, header, func(s api.Sale) []any {
-		return []any{s.Number, s.Time, s.Buyer, s.Question, s.Epsilon, s.Objects, len(s.Refused), s.Price}
-	}))
-}
-
-// priceHeader is the header of a column of prices.
-func priceHeader(currency string) string {
-	return fmt.Sprintf("PRICE IN MINOR UNITS OF %s", currency)
+	return list(a, cmd, f, "sales", "sale time buyer question epsilon objects=people refused price",
+		func(ctx context.Context, l book) iter.Seq2[api.Sale, error] { return l.Sales(ctx, f.Buyer) },
+		func(s api.Sale) bool { return f.admits(s.Question, s.Epsilon) })
 }
 
 type reservationFlags struct {
@@ -85,50 +60,45 @@ type reservationFlags struct {
 }
 
 func (a *app) reservations(cmd *cobra.Command, _ []string, f *reservationFlags) error {
+	const columns = "sale=reservation state expires buyer question epsilon objects=people refused price"
 	var states []api.ReservationState
 	for _, state := range f.States {
 		states = append(states, api.ReservationState(state)) // the ledger refuses others than there are
 	}
-	of := func(ctx context.Context, l book) iter.Seq2[api.Reservation, error] {
-		return l.Reservations(ctx, f.Buyer, states...)
-	}
-	all, err := list(a, cmd, &f.filter, of, func(r api.Reservation) bool { return f.admits(r.Question, r.Epsilon) })
-	if err != nil {
-		return err
-	}
-	currency := ""
-	if len(all) > 0 {
-		currency = all[0].Currency
-	}
-	header := "RESERVATION\tSTATE\tEXPIRES\tBUYER\tQUESTION\tε\tPEOPLE\tREFUSED\t" + priceHeader(currency)
-	return a.Print(output.List("reservations", all, header, func(r api.Reservation) []any {
-		return []any{r.Number, r.State, r.Expires, r.Buyer, r.Question, r.Epsilon, r.Objects, len(r.Refused), r.Price}
-	}))
+	return list(a, cmd, &f.filter, "reservations", columns,
+		func(ctx context.Context, l book) iter.Seq2[api.Reservation, error] {
+			return l.Reservations(ctx, f.Buyer, states...)
+		},
+		func(r api.Reservation) bool { return f.admits(r.Question, r.Epsilon) })
 }
 
 func (a *app) buyers(cmd *cobra.Command, _ []string, f *filter) error {
-	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-		all, err := f.buyers(ctx, cmd, l)
-		header := "BUYER\tSALES\tPAID IN MINOR UNITS OF " + l.About().Currency
-		return output.List("buyers", all, header, func(b api.BuyerState) []any {
-			return []any{b.Buyer, b.Sales, b.Paid}
-		}), err
-	})
+	return list(a, cmd, f, "buyers", "buyer sales paid", f.buyers,
+		func(b api.BuyerState) bool { return f.Buyer == "" || b.Buyer == f.Buyer })
 }
 
-// buyers returns the buyers that the filter admits. With a question or an ε, only such sales count.
-func (f *filter) buyers(ctx context.Context, cmd *cobra.Command, l book) ([]api.BuyerState, error) {
-	if err := f.check(ctx, cmd, l); err != nil {
-		return nil, err
+// buyers yields the buyers. With a question or an ε, only such sales count, and only buyers who have
+// some.
+func (f *filter) buyers(ctx context.Context, l book) iter.Seq2[api.BuyerState, error] {
+	return func(yield func(api.BuyerState, error) bool) {
+		all, err := l.Buyers(ctx)
+		if err == nil && (f.Question != "" || !f.Epsilon.IsZero()) {
+			all, err = f.counted(ctx, l, all)
+		}
+		if err != nil {
+			yield(api.BuyerState{}, err)
+			return
+		}
+		for _, b := range all {
+			if !yield(b, nil) {
+				return
+			}
+		}
 	}
-	all, err := l.Buyers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all = slices.DeleteFunc(all, func(b api.BuyerState) bool { return f.Buyer != "" && b.Buyer != f.Buyer })
-	if f.Question == "" && f.Epsilon.IsZero() {
-		return all, nil
-	}
+}
+
+// counted returns the buyers with the sales that the filter admits.
+func (f *filter) counted(ctx context.Context, l book, all []api.BuyerState) ([]api.BuyerState, error) {
 	place := map[string]int{}
 	for i := range all {
 		place[all[i].Buyer], all[i].Sales, all[i].Paid = i, 0, 0
@@ -151,18 +121,13 @@ func everything[T any](T) bool { return true }
 func (a *app) responses(cmd *cobra.Command, _ []string, f *filter) error {
 	switch {
 	case f.Buyer != "":
-		return a.deliveries(cmd, f)
+		return list(a, cmd, f, "responses", "sale object=person question epsilon response price erased=destroyed",
+			f.deliveries, everything)
 	case f.Question == "":
 		return output.UsageError(`"ledgerctl question list" shows the questions, "ledgerctl buyers" the buyers`,
 			"say of which --question or which --buyer")
 	}
-	all, err := list(a, cmd, f, f.responses, everything)
-	if err != nil {
-		return err
-	}
-	return a.Print(output.List("responses", all, "PERSON\tε\tRESPONSE\tEVENT", func(r response) []any {
-		return []any{r.Object, r.Epsilon, output.Brief(r.Value), r.Event}
-	}))
+	return list(a, cmd, f, "responses", "object=person epsilon response event", f.responses, everything)
 }
 
 // response is a recorded response with its channel.
@@ -174,25 +139,21 @@ type response struct {
 // responses yields the responses at each ε, or at the one that is requested.
 func (f *filter) responses(ctx context.Context, l book) iter.Seq2[response, error] {
 	return func(yield func(response, error) bool) {
-		at := []privacy.Epsilon{f.Epsilon}
+		at := []api.LevelCount{{Epsilon: f.Epsilon}}
 		if f.Epsilon.IsZero() {
-			levels, err := l.Levels(ctx, f.Question)
-			if err != nil {
+			var err error
+			if at, err = l.Levels(ctx, f.Question); err != nil {
 				yield(response{}, err)
 				return
-			}
-			at = nil
-			for _, level := range levels {
-				at = append(at, level.Epsilon)
 			}
 		}
-		for _, epsilon := range at {
-			channel, err := channelAt(ctx, l, f.Question, epsilon)
+		for _, level := range at {
+			channel, err := channelAt(ctx, l, f.Question, level.Epsilon)
 			if err != nil {
 				yield(response{}, err)
 				return
 			}
-			for r, err := range l.Responses(ctx, f.Question, epsilon) {
+			for r, err := range l.Responses(ctx, f.Question, level.Epsilon) {
 				if !yield(response{r, newChannelResult(channel)}, err) {
 					return
 				}
@@ -207,26 +168,8 @@ type delivery struct {
 	channelResult // instead of that of the delivery, whose numbers may have fewer digits
 }
 
-// deliveries prints what a buyer was delivered.
-func (a *app) deliveries(cmd *cobra.Command, f *filter) error {
-	currency := ""
-	of := func(ctx context.Context, l book) iter.Seq2[delivery, error] { return f.deliveries(ctx, l, &currency) }
-	all, err := list(a, cmd, f, of, everything)
-	if err != nil {
-		return err
-	}
-	header := "SALE\tPERSON\tQUESTION\tε\tRESPONSE\t" + priceHeader(currency)
-	return a.Print(output.List("responses", all, header, func(d delivery) []any {
-		person, response := d.Object, output.Brief(d.Value)
-		if d.Erased {
-			person, response = "(forgotten)", "(destroyed)"
-		}
-		return []any{d.Sale, person, d.Question, d.Epsilon, response, d.Price}
-	}))
-}
-
 // deliveries yields what was delivered by the sales to the buyer.
-func (f *filter) deliveries(ctx context.Context, l book, currency *string) iter.Seq2[delivery, error] {
+func (f *filter) deliveries(ctx context.Context, l book) iter.Seq2[delivery, error] {
 	return func(yield func(delivery, error) bool) {
 		for s, err := range l.Sales(ctx, f.Buyer) {
 			if err != nil {
@@ -236,7 +179,6 @@ func (f *filter) deliveries(ctx context.Context, l book, currency *string) iter.
 			if !f.admits(s.Question, s.Epsilon) {
 				continue
 			}
-			*currency = s.Currency
 			for d, err := range l.Deliveries(ctx, s.Number) {
 				if !yield(delivery{d, newChannelResult(d.Channel)}, err) {
 					return

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,8 +17,9 @@ import (
 
 // logFlags are the flags of log.
 type logFlags struct {
-	Object  string `flag:"object"`     // "" for all
-	Request string `flag:"refused-by"` // the key of the request whose refusals are printed; "" for all events
+	Object string `flag:"object"` // "" for all
+	// the key of the request whose refusals are printed; "" for all events
+	Request string `flag:"refused-by,not=follow"`
 	Next    uint64 `flag:"since" default:"1"`
 	Follow  bool   `flag:"follow"`
 }
@@ -36,6 +36,8 @@ type tail struct {
 	last   uint64 // the last event read
 	ledger string // id of the ledger that was read
 	found  bool   // anything was printed
+
+	currency string // of the ledger
 }
 
 const (
@@ -47,10 +49,6 @@ const (
 )
 
 func (t *tail) run(ctx context.Context) error {
-	if t.Request != "" && t.Follow {
-		return output.UsageError("--since NUMBER goes on where an earlier list ended",
-			"--refused-by and --follow do not go together")
-	}
 	t.Next = max(t.Next, 1)
 	read := t.loop
 	if t.Follow && t.app.Remote.Address != "" {
@@ -69,13 +67,12 @@ func (t *tail) loop(ctx context.Context) error {
 		if errors.Is(err, api.ErrInUse) && t.Follow && t.ledger != "" {
 			err = nil // try again
 		}
-		if err != nil {
-			return err
-		}
-		if err := t.print(events); err != nil {
-			return err
+		if err == nil {
+			err = t.print(events)
 		}
 		switch {
+		case err != nil:
+			return err
 		case len(events) == batch:
 		case !t.Follow:
 			return t.checkFound(ctx)
@@ -129,7 +126,11 @@ func (t *tail) read(ctx context.Context) (events []event.Event, err error) {
 		if err := t.checkSame(ctx, l); err != nil {
 			return err
 		}
-		for ev, err := range t.events(ctx, l) {
+		all := l.Events(ctx, t.Next)
+		if t.Request != "" {
+			all = l.Refusals(ctx, t.Request, t.Next)
+		}
+		for ev, err := range all {
 			if err != nil {
 				return err
 			}
@@ -142,18 +143,11 @@ func (t *tail) read(ctx context.Context) (events []event.Event, err error) {
 	return events, err
 }
 
-func (t *tail) events(ctx context.Context, l book) iter.Seq2[event.Event, error] {
-	if t.Request != "" {
-		return l.Refusals(ctx, t.Request, t.Next)
-	}
-	return l.Events(ctx, t.Next)
-}
-
 // checkSame notices that the file is not the one that was read so far, or is an older copy of it.
 func (t *tail) checkSame(ctx context.Context, l book) error {
 	id := l.About().ID
 	if t.ledger == "" {
-		t.ledger = id
+		t.ledger, t.currency = id, l.About().Currency
 		return nil
 	}
 	stats, err := l.Stats(ctx)
@@ -180,7 +174,7 @@ func (t *tail) print(events []event.Event) error {
 			}
 			continue
 		}
-		output.WriteEvent(&out, ev)
+		output.WriteEvent(&out, ev, t.currency)
 	}
 	_, err := t.app.Stdout.Write(out.Bytes())
 	return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -32,16 +33,19 @@ func TestFollowedLogShowsSales(t *testing.T) {
 	cmd, lines, stderr := start(t, "--db", db, "log", "--follow", "--since", "7")
 	sell := []string{"--db", db, "sell", "--question", "vote", "--epsilon", "1", "--truth", people, "--buyer"}
 	var got []string
-	for _, buyer := range []string{"acme", "bob"} {
+	for i, buyer := range []string{"acme", "bob"} {
 		mustInvoke(t, append(sell, buyer)...)
-		for len(got) == 0 || !strings.Contains(got[len(got)-1], "object=2 question=vote epsilon=1 sale="+map[string]string{"acme": "1 buyer=acme", "bob": "2 buyer=bob"}[buyer]) {
+		last := fmt.Sprintf(" sale=%d buyer=%s ", i+1, buyer)
+		for found := false; !found; found = strings.Contains(got[len(got)-1], "object=2 ") && strings.Contains(got[len(got)-1], last) {
 			if !lines.Scan() {
 				t.Fatalf("the log ended after %q, stderr %q", got, stderr)
 			}
-			got = append(got, lines.Text())
+			if got = append(got, lines.Text()); len(got) > 50 {
+				t.Fatalf("the sale to %s is not in %q", buyer, got)
+			}
 		}
 	}
-	if all := strings.Join(got, "\n"); !strings.Contains(all, "method=raise price=50") || !strings.Contains(all, "method=resale price=50") {
+	if all := strings.Join(got, "\n"); !strings.Contains(all, " method=raise ") || !strings.Contains(all, " method=resale ") || !strings.Contains(all, `price="0.50 USD"`) {
 		t.Errorf("followed:\n%s", all)
 	}
 	if code := stopIt(t, cmd, os.Interrupt); code != 0 || stderr.Len() > 0 {

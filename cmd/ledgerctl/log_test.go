@@ -33,7 +33,7 @@ func TestEventsForPeople(t *testing.T) {
 			t.Fatalf("%s: %v", told.Bytes(), err)
 		}
 		var got bytes.Buffer
-		if output.WriteEvent(&got, ev); got.String() != lines[0] {
+		if output.WriteEvent(&got, ev, "EUR"); got.String() != lines[0] {
 			t.Fatalf("%s\nis printed as\n%swant\n%s", told.Bytes(), &got, lines[0])
 		}
 	}

@@ -6,10 +6,8 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
@@ -29,8 +27,7 @@ func (a *app) man(cmd *cobra.Command, args []string, _ *input.None) error {
 	}
 	var out output.Fields
 	out.Add("dir", "in", args[0])
-	out.Add("pages", "", pages)
-	out.Add("", "pages", len(pages))
+	out.Add("pages", "pages", pages)
 	out.Add("", "to read them", "man -l "+filepath.Join(args[0], pages[0]))
 	return a.Print(out)
 }
@@ -50,7 +47,7 @@ func (a *app) manPages(cmd *cobra.Command, dir string) ([]string, error) {
 	}
 	pages := []string{name}
 	for _, below := range cmd.Commands() {
-		if !below.IsAvailableCommand() {
+		if !below.IsAvailableCommand() && below.Name() != topic {
 			continue
 		}
 		more, err := a.manPages(below, dir)
@@ -65,101 +62,17 @@ func (a *app) manPages(cmd *cobra.Command, dir string) ([]string, error) {
 // manName is the name of a command's page.
 func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage returns the page of a command as troff with the macros of man(7). It is made from what
-// --help shows.
+// manPage returns the page of a command as troff with the macros of man(7): what --help shows, line
+// by line.
 func manPage(cmd *cobra.Command, v versionResult) string {
-	var page strings.Builder
-	at, _ := time.Parse(time.RFC3339, v.Time)
-	date := ""
-	if !at.IsZero() {
-		date = at.UTC().Format(time.DateOnly)
-	}
-	fmt.Fprintf(&page, ".TH %q 1 %q %q\n", strings.ToUpper(manName(cmd)), date, "ledgerctl "+v.Version)
-	fmt.Fprintf(&page, ".SH NAME\n%s \\- %s\n", manText(manName(cmd)), manText(cmd.Short))
-	fmt.Fprintf(&page, ".SH SYNOPSIS\n.B %s\n", manText(cmd.UseLine()))
-	about := cmd.Long
-	if about == "" {
-		about = cmd.Short + "."
-	}
-	page.WriteString(".SH DESCRIPTION\n" + manParagraphs(about))
-	manFlags(&page, cmd)
-	if cmd.Example != "" {
-		page.WriteString(".SH EXAMPLES\n" + manParagraphs(cmd.Example))
-	}
-	manSeeAlso(&page, cmd)
-	return page.String()
-}
-
-// manFlags explains the flags of a command. Those of all commands are on the first page only.
-func manFlags(page *strings.Builder, cmd *cobra.Command) {
-	cmd.InitDefaultHelpFlag()
-	flags := cmd.NonInheritedFlags()
-	page.WriteString(".SH OPTIONS\n")
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
-		}
-		value, about := pflag.UnquoteUsage(f)
-		head := "--" + f.Name
-		if f.Shorthand != "" {
-			head = "-" + f.Shorthand + ", " + head
-		}
-		fmt.Fprintf(page, ".TP\n.B %s\n%s\n", manText(strings.TrimSpace(head+" "+value)), manText(about))
-	})
-	if cmd.HasParent() {
-		fmt.Fprintf(page, ".PP\nOptions for all commands are in\n.BR %s (1).\n", manText(manName(cmd.Root())))
-	}
-}
-
-// manSeeAlso names the pages of the commands above and below.
-func manSeeAlso(page *strings.Builder, cmd *cobra.Command) {
-	reference := func(cmd *cobra.Command) string { return ".BR " + manText(manName(cmd)) + " (1)" }
-	var names []string
-	if cmd.HasParent() {
-		names = append(names, reference(cmd.Parent()))
-	}
-	for _, below := range cmd.Commands() {
-		if below.IsAvailableCommand() {
-			names = append(names, reference(below))
-		}
-	}
-	page.WriteString(".SH SEE ALSO\n" + strings.Join(names, ",\n") + "\n")
-}
-
-// manParagraphs sets a help text: lines that are indented stay as they are, others are filled.
-func manParagraphs(text string) string {
-	var out strings.Builder
-	exact, gap := false, true
-	for line := range strings.SplitSeq(text, "\n") {
-		if line == "" {
-			gap = true
-			continue
-		}
-		indented := strings.HasPrefix(line, "  ")
-		switch {
-		case indented && !exact:
-			out.WriteString(".PP\n.nf\n")
-		case !indented && exact:
-			out.WriteString(".fi\n.PP\n")
-		case gap && exact:
-			out.WriteString("\n")
-		case gap:
-			out.WriteString(".PP\n")
-		}
-		exact, gap = indented, false
-		out.WriteString(manText(line) + "\n")
-	}
-	if exact {
-		out.WriteString(".fi\n")
-	}
-	return out.String()
+	day, _, _ := strings.Cut(v.Time, "T")
+	return fmt.Sprintf(".TH %q 1 %q %q\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.in 0\n.nf\n%s.fi\n",
+		strings.ToUpper(manName(cmd)), day, "ledgerctl "+v.Version, manText(manName(cmd)), manText(cmd.Short),
+		manText(helpPage(cmd)))
 }
 
 // manText keeps troff from finding anything but letters in a text.
 func manText(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`, "`", `\(ga`).Replace(text)
-	if strings.HasPrefix(text, ".") {
-		text = `\&` + text
-	}
-	return text
+	return strings.ReplaceAll("\n"+text, "\n.", "\n\\&.")[1:]
 }

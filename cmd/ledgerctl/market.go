@@ -37,21 +37,10 @@ func (f *orderFlags) order(ctx context.Context, a *app, c input.Columns) (api.Or
 
 // limitFlags are the flags that say what a buyer agrees to.
 type limitFlags struct {
-	Quote    string `flag:"quote"`
-	MaxPrice int64  `flag:"max-price"`
-	Partial  bool   `flag:"partial"`
+	Quote    string       `flag:"quote"`
+	MaxPrice input.Amount `flag:"max-price"`
+	Partial  bool         `flag:"partial"`
 	keyFlag
-}
-
-// max returns the most that is to be paid, nil for no limit.
-func (f *limitFlags) max(cmd *cobra.Command) (*int64, error) {
-	if !cmd.Flags().Changed("max-price") {
-		return nil, nil
-	}
-	if f.MaxPrice < 0 {
-		return nil, output.UsageError("", "--max-price must not be below 0")
-	}
-	return &f.MaxPrice, nil
 }
 
 type quoteFlags struct {
@@ -70,8 +59,7 @@ func (a *app) quote(cmd *cobra.Command, _ []string, f *quoteFlags) error {
 		}
 		q, err := l.Quote(ctx, order)
 		var out output.Fields
-		out.Inline(q)
-		out.Section(func(w io.Writer) { tableOffer(w, q.Offer) })
+		out.Inline(q, offerRows(q.Offer)...)
 		out.Add("", "refused", len(q.Refused)+q.Unlisted)
 		out.Add("skipped", "skipped, without a value", f.skipped)
 		out.Add("", "quote", q.ID)
@@ -97,36 +85,32 @@ func tableInstead(w io.Writer, b *api.Budget, currency string) {
 		}
 	}
 	if top := b.Levels[len(b.Levels)-1]; top.Later > 0 {
-		fmt.Fprintf(w, "who will answer at this ε by time alone\t%d more by %s\n", top.Later,
-			top.From.Format(time.RFC3339))
+		fmt.Fprintf(w, "who will answer at this ε by time alone\t%d more by %s\n", top.Later, output.Stamp(top.From))
 	}
 }
 
-// tableOffer writes what a quote and a sale have in common.
-func tableOffer(w io.Writer, o api.Offer) {
-	fmt.Fprintf(w, "buyer\t%s\nquestion\t%s\nε\t%s\nprice\t%s\n", o.Buyer, o.Question, o.Epsilon,
-		output.Money(o.Price, o.Currency))
-	fmt.Fprintf(w, "people who answer\t%d\n", o.Objects)
+// offerRows are the rows of a table about an offer (see [output.Fields.Inline]).
+func offerRows(o api.Offer) []string {
+	rows := []string{"buyer", "question", "epsilon", "price", "objects people who answer"}
 	// A server does not send these counts to buyers.
 	if o.Draws+o.Resales+o.Degradations+o.Insertions == o.Objects {
-		fmt.Fprintf(w, "  drawn, and charged\t%d\n  recorded before\t%d\n", o.Draws, o.Resales)
-		fmt.Fprintf(w, "  derived from a higher ε\t%d\n  derived from a lower and a higher ε\t%d\n", o.Degradations,
-			o.Insertions)
+		rows = append(rows, "draws   drawn, and charged", "resales   recorded before",
+			"degradations   derived from a higher ε", "insertions   derived from a lower and a higher ε")
 	}
-	fmt.Fprintf(w, "upgrades of what the buyer holds\t%d\n", o.Upgrades)
+	return append(rows, "upgrades upgrades of what the buyer holds")
 }
 
 // deliveryFlags are the flags that say where what was sold is written.
 type deliveryFlags struct {
 	input.TruthFlags
-	Out     string `flag:"out,writes"`
-	Receipt string `flag:"receipt,writes"`
+	Out     input.Output `flag:"out,writes"`
+	Receipt input.Output `flag:"receipt,writes"`
 	input.Signer
 }
 
 // check refuses what makes no sense beside the other files that are read.
 func (f *deliveryFlags) check(read ...string) error {
-	if f.Receipt == "" && f.Path != "" {
+	if f.Receipt.Path == "" && f.Path != "" {
 		return output.UsageError("add --receipt FILE, or leave out --signer",
 			"--signer is given, but nothing is to be signed")
 	}
@@ -150,30 +134,20 @@ type delivering struct {
 // result.
 func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 	ctx := cmd.Context()
-	if d.Receipt != "" {
+	if d.Receipt.Path != "" {
 		if err := a.loadSigner(ctx, d.Signer); err != nil {
 			return err
 		}
 	}
-	responses, err := a.NewOutput("--out", d.Out)
-	if err != nil {
-		return err
-	}
-	defer responses.Discard()
-	receipt, err := a.NewOutput("--receipt", d.Receipt)
-	if err != nil {
-		return err
-	}
-	defer receipt.Discard()
 	var sale api.Sale
 	erased := 0
 	err = a.with(ctx, writing, func(l book) error {
-		shown, progress := a.progress("selling")
+		bar, progress := a.progress("selling")
 		sale, err = d.sell(ctx, l, d.Source(a.Files, l, d.partial).Ask, progress)
-		shown.Clear()
+		bar.Clear()
 		a.WarnTruths(sale.TruthChanged, sale.TruthInvalid)
 		if err == nil {
-			erased, err = writeSale(ctx, l, sale.Number, responses, d.Columns.Raw, receipt)
+			erased, err = d.write(ctx, l, sale.Number)
 			err = output.Unfinished(saleDone(sale)+", but not all of its files are", sale.Number, err)
 		}
 		return output.WithKey(a.key, output.Refusal(err, d.partial))
@@ -195,60 +169,46 @@ func saleDone(s api.Sale) string { return fmt.Sprintf("sale %d is made", s.Numbe
 // sold is the result of a sale.
 func (a *app) sold(s api.Sale, d delivering, erased int) (out output.Fields) {
 	out.AddNonZero("id", "", d.quote)
-	out.Add("sale", "sale", s.Number)
-	out.Inline(s.Offer)
-	out.Add("time", "time", s.Time)
-	out.Section(func(w io.Writer) { tableOffer(w, s.Offer) })
-	addRefused(&out, s.Refused, 0, a.key)
+	rows, skipped := append([]string{"sale", "time"}, offerRows(s.Offer)...), "skipped, without a value"
 	if d.captured {
-		out.Add("refund", "", s.Refund)
-		out.Add("", "to be refunded", output.Money(s.Refund, s.Currency))
-		out.Add("skipped", "", d.skipped)
-	} else {
-		out.Add("skipped", "skipped, without a value", d.skipped)
+		rows, skipped = append(rows, "refund to be refunded"), ""
 	}
+	out.Inline(s, rows...)
+	addRefused(&out, s.Refused, 0, a.key)
+	out.Add("skipped", skipped, d.skipped)
 	out.Add("events", "events", span{s.First, s.Last})
-	out.Add("key", "key", a.key)
-	out.AddNonZero("out", "responses and prices", d.Out)
+	out.Add("", "key", a.key)
+	out.AddNonZero("out", "responses and prices", d.Out.Path)
 	out.AddNonZero("forgotten", "", erased)
-	out.AddNonZero("receipt", "receipt", d.Receipt)
+	out.AddNonZero("receipt", "receipt", d.Receipt.Path)
 	return out
 }
 
-// writeSale writes the files of a sale.
-func writeSale(ctx context.Context, l book, sale uint64, responses *input.Output, raw bool,
-	receipt *input.Output) (erased int, err error) {
-	err = input.SaveCSV(responses, raw, func(out input.RowWriter) (err error) {
-		erased, err = writeDeliveries(ctx, l, sale, out)
-		return err
+// write writes the files of a sale. It leaves out what was destroyed since, and counts that.
+func (f *deliveryFlags) write(ctx context.Context, l book, sale uint64) (erased int, err error) {
+	err = f.Out.SaveCSV(f.Columns.Raw, func(out input.RowWriter) error {
+		if err := out.Row(append([]string{"object", "response", "price", "sale"}, channelColumns()...)...); err != nil {
+			return err
+		}
+		for d, err := range l.Deliveries(ctx, sale) {
+			switch {
+			case err != nil:
+				return err
+			case d.Erased:
+				erased++
+				continue
+			}
+			row := []string{d.Object, d.Value, strconv.FormatInt(d.Price, 10), strconv.FormatUint(d.Sale, 10)}
+			if err := out.Row(append(row, channelCells(d.Response, d.Channel)...)...); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	if err == nil && receipt != nil {
-		_, err = writeReceipt(ctx, l, sale, receipt)
+	if err == nil && f.Receipt.Path != "" {
+		_, err = writeReceipt(ctx, l, sale, &f.Receipt)
 	}
 	return erased, err
-}
-
-// writeDeliveries writes what a sale delivered, but what was destroyed since, and counts that.
-func writeDeliveries(ctx context.Context, l book, sale uint64, out input.RowWriter) (erased int, err error) {
-	header := append([]string{"object", "response", "price", "sale"}, channelColumns()...)
-	if err := out.Row(header...); err != nil {
-		return 0, err
-	}
-	for d, err := range l.Deliveries(ctx, sale) {
-		if err != nil {
-			return erased, err
-		}
-		if d.Erased {
-			erased++
-			continue
-		}
-		row := append([]string{d.Object, d.Value, strconv.FormatInt(d.Price, 10), strconv.FormatUint(d.Sale, 10)},
-			channelCells(d.Response, d.Channel)...)
-		if err := out.Row(row...); err != nil {
-			return erased, err
-		}
-	}
-	return erased, nil
 }
 
 type sellFlags struct {
@@ -258,11 +218,8 @@ type sellFlags struct {
 }
 
 func (a *app) sell(cmd *cobra.Command, _ []string, f *sellFlags) (err error) {
-	r := api.SellRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote}
+	r := api.SellRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote, MaxPrice: f.MaxPrice.Units}
 	if err := errors.Join(f.check(f.Objects, f.Truth), input.CheckStdin(f.Objects, f.Truth)); err != nil {
-		return err
-	}
-	if r.MaxPrice, err = f.max(cmd); err != nil {
 		return err
 	}
 	c := f.Columns
@@ -290,11 +247,8 @@ type reserveFlags struct {
 }
 
 func (a *app) reserve(cmd *cobra.Command, _ []string, f *reserveFlags) (err error) {
-	r := api.ReserveRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote}
+	r := api.ReserveRequest{Key: a.key, Partial: f.Partial, QuoteID: f.Quote, MaxPrice: f.MaxPrice.Units}
 	if r.For, r.Until, err = parseExpiry(f.Expires); err != nil {
-		return err
-	}
-	if r.MaxPrice, err = f.max(cmd); err != nil {
 		return err
 	}
 	if r.Order, err = f.order(cmd.Context(), a, f.Columns); err != nil {
@@ -306,41 +260,25 @@ func (a *app) reserve(cmd *cobra.Command, _ []string, f *reserveFlags) (err erro
 		}
 		held, err := l.Reserve(ctx, r)
 		err = output.Refusal(atLevels(ctx, l, r.Question, r.Epsilon, err), r.Partial)
-		return fmt.Sprintf("reservation %d is made", held.Number), reserved(held, f.skipped), err
+		var out output.Fields
+		out.Inline(held, "sale reservation", "state", "expires", "buyer", "question", "epsilon", "price price, at most",
+			"objects people held", "key")
+		out.Add("", "events", span{held.First, held.Last})
+		out.Add("skipped", "skipped, without a value", f.skipped)
+		addRefused(&out, held.Refused, 0, held.Key)
+		return fmt.Sprintf("reservation %d is made", held.Number), out, err
 	})
-}
-
-// reserved is the result of a reservation.
-func reserved(r api.Reservation, skipped int) (out output.Fields) {
-	out.Inline(r)
-	out.Add("", "reservation", r.Number)
-	out.Add("", "state", r.State)
-	out.Add("", "expires", r.Expires)
-	out.Add("", "buyer", r.Buyer)
-	out.Add("", "question", r.Question)
-	out.Add("", "ε", r.Epsilon)
-	out.Add("", "price, at most", output.Money(r.Price, r.Currency))
-	out.Add("", "people held", r.Objects)
-	out.AddNonZero("sums", "", api.SumRefusals(r.Refused))
-	out.Add("", "refused, and left out", len(r.Refused))
-	out.Add("skipped", "skipped, without a value", skipped)
-	out.Add("", "events", span{r.First, r.Last})
-	out.Add("", "key", r.Key)
-	out.Section(func(w io.Writer) { tableRefusals(w, r.Refused) })
-	return out
 }
 
 // parseExpiry reads --expires: a duration from when the reservation is granted, or a time.
 func parseExpiry(text string) (during time.Duration, until time.Time, err error) {
 	const hint = "a duration above 0, such as 90m or 24h, or " + timeHint
-	if during, err := time.ParseDuration(text); err == nil {
-		if during <= 0 {
-			return 0, until, output.UsageError(hint, "--expires %q is not above 0", text)
-		}
-		return during, until, nil
+	if during, err = time.ParseDuration(text); err != nil {
+		until, err = parseTime("--expires", text, hint)
+	} else if during <= 0 {
+		err = output.UsageError(hint, "--expires %q is not above 0", text)
 	}
-	until, err = parseTime("--expires", text, hint)
-	return 0, until, err
+	return during, until, err
 }
 
 type captureFlags struct {
@@ -352,7 +290,7 @@ type captureFlags struct {
 
 func (a *app) capture(cmd *cobra.Command, args []string, f *captureFlags) (err error) {
 	r := api.CaptureRequest{Key: a.key, Partial: f.Partial}
-	if r.Reservation, err = reservationNumber(args[0]); err != nil {
+	if r.Reservation, err = numberOf("reservation", args[0], reservationsHint); err != nil {
 		return err
 	}
 	if err := f.check(f.Truth); err != nil {
@@ -366,20 +304,23 @@ func (a *app) capture(cmd *cobra.Command, args []string, f *captureFlags) (err e
 	return a.deliver(cmd, delivering{deliveryFlags: &f.deliveryFlags, partial: f.Partial, captured: true, sell: sell})
 }
 
-// reservationsHint says where the numbers of reservations are.
-const reservationsHint = `"ledgerctl reserve" printed the number; "ledgerctl reservations" lists them all`
+// These say where the numbers of reservations and of sales are.
+const (
+	reservationsHint = `"ledgerctl reserve" printed the number; "ledgerctl reservations" lists them all`
+	salesHint        = `"ledgerctl sell" printed the number; "ledgerctl sales" lists it with every sale`
+)
 
-// reservationNumber reads the number of a reservation.
-func reservationNumber(text string) (uint64, error) {
+// numberOf reads the number of a reservation or a sale.
+func numberOf(what, text, hint string) (uint64, error) {
 	number, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || number == 0 {
-		return 0, output.UsageError(reservationsHint, "%q is not the number of a reservation", text)
+		return 0, output.UsageError(hint, "%q is not the number of a %s", text, what)
 	}
 	return number, nil
 }
 
 func (a *app) cancel(cmd *cobra.Command, args []string, _ *keyFlag) error {
-	number, err := reservationNumber(args[0])
+	number, err := numberOf("reservation", args[0], reservationsHint)
 	if err != nil {
 		return err
 	}
@@ -393,23 +334,16 @@ func (a *app) cancel(cmd *cobra.Command, args []string, _ *keyFlag) error {
 }
 
 type budgetFlags struct {
-	Question string   `flag:"question,required"`
-	Buyer    string   `flag:"buyer"`
-	Epsilons []string `flag:"epsilon,repeated"`
-	Objects  string   `flag:"objects,reads"`
+	Question string            `flag:"question,required"`
+	Buyer    string            `flag:"buyer"`
+	Epsilons []privacy.Epsilon `flag:"epsilon,repeated"`
+	Objects  string            `flag:"objects,reads"`
 	input.Columns
 	atFlag
 }
 
 func (a *app) budget(cmd *cobra.Command, _ []string, f *budgetFlags) (err error) {
-	r := api.BudgetRequest{Question: f.Question, Buyer: f.Buyer}
-	for _, text := range f.Epsilons {
-		epsilon, err := privacy.ParseEpsilon(text)
-		if err != nil {
-			return output.UsageError("", "--epsilon %q: %w", text, err)
-		}
-		r.Epsilons = append(r.Epsilons, epsilon)
-	}
+	r := api.BudgetRequest{Question: f.Question, Buyer: f.Buyer, Epsilons: f.Epsilons}
 	skipped := 0
 	f.Skipped = &skipped
 	if r.Objects, err = input.ReadPanel(cmd.Context(), a.Files, f.Objects, f.Columns); err != nil {
@@ -431,49 +365,26 @@ func (a *app) budget(cmd *cobra.Command, _ []string, f *budgetFlags) (err error)
 
 // forecast is the result of a budget. Prices are shown where there is a currency.
 func forecast(b api.Budget, skipped int, currency string) (out output.Fields) {
-	out.Inline(b)
-	out.Add("", "question", b.Question)
-	out.Add("", "people", b.Objects)
-	out.Add("", "as of event", b.Event)
-	out.Add("", "largest ε for all", orNone(b.Largest))
+	out.Inline(b, "question", "objects people", "event as of event")
+	largest := b.Largest.String()
+	if b.Largest.IsZero() {
+		largest = "none"
+	}
+	out.Add("", "largest ε for all", largest)
 	out.Add("skipped", "", skipped)
 	out.AddNonZero("", "skipped, without a value", skipped)
-	out.Section(func(w io.Writer) { tableBudget(w, b, currency) })
-	return out
-}
-
-func tableBudget(w io.Writer, b api.Budget, currency string) {
-	header := "\nε\tCAN ANSWER NOW\tMORE LATER\tBY"
-	if currency != "" {
-		header += "\tPRICE NOW"
-	}
-	output.Rows(w, header, b.Levels, func(at api.BudgetLevel) []any {
-		row := []any{at.Epsilon, at.Can, at.Later, orDash(at.From)}
+	out.Section(func(w io.Writer) {
+		columns := "epsilon can=can_answer_now later=more_later from=by"
 		if currency != "" {
-			row = append(row, output.Money(at.Price, currency))
+			columns += " price=price_now"
 		}
-		return row
+		fmt.Fprintln(w)
+		output.Rows(w, columns, currency, b.Levels)
+		if len(b.Levels) > 0 { // a served ledger may return none
+			columns = "reason=refused_at_ε=%s count=people largest=largest_ε_for_all_of_them " +
+				"from=time_will_have_helped_all_by"
+			tableFirst(w, fmt.Sprintf(columns, b.Levels[len(b.Levels)-1].Epsilon), "", b.Refused)
+		}
 	})
-	if len(b.Refused) == 0 || len(b.Levels) == 0 { // a served ledger may return no levels
-		return
-	}
-	const columns = "\nREFUSED AT ε=%s\tPEOPLE\tLARGEST ε FOR ALL OF THEM\tTIME WILL HAVE HELPED ALL BY"
-	output.Rows(w, fmt.Sprintf(columns, b.Levels[len(b.Levels)-1].Epsilon), b.Refused,
-		func(sum api.RefusalSum) []any {
-			return []any{sum.Reason, sum.Count, orNone(sum.Largest), orDash(sum.From)}
-		})
-}
-
-func orNone(e privacy.Epsilon) string {
-	if e.IsZero() {
-		return "none"
-	}
-	return e.String()
-}
-
-func orDash(at time.Time) string {
-	if at.IsZero() {
-		return "-"
-	}
-	return at.Format(time.RFC3339)
+	return out
 }

@@ -20,8 +20,8 @@ import (
 // explanation.
 type completer = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// finder lists the names of one kind.
-type finder func(ctx context.Context, cmd *cobra.Command, l book) ([]cobra.Completion, error)
+// finder adds the names of one kind, each with what is said about it.
+type finder func(ctx context.Context, cmd *cobra.Command, l book, add func(name, about string)) error
 
 // patience is how long a completion waits for a served ledger.
 const patience = 5 * time.Second
@@ -34,13 +34,11 @@ func (a *app) complete(find finder) completer {
 		ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 		defer cancel()
 		_ = a.with(ctx, reading, func(l book) error {
-			all, err := find(ctx, cmd, l)
-			for _, one := range all {
-				if name, _, _ := strings.Cut(one, "\t"); strings.HasPrefix(name, begun) && output.IsPlain(name) {
-					found = append(found, one)
+			return find(ctx, cmd, l, func(name, about string) {
+				if strings.HasPrefix(name, begun) && output.IsPlain(name) {
+					found = append(found, strings.TrimSuffix(name+"\t"+about, "\t"))
 				}
-			}
-			return err
+			})
 		})
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -78,53 +76,53 @@ func shell(how cobra.ShellCompDirective) completer {
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) { return nil, how }
 }
 
-func questionNames(ctx context.Context, _ *cobra.Command, l book) (names []cobra.Completion, err error) {
+func questionNames(ctx context.Context, _ *cobra.Command, l book, add func(name, about string)) error {
 	all, err := l.Questions(ctx)
 	for _, q := range all {
-		names = append(names, q.Name)
+		add(q.Name, "")
 	}
-	return names, err
+	return err
 }
 
-func buyerNames(ctx context.Context, _ *cobra.Command, l book) (names []cobra.Completion, err error) {
+func buyerNames(ctx context.Context, _ *cobra.Command, l book, add func(name, about string)) error {
 	all, err := l.Buyers(ctx)
 	for _, b := range all {
-		names = append(names, b.Buyer)
+		add(b.Buyer, "")
 	}
-	return names, err
+	return err
 }
 
-func levelNames(ctx context.Context, cmd *cobra.Command, l book) (names []cobra.Completion, err error) {
+func levelNames(ctx context.Context, cmd *cobra.Command, l book, add func(name, about string)) error {
 	question := given(cmd, "question")
 	if question == "" {
-		return nil, nil
+		return nil
 	}
 	all, err := l.Levels(ctx, question)
 	for _, at := range all {
-		names = append(names, fmt.Sprintf("%s\t%d responses", at.Epsilon, at.N))
+		add(at.Epsilon.String(), fmt.Sprintf("%d responses", at.N))
 	}
-	return names, err
+	return err
 }
 
 // reservationNumbers finds the reservations that hold.
-func reservationNumbers(ctx context.Context, _ *cobra.Command, l book) (all []cobra.Completion, _ error) {
+func reservationNumbers(ctx context.Context, _ *cobra.Command, l book, add func(name, about string)) error {
 	for r, err := range l.Reservations(ctx, "", api.ReservationOpen) {
 		if err != nil {
-			return all, err
+			return err
 		}
-		all = append(all, strconv.FormatUint(r.Number, 10)+"\t"+explained(r.Buyer, r.Question, r.Epsilon.String()))
+		add(strconv.FormatUint(r.Number, 10), explained(r.Buyer, r.Question, r.Epsilon.String()))
 	}
-	return all, nil
+	return nil
 }
 
-func saleNumbers(ctx context.Context, _ *cobra.Command, l book) (all []cobra.Completion, _ error) {
+func saleNumbers(ctx context.Context, _ *cobra.Command, l book, add func(name, about string)) error {
 	for s, err := range l.Sales(ctx, "") {
 		if err != nil {
-			return all, err
+			return err
 		}
-		all = append(all, strconv.FormatUint(s.Number, 10)+"\t"+explained(s.Buyer, s.Question, s.Epsilon.String()))
+		add(strconv.FormatUint(s.Number, 10), explained(s.Buyer, s.Question, s.Epsilon.String()))
 	}
-	return all, nil
+	return nil
 }
 
 // explained explains an order, as far as its names are plain.

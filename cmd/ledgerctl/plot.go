@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/chart"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -28,14 +25,6 @@ type plot struct {
 	few        int            // how many of them are left out because few people are at them
 	values     []int          // the numbers of the values shown, from the top
 	confidence float64
-}
-
-// checkPlot refuses a file of another format than that of pictures.
-func checkPlot(path string) error {
-	if path == "" || strings.EqualFold(filepath.Ext(path), ".svg") {
-		return nil
-	}
-	return output.UsageError("name a file that ends in .svg", "--plot: %q is not an .svg file", path)
 }
 
 // newPlot reads what the picture of an estimate shows besides it. Of a file all is of one instant,

@@ -7,11 +7,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"runtime/debug"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
@@ -120,14 +118,12 @@ func (a *app) copyCommand(use, doing string, write func(book, context.Context, s
 				"a copy of the ledger cannot be standard output: it is verified where it is written")
 		}
 		err := a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-			shown, progress := a.progress(doing)
-			defer shown.Clear()
+			bar, progress := a.progress(doing)
+			defer bar.Clear()
 			copied, err := write(l, ctx, args[0], progress)
 			var out output.Fields
 			out.Add("file", "copy, verified", args[0])
-			out.Inline(copied)
-			out.Add("", "bytes", copied.Bytes)
-			out.Add("", "events", copied.Events)
+			out.Inline(copied, "bytes", "events")
 			return out, err
 		})
 		if errors.Is(err, fs.ErrExist) {
@@ -135,13 +131,21 @@ func (a *app) copyCommand(use, doing string, write func(book, context.Context, s
 		}
 		return err
 	}
-	return input.MarkArguments(input.Command(use, run), input.Writes)
+	return input.MarkArguments(input.Command(a.Files, use, run), input.Writes)
 }
 
 func (a *app) stats(cmd *cobra.Command, _ []string, _ *input.None) error {
 	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
 		stats, err := l.Stats(ctx)
-		return statsResult{creation{l.About()}, stats}, err
+		about := l.About()
+		var out output.Fields
+		out.Inline(about, "id ledger", "created", "origin log")
+		out.AddNonZero("", "log key", about.LogKey)
+		out.Inline(stats, "objects", "questions", "chains", "events", "buyers", "sales", "revenue", "bytes")
+		if about.MissingJournal != "" {
+			out.Add("", "journal", fmt.Sprintf("MISSING (%s): what only it has is not counted", about.MissingJournal))
+		}
+		return out, err
 	})
 }
 
@@ -152,27 +156,6 @@ func (a *app) health(ctx context.Context) (out observe.Health, err error) {
 		return err
 	})
 	return out, err
-}
-
-// statsResult has the currency of Stats. That of About, one level further down, is the same.
-type statsResult struct {
-	creation
-	api.Stats
-}
-
-type creation struct{ api.About }
-
-func (r statsResult) Table(w io.Writer) {
-	fmt.Fprintf(w, "ledger\t%s\ncreated\t%s\nlog\t%s\n", r.ID, r.Created.Format(time.RFC3339), r.Origin)
-	if r.LogKey != "" {
-		fmt.Fprintf(w, "log key\t%s\n", r.LogKey)
-	}
-	fmt.Fprintf(w, "objects\t%d\nquestions\t%d\nchains\t%d\nevents\t%d\n", r.Objects, r.Questions, r.Chains, r.Events)
-	fmt.Fprintf(w, "buyers\t%d\nsales\t%d\nrevenue\t%s\n", r.Buyers, r.Sales, output.Money(r.Revenue, r.Currency))
-	fmt.Fprintf(w, "bytes\t%d\n", r.Bytes)
-	if r.MissingJournal != "" {
-		fmt.Fprintf(w, "journal\tMISSING (%s): what only it has is not counted\n", r.MissingJournal)
-	}
 }
 
 func (a *app) takeOver(cmd *cobra.Command, _ []string, _ *input.None) error {
@@ -198,47 +181,24 @@ func (a *app) takeOver(cmd *cobra.Command, _ []string, _ *input.None) error {
 	return a.PrintDone("it has taken over", "", out)
 }
 
-func (a *app) completionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:                   "completion bash|zsh|fish",
-		ValidArgs:             []string{"bash", "zsh", "fish"},
-		Args:                  cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		DisableFlagsInUseLine: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch root := cmd.Root(); args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(a.Stdout, true)
-			case "zsh":
-				return root.GenZshCompletion(a.Stdout)
-			default:
-				return root.GenFishCompletion(a.Stdout, true)
-			}
-		},
-	}
-}
-
-// helpCommand is that of cobra, except that a command that does not exist is wrong usage.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Explain a command",
-		Args:  cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			about, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return output.UsageError(`run "ledgerctl --help" for the commands`, "no help on %q", args)
-			}
-			about.InitDefaultHelpFlag()
-			about.InitDefaultVersionFlag()
-			return about.Help()
-		},
-	}
-}
-
 func (a *app) version(*cobra.Command, []string, *input.None) error {
 	info, _ := debug.ReadBuildInfo()
-	return a.Print(newVersion(info))
+	v := newVersion(info)
+	changed := ""
+	if v.Modified {
+		changed = ", with files changed since"
+	}
+	var out output.Fields
+	out.Inline(v)
+	out.Add("", "version", cmp.Or(v.Version, unknown))
+	out.Add("", "revision", cmp.Or(v.Revision, unknown)+changed)
+	out.Add("", "of", cmp.Or(v.Time, unknown))
+	out.Add("", "go", cmp.Or(v.Go, unknown))
+	return a.Print(out)
 }
+
+// unknown is what the build has not noted.
+const unknown = "(unknown)"
 
 // versionResult is what a build has noted about itself.
 type versionResult struct {
@@ -266,21 +226,4 @@ func newVersion(info *debug.BuildInfo) (out versionResult) {
 		}
 	}
 	return out
-}
-
-// version is the module's, as far as the build knows it.
-func version() string {
-	info, _ := debug.ReadBuildInfo()
-	return orUnknown(newVersion(info).Version)
-}
-
-func orUnknown(text string) string { return cmp.Or(text, "(unknown)") }
-
-func (r versionResult) Table(w io.Writer) {
-	changed := ""
-	if r.Modified {
-		changed = ", with files changed since"
-	}
-	fmt.Fprintf(w, "version\t%s\nrevision\t%s%s\nof\t%s\ngo\t%s\n", orUnknown(r.Version), orUnknown(r.Revision),
-		changed, orUnknown(r.Time), orUnknown(r.Go))
 }

@@ -41,8 +41,7 @@ func (a *app) addQuestion(cmd *cobra.Command, args []string, f *questionFlags) (
 			return err
 		}
 		q, err := questionNamed(cmd.Context(), l, args[0])
-		out.Inline(q)
-		out.Add("", "question", q.Name)
+		out.Inline(q, "question")
 		out.Add("", "values", output.ListedValues(q.Values))
 		out.Add("", "encoding", q.Encoding)
 		if q.Mechanism != nil {
@@ -62,13 +61,14 @@ func (a *app) listQuestions(cmd *cobra.Command, _ []string, _ *input.None) error
 		var out output.Fields
 		out.Add("questions", "", all)
 		out.Section(func(w io.Writer) {
-			output.Rows(w, "QUESTION\tENCODING\tVALUES", all, func(q api.Question) []any {
+			fmt.Fprintln(w, "QUESTION\tENCODING\tVALUES")
+			for _, q := range all {
 				values := output.ListedValues(q.Values)
 				if q.Mechanism != nil {
 					values += " (" + outline(q.Mechanism) + ")"
 				}
-				return []any{q.Name, q.Encoding, values}
-			})
+				fmt.Fprintf(w, "%s\t%s\t%s\n", q.Name, q.Encoding, values)
+			}
 		})
 		return out, err
 	})
@@ -93,10 +93,11 @@ func atLevels(ctx context.Context, l book, question string, epsilon privacy.Epsi
 	if failed != nil || q.Mechanism == nil {
 		return err
 	}
-	if hint := nearest(q.Mechanism.Family.Epsilons(), epsilon); hint != "" {
-		return output.WithHint(err, api.ErrInvalid, hint)
+	hint := nearest(q.Mechanism.Family.Epsilons(), epsilon)
+	if hint == "" {
+		return err
 	}
-	return err
+	return output.WithHint(err, api.ErrInvalid, hint)
 }
 
 // nearest says which of some rising ε are next to one that is not among them. It returns "" for one

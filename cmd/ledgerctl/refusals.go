@@ -8,15 +8,13 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// addRefused adds the refusals of a request that is done for the others, and the table of the first
-// of them below everything else. key is that of the request.
+// addRefused adds how many refusals a request has that is done for the others, their sums by
+// reason, and the table of the first of them below everything else. key is that of the request.
 func addRefused(out *output.Fields, refused []api.Refusal, unlisted int, key string) {
-	out.Add("refused", "", refused)
 	out.AddNonZero("sums", "", api.SumRefusals(refused))
-	out.AddNonZero("unlisted", "", unlisted)
 	out.Add("", "refused, and left out", len(refused)+unlisted)
 	out.Below(func(w io.Writer) {
-		tableRefusals(w, refused)
+		tableRefused(w, refused, 0, api.SumRefusals(refused))
 		tableUnlisted(w, unlisted, key)
 	})
 }
@@ -38,56 +36,32 @@ func refusedAll(question string, done int, refused []api.Refusal, unlisted int) 
 	return &api.RefusedError{Question: question, Refused: refused, Unlisted: unlisted}
 }
 
-// tableReasons writes the first refusals of new terms, if there are any, with what would be more.
-func tableReasons(w io.Writer, refused []api.Refusal) {
-	if len(refused) == 0 {
-		return
-	}
-	shown := refused[:min(len(refused), mostRefusals)]
-	output.Rows(w, "\nREFUSED\tREASON\tHELPS\tWHY", shown, func(r api.Refusal) []any {
-		return []any{r.Object, r.Reason, r.Remedy, r.Why}
-	})
-	tableMore(w, len(refused)-mostRefusals)
-}
+// mostRows is how many rows of a list that may be long a table has.
+const mostRows = 20
 
-// tableMore says that a table leaves some of a list out.
-func tableMore(w io.Writer, more int) {
-	if more > 0 {
+// tableFirst writes a table of the first items, if there are any, below a blank line, and says how
+// many more there are. The columns are those of [output.Rows].
+func tableFirst[T any](w io.Writer, columns, currency string, items []T) {
+	if len(items) > 0 {
+		fmt.Fprintln(w)
+	}
+	output.Rows(w, columns, currency, items[:min(len(items), mostRows)])
+	if more := len(items) - mostRows; more > 0 {
 		fmt.Fprintf(w, "… and %d more; --json lists them\n", more)
 	}
 }
 
-// mostRefusals is how many of them a table has.
-const mostRefusals = 20
-
 // fewRefusals are so few that their sums are of no use.
 const fewRefusals = 3
-
-// tableRefusals writes the first refusals, if there are any. All are listed.
-func tableRefusals(w io.Writer, refused []api.Refusal) {
-	tableRefused(w, refused, 0, api.SumRefusals(refused))
-}
 
 // tableRefused writes the first refusals, if there are any, of which some are listed; the sums are
 // those of all.
 func tableRefused(w io.Writer, refused []api.Refusal, unlisted int, sums []api.RefusalSum) {
-	if len(refused) == 0 {
-		return
-	}
 	if len(refused) > fewRefusals {
-		output.Rows(w, "\nREFUSED FOR\tPEOPLE\tLARGEST ε FOR ALL OF THEM", sums, func(sum api.RefusalSum) []any {
-			return []any{sum.Reason, sum.Count, orNone(sum.Largest)}
-		})
+		tableFirst(w, "reason=refused_for count=people largest=largest_ε_for_all_of_them", "", sums)
 	}
-	shown := refused[:min(len(refused), mostRefusals)]
-	const header = "\nREFUSED\tREASON\tCEILING\tSPENT\tREMAINING\tASKED\tHELPS\tLARGEST"
-	output.Rows(w, header, shown, func(r api.Refusal) []any {
-		return []any{r.Object, r.Reason, r.Ceiling, r.Spent, r.Remaining, r.Asked, r.Remedy, r.Largest}
-	})
-	more := len(refused) + unlisted - len(shown)
-	if unlisted == 0 {
-		tableMore(w, more)
-		return
+	tableFirst(w, "object=refused reason ceiling spent remaining asked helps largest", "", refused)
+	if unlisted > 0 {
+		fmt.Fprintf(w, "… and %d that are not listed\n", unlisted)
 	}
-	fmt.Fprintf(w, "… and %d more; --json lists the first %d\n", more, len(refused))
 }

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/sluicedp/sluice/ledger/api"
@@ -52,7 +54,9 @@ func TestReferenceHasEveryCommand(t *testing.T) {
 func TestHelpHasEveryCommand(t *testing.T) {
 	all := sections(helpText)
 	common := flagUsages(all["flags"])
-	delete(all, "flags")
+	for _, other := range []string{"flags", "overview", "ledgerctl flags"} {
+		delete(all, other)
+	}
 	for name, cmd := range commands() {
 		if cmd.Name() == "help" {
 			continue
@@ -83,6 +87,73 @@ func TestHelpHasEveryCommand(t *testing.T) {
 	for name := range all {
 		if strings.Count(helpText, name) < 2 || !strings.HasPrefix(name, "{") {
 			t.Errorf("no command has the help of %q", name)
+		}
+	}
+}
+
+// pageOf returns the page of help on a command.
+func pageOf(t *testing.T, args ...string) string {
+	t.Helper()
+	return mustInvoke(t, append([]string{"help"}, args...)...)
+}
+
+// checkWidth reports lines of a page that do not fit a terminal.
+func checkWidth(t *testing.T, name, page string) {
+	t.Helper()
+	for line := range strings.Lines(page) {
+		if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > 80 {
+			t.Errorf("%s: more than 80 columns: %s", name, line)
+		}
+	}
+}
+
+func TestHelp_EveryPage_FitsEightyColumns(t *testing.T) {
+	pages := 0
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		pages++
+		checkWidth(t, cmd.CommandPath(), helpPage(cmd))
+		for _, below := range cmd.Commands() {
+			walk(below)
+		}
+	}
+	walk(newApp(nil, nil, nil).rootCommand())
+	if pages < 50 {
+		t.Errorf("only %d pages", pages)
+	}
+}
+
+func TestHelp_GlobalFlags_AreOnTheirOwnPageOnly(t *testing.T) {
+	flags := pageOf(t, "flags")
+	newApp(nil, nil, nil).rootCommand().PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(flags, "--"+f.Name+" ") || !strings.Contains(flags, strings.Fields(f.Usage)[0]) {
+			t.Errorf("help flags lacks --%s", f.Name)
+		}
+		for _, command := range []string{"", "raise", "token", "token add"} {
+			if page := pageOf(t, strings.Fields(command)...); strings.Contains(page, "\n      --"+f.Name+" ") {
+				t.Errorf("help %s has --%s, too", command, f.Name)
+			}
+		}
+	})
+	for _, command := range []string{"", "raise", "token add"} {
+		if page := pageOf(t, strings.Fields(command)...); !strings.Contains(page, "ledgerctl help flags") {
+			t.Errorf("help %s does not say where the flags of all commands are", command)
+		}
+	}
+	if page := pageOf(t, "token", "add"); !strings.Contains(page, "--tokens ") {
+		t.Errorf("a flag of the command above is missing:\n%s", page)
+	}
+}
+
+func TestLedgerctl_Alone_PrintsOneScreen(t *testing.T) {
+	screen := mustInvoke(t)
+	if n := strings.Count(screen, "\n"); n > 24 || n < 10 {
+		t.Errorf("%d lines", n)
+	}
+	checkWidth(t, "ledgerctl", screen)
+	for _, cmd := range newApp(nil, nil, nil).rootCommand().Commands() {
+		if !regexp.MustCompile(`\b` + cmd.Name() + `\b`).MatchString(screen) {
+			t.Errorf("%s is not on it", cmd.Name())
 		}
 	}
 }

@@ -61,9 +61,9 @@ func bracket(wage float64) int { return sort.SearchFloat64s([]float64{500, 1000}
 
 // ask estimates the distribution of wages from the pilot's randomized responses.
 func ask(out io.Writer, pilot list, epsilon privacy.Epsilon) (lognormal, error) {
-	sampler, counts := rrchain.NewSampler(), estimate.Counts{Epsilon: epsilon, ByValue: make([]int64, 3)}
+	sampler, counts := new(rrchain.Sampler), estimate.Counts{Epsilon: epsilon, ByValue: make([]int64, 3)}
 	for _, wage := range pilot {
-		answer, err := sampler.Raise(3, rrchain.Level{}, epsilon, bracket(wage))
+		answer, err := sampler.Raise(3, rrchain.Level[int]{}, epsilon, bracket(wage))
 		if err != nil {
 			return lognormal{}, err
 		}

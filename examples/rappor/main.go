@@ -67,7 +67,7 @@ func newClients(params rappor.Params, people []string) ([]*rappor.Client, error)
 		if err != nil {
 			return nil, err
 		}
-		if clients[i], err = rappor.NewClient(params, cohort, name); err != nil {
+		if clients[i], err = params.NewClient(cohort, name); err != nil {
 			return nil, err
 		}
 	}
@@ -78,11 +78,11 @@ func newClients(params rappor.Params, people []string) ([]*rappor.Client, error)
 func report(
 	params rappor.Params, clients []*rappor.Client, level privacy.Epsilon, candidates []string,
 ) (none rappor.Decoding, err error) {
-	tally, err := rappor.NewTally(params, level)
+	tally, err := params.NewTally(level)
 	if err != nil {
 		return none, err
 	}
-	sampler := rrchain.NewSampler()
+	sampler := new(rrchain.Sampler)
 	for _, client := range clients {
 		bits, err := client.Raise(sampler, level)
 		if err != nil {
@@ -92,7 +92,7 @@ func report(
 			return none, err
 		}
 	}
-	return rappor.Decode(tally, candidates, 0.95)
+	return tally.Decode(candidates, 0.95)
 }
 
 // printNames prints the names that the last reports make the commonest.

@@ -44,11 +44,9 @@ type host struct {
 
 // run asks every n-th person.
 func run(ctx context.Context, out io.Writer, file string, n int) (err error) {
-	h := host{key: []byte(rand.Text())} // hosts keep their keys; these end with the program
+	// Hosts keep their keys; these end with the program.
+	h := host{ends: rrchain.Range{High: bound}, key: []byte(rand.Text())}
 	if h.wages, err = kit.ReadWages("testdata/cps1988_wages.csv", n); err != nil {
-		return err
-	}
-	if h.ends, err = rrchain.NewRange(0, bound); err != nil {
 		return err
 	}
 	if err := ledger.Create(ctx, file, ledger.CreateOptions{}); err != nil {

@@ -78,11 +78,10 @@ func TestBitsFrom_Source_IsReplayed(t *testing.T) {
 // replaying says which names replay bits, and in which files alone they may stand beside tests: those
 // that define them.
 var replaying = map[string][]string{
-	"ReplayBits":    {"internal/exact/bits.go"},
-	"BitsFrom":      {"internal/exact/bits.go", "mechanism/answer.go"},
-	"ReplaySampler": {"rrchain/law.go", "rrchain/finite/sampler.go"},
+	"ReplayBits": {"internal/exact/bits.go"},
+	"BitsFrom":   {"internal/exact/bits.go", "mechanism/answer.go", "rrchain/law.go", "rrchain/finite/sampler.go"},
 	// With a field: outside tests, a sampler is made by new.
-	"mechanism.Sampler{": nil,
+	"mechanism.Sampler{": nil, "rrchain.Sampler{": nil, "finite.Sampler{": nil,
 }
 
 // TestNothingReplaysBits is the promise made at ReplayBits: outside tests, randomness is the
@@ -107,14 +106,14 @@ func TestReplayersAreFound(t *testing.T) {
 	module := fstest.MapFS{
 		"internal/exact/bits.go":      source("func ReplayBits(fill func([]byte)) *Bits"),
 		"internal/exact/bits_test.go": source("ReplayBits(nil)"),
-		"rrchain/law_test.go":         source("ReplaySampler(exact.ReplayBits(nil))"),
-		"rrchain/law.go":              source("func ReplaySampler() { exact.ReplayBits(seeded) }"),
-		"cmd/ledgerctl/main.go":       source("var sampler = rrchain.ReplaySampler"),
+		"rrchain/law_test.go":         source("Sampler{bits: exact.ReplayBits(nil)}"),
+		"rrchain/law.go":              source("var bits = exact.ReplayBits(seeded)"),
+		"cmd/ledgerctl/main.go":       source("sampler := rrchain.Sampler{Random: r}"),
 		"ledger/ledger.go":            source("package ledger"),
 		"ledger/draws.go":             source("s := &mechanism.Sampler{Random: r}"),
 		"docs/ReplayBits.md":          source("ReplayBits"),
 	}
-	want := []string{"cmd/ledgerctl/main.go names ReplaySampler", "ledger/draws.go names mechanism.Sampler{", "rrchain/law.go names ReplayBits"}
+	want := []string{"cmd/ledgerctl/main.go names rrchain.Sampler{", "ledger/draws.go names mechanism.Sampler{", "rrchain/law.go names ReplayBits"}
 	if got := replayers(t, module); !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}

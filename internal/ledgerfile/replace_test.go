@@ -72,9 +72,7 @@ func TestCommit_ChecksAgain(t *testing.T) {
 		return nil
 	}})
 	must(t, err)
-	if err := f.Commit(); !errors.Is(err, stop) {
-		t.Error(err)
-	}
+	wantErr(t, f.Commit(), stop, "error")
 	// A link that comes later leads nowhere else: the directory and the name were resolved at the beginning.
 	must(t, os.WriteFile("other", []byte("precious"), 0o600))
 	f, err = Create("file", Options{})
@@ -92,15 +90,11 @@ func TestCommit_ChecksAgain(t *testing.T) {
 func TestWrite_NewSparesAFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must(t, Write("key", []byte("first"), Options{New: true}))
-	if err := Write("key", []byte("second"), Options{New: true}); !errors.Is(err, fs.ErrExist) {
-		t.Error(err)
-	}
+	wantErr(t, Write("key", []byte("second"), Options{New: true}), fs.ErrExist, "error")
 	f, err := Create("late", Options{New: true})
 	must(t, err)
 	must(t, os.WriteFile("late", []byte("theirs"), 0o600))
-	if err := f.Commit(); !errors.Is(err, fs.ErrExist) {
-		t.Error(err)
-	}
+	wantErr(t, f.Commit(), fs.ErrExist, "error")
 	wantText(t, "key", "first")
 	wantText(t, "late", "theirs")
 }

@@ -5,8 +5,8 @@
 // An entry of a list is a paragraph. Each line begins with a mark and a space:
 //
 //	= privacy EpsilonFromNano: the largest ε is out of range
-//	- n > MaxEpsilonNano
-//	+ n >= MaxEpsilonNano
+//	- n > maxEpsilonNano
+//	+ n >= maxEpsilonNano
 //	! privacy TestEpsilonFromNano
 //
 // The first line names a package and a function, a method as Type.Method, or another declaration,

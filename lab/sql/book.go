@@ -55,7 +55,7 @@ type database interface {
 
 // level is a row of the table levels: a recorded response.
 type level struct {
-	rrchain.Level
+	rrchain.Level[int]
 	event uint64 // that recorded it
 }
 
@@ -135,7 +135,7 @@ func openBook(db database, values int) (*book, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &book{db: db, values: values, log: log, last: last, total: total, draws: rrchain.NewSampler(),
+	b := &book{db: db, values: values, log: log, last: last, total: total, draws: new(rrchain.Sampler),
 		salts: newSalts()}
 	return b, nil
 }
@@ -350,12 +350,12 @@ func (o *object) charge(epsilon privacy.Epsilon) (cost privacy.Epsilon, err erro
 }
 
 // draw draws the response of an object at an ε that has none.
-func (b *book) draw(o *object, epsilon privacy.Epsilon, truth int) (l rrchain.Level, method byte, err error) {
-	levels := make([]rrchain.Level, len(o.levels))
+func (b *book) draw(o *object, epsilon privacy.Epsilon, truth int) (l rrchain.Level[int], method byte, err error) {
+	levels := make([]rrchain.Level[int], len(o.levels))
 	for i, at := range o.levels {
 		levels[i] = at.Level
 	}
-	chain, err := rrchain.NewChain(b.values, levels...)
+	chain, err := rrchain.NewChain[int](b.values, levels...)
 	if err != nil {
 		return l, 0, err
 	}
@@ -364,7 +364,7 @@ func (b *book) draw(o *object, epsilon privacy.Epsilon, truth int) (l rrchain.Le
 		l, err = chain.Raise(b.draws, epsilon, truth)
 		return l, methodRaise, err
 	case place == 0:
-		l, err = chain.Degrade(b.draws, epsilon)
+		l, err = chain.Insert(b.draws, epsilon)
 		return l, methodDegrade, err
 	default:
 		l, err = chain.Insert(b.draws, epsilon)
@@ -373,7 +373,7 @@ func (b *book) draw(o *object, epsilon privacy.Epsilon, truth int) (l rrchain.Le
 }
 
 // count adds a new response to the tallies: it is the current one if it stands at the top.
-func (p *page) count(o *object, l rrchain.Level, top bool) {
+func (p *page) count(o *object, l rrchain.Level[int], top bool) {
 	t := p.tally(l)
 	t.recorded++
 	if !top {
@@ -385,7 +385,7 @@ func (p *page) count(o *object, l rrchain.Level, top bool) {
 	}
 }
 
-func (p *page) tally(l rrchain.Level) *tally {
+func (p *page) tally(l rrchain.Level[int]) *tally {
 	key := tallyKey{l.Epsilon, l.Response}
 	if p.tallies[key] == nil {
 		p.tallies[key] = &tally{}

@@ -61,7 +61,8 @@ func collectObjects(rows cursor) (found []*object, err error) {
 			return nil, err
 		}
 		last := found[len(found)-1]
-		last.levels = append(last.levels, level{rrchain.Level{Epsilon: at, Response: int(*response)}, uint64(*event)})
+		made := rrchain.Level[int]{Epsilon: at, Response: int(*response)}
+		last.levels = append(last.levels, level{made, uint64(*event)})
 	}
 	return found, rows.Err()
 }

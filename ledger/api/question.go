@@ -9,7 +9,7 @@ type Question struct {
 	Name   string   `json:"question"` // 1 to 256 bytes; see NameError
 	Values []string `json:"values"`   // the labels, each once, at least two
 	// Encoding is what a response is. If it is empty when the question is defined, the ledger picks
-	// the one that estimates better at ε = 2: unary from 21 values on, see [rrchain.UnaryFrom]. A
+	// the one that estimates better at ε = 2: unary from 21 values on, see [rrchain.Chain]. A
 	// host that means to release less or more may know better: unary is better from 10 values on at
 	// ε = 1, from 135 at ε = 4.
 	Encoding Encoding `json:"encoding"`
@@ -25,7 +25,7 @@ const (
 	// Direct: a response is one of the question's values, drawn by randomized response.
 	Direct Encoding = "direct"
 	// Unary: a response has a bit for each of the question's values, drawn in optimized unary
-	// encoding (see [rrchain.UnaryChain]). It is written as a 0 or 1 for each value, in the order
+	// encoding (see [rrchain.Chain]). It is written as a 0 or 1 for each value, in the order
 	// of the values. For questions with many values it tells more at the same ε.
 	Unary Encoding = "unary"
 	// Finite: a response is an output of the question's own mechanism (see [Mechanism]).

@@ -2,10 +2,9 @@
 // events of each commit to a journal and waits until they are durable. It brings its own file up to
 // date from time to time, and then trims the journal.
 //
-// A ledger keeps its journal beside its file, unless its options
-// name another. Package journaltest has the tests that every journal must pass. A journal neither
-// reads events nor computes roots: the ledger does. It keeps bytes in order, and each group whole
-// or not at all.
+// A ledger keeps its journal beside its file, unless its options name another. Package journaltest
+// has the tests that every journal must pass. A journal neither reads events nor computes roots:
+// the ledger does. It keeps bytes in order, and each group whole or not at all.
 package journal
 
 import (

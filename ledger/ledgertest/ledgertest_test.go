@@ -239,7 +239,7 @@ func TestDrawsAreTheTests(t *testing.T) {
 				p[i] = word
 			}
 		}
-		return ledgertest.Draws{Values: rrchain.ReplaySampler(exact.ReplayBits(fill))}
+		return ledgertest.Draws{Values: &rrchain.Sampler{Random: exact.ReplayBits(fill)}}
 	}
 	for word, want := range map[byte]string{0: "yes", 255: "no"} {
 		l := ledgertest.With(t, ledgertest.Settings{Draws: draws(word)})

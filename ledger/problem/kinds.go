@@ -10,7 +10,6 @@ import (
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
-	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // Kind is what went wrong in a word. None is ever given a second meaning.
@@ -218,7 +217,7 @@ func kindOf(err error) Kind {
 		}
 	}
 	isInvalid := errors.As(err, new(*privacy.ParseError))
-	for _, target := range []error{policy.ErrInvalid, rrchain.ErrInvalid, finite.ErrInvalid, mechanism.ErrInvalid} {
+	for _, target := range []error{policy.ErrInvalid, rrchain.ErrInvalid, mechanism.ErrInvalid} {
 		isInvalid = isInvalid || errors.Is(err, target)
 	}
 	if isInvalid {

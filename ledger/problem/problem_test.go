@@ -16,7 +16,6 @@ import (
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
-	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // sent is an error as it arrives elsewhere.
@@ -119,7 +118,7 @@ func TestKinds(t *testing.T) {
 	if kind, exit, status := Classify(later); exit != 1 || status != 500 || kind != later.Kind || len(later.Unwrap()) != 0 {
 		t.Errorf("%s, %d, %d", kind, exit, status)
 	}
-	for _, err := range []error{policy.ErrInvalid, rrchain.ErrInvalid, finite.ErrInvalid, mechanism.ErrInvalid, &privacy.ParseError{Kind: "epsilon"}, &api.NameError{}} {
+	for _, err := range []error{policy.ErrInvalid, rrchain.ErrInvalid, rrchain.ErrInvalid, mechanism.ErrInvalid, &privacy.ParseError{Kind: "epsilon"}, &api.NameError{}} {
 		if kind, exit, status := Classify(err); kind != Invalid || exit != 2 || status != 400 {
 			t.Errorf("%v: %s, %d, %d", err, kind, exit, status)
 		}

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 )
 
 // gridGraph returns a grid of side×side vertices.
@@ -68,63 +67,6 @@ func boundaryOf(g *Graph, p *Preferences) (boundary []uint32) {
 		}
 	}
 	return boundary
-}
-
-// besideSearch runs a function in turns with two bare searches, from the boundary and from one vertex (which
-// walks through memory more in order), and reports how many searches it takes. It compares the
-// fastest runs, for others may be using the machine.
-func besideSearch(b *testing.B, g *Graph, boundary []uint32, solve func() error) {
-	var fastest [3]time.Duration
-	run := func(i int, f func()) {
-		start := time.Now()
-		f()
-		if took := time.Since(start); fastest[i] == 0 || took < fastest[i] {
-			fastest[i] = took
-		}
-	}
-	for b.Loop() {
-		run(0, func() { bareSearch(g, boundary) })
-		run(1, func() { bareSearch(g, []uint32{0}) })
-		run(2, func() {
-			if err := solve(); err != nil {
-				b.Fatal(err)
-			}
-		})
-	}
-	b.ReportMetric(float64(fastest[2])/float64(fastest[0]), "searches-from-boundary")
-	b.ReportMetric(float64(fastest[2])/float64(fastest[1]), "searches-from-one")
-	b.ReportMetric(float64(fastest[1].Nanoseconds())/float64(g.Edges()), "ns/edge-bare")
-}
-
-func BenchmarkBinaryBalanced(b *testing.B) {
-	const side = 1000
-	g, p := gridGraph(b, side), waves(b, side)
-	boundary := boundaryOf(g, p)
-	besideSearch(b, g, boundary, func() error {
-		_, err := balanced(g, p, Privacy{Epsilon: 0.01})
-		return err
-	})
-}
-
-// BenchmarkExtend is on a set of many different probabilities, one end of each boundary edge: of rounded
-// regions, and of a grid coloured at random, of which half the vertices are given and must be sorted.
-func BenchmarkExtend(b *testing.B) {
-	const side = 1000
-	g, random := gridGraph(b, side), rand.New(rand.NewPCG(1, 2))
-	noise := make([]int, side*side)
-	for v := range noise {
-		noise[v] = random.IntN(2)
-	}
-	for name, p := range map[string]*Preferences{"regions": waves(b, side), "noise": twoColors(b, noise...)} {
-		b.Run(name, func(b *testing.B) {
-			given, boundary := hittingSet(g, p, random)
-			besideSearch(b, g, boundary, func() error {
-				_, err := extend(g, p, Privacy{Epsilon: 0.1}, given)
-				return err
-			})
-			b.ReportMetric(float64(len(given)), "given")
-		})
-	}
 }
 
 // hittingSet returns the vertices of colour 0 on the boundary, with probabilities of the true answer

@@ -311,23 +311,6 @@ func TestLineRowsAgree(t *testing.T) {
 	}
 }
 
-// TestLineUsesUpper: with two outputs there is but one prefix sum.
-func TestLineUsesUpper(t *testing.T) {
-	rng := rand.New(rand.NewPCG(9, 9))
-	for range 300 {
-		dp, _ := randomPrivacy(rng)
-		alpha := rng.Float64()
-		want := alpha
-		for d := range 20 {
-			got, err := dp.Law([]float64{alpha, 1 - alpha}, d)
-			if err != nil || math.Abs(got[0]-want) > 2e-14 {
-				t.Fatalf("%v at %d from %v: %v, want %v, %v", dp, d, alpha, got, want, err)
-			}
-			want = dp.Upper(want)
-		}
-	}
-}
-
 func badLaws() [][]float64 {
 	return [][]float64{
 		nil, {}, {1}, {0.5, 0.4}, {0.5, 0.5 + 1e-11}, {-0.1, 1.1}, {math.NaN(), 1}, {math.Inf(1), 0},

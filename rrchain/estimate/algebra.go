@@ -38,7 +38,8 @@ func pseudoInverse(columns [][]float64, rank int, faint float64) (inverse [][]fl
 	for _, column := range columns {
 		most = max(most, slices.Max(column), -slices.Min(column))
 	}
-	// They are scaled, as squares may be too small. Below them is the identity, which is rotated alike.
+	// They are scaled, as squares may be too small. Below them is the identity, which is rotated
+	// alike.
 	for j, column := range columns {
 		for i := range column {
 			column[i] /= most

@@ -26,7 +26,8 @@ func TestSurvival_ManyDegrees_IsThatOfTheLibrary(t *testing.T) {
 	}
 }
 
-// An inverse is one, also of a matrix of fewer dimensions on its image, and a matrix with too few of them is refused.
+// An inverse is one, also of a matrix of fewer dimensions on its image, and a matrix with too few
+// of them is refused.
 func TestPseudoInverse_RandomMatrices_IsTheirInverse(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for size := 1; size <= 32; size++ {

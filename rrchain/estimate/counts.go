@@ -5,43 +5,78 @@ import (
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Counts says how often each value was the response, or the truth, among objects at one ε. The
-// estimate is the closed form of pan2024 Eq. (7), π̂ = (n_v/n − q)/(p − q). With [Options.Pool]
-// levels have weights n·(p−q)².
+// Counts are the responses of objects at one ε, in one of three encodings.
+//
+// Of randomized responses, ByValue says how often each value was the response. The estimate of a
+// share is the closed form of pan2024 Eq. (7), π̂ = (n_v/n − q)/(p − q). With [Options.Pool] levels
+// have weights n·(p−q)².
+//
+// Of responses in unary encoding (Unary), ByValue says in how many the bit of each value was set.
+// The estimate is π̂ = (n_v/n − q)/(1/2 − q) with q = 1/(e^ε+1).
+//
+// Of the responses of a finite mechanism (Mechanism), ByValue says how often each of its outputs
+// was the response. The values are its inputs, and Epsilon does not matter. The estimate is
+// G·(n_o/n) with the matrix G of least variance, when all inputs are equally common, among those
+// with G·Mᵀ = 1: so it is unbiased whatever the shares are, and the shares add up to 1. G is Mᵀ's
+// inverse where it has one, as in randomized response, and by weighted least squares
+// (M·D⁻¹·Mᵀ)⁻¹·M·D⁻¹ otherwise, where D has the mean probability of each output on its diagonal.
+// With [Options.Pool] the variance of a level is that of all inputs together. In standard errors
+// and intervals the estimates of the other inputs take the place of their shares. For randomized
+// response all of this is as without a Mechanism. Unary counts each bit alone; here whole rows of
+// bits are counted, and the estimate is better (its variance is half for 2 inputs, and hardly less
+// for many).
 type Counts struct {
 	Epsilon privacy.Epsilon // above 0
-	ByValue []int64         // one count for each of the m values
-}
+	ByValue []int64         // one count for each of the m values, or for each output of Mechanism
 
-// UnaryCounts says in how many responses in unary encoding the bit of each value was set, among
-// objects at one ε. The estimate is π̂ = (n_v/n − q)/(1/2 − q) with q = 1/(e^ε+1).
-type UnaryCounts struct {
-	Epsilon privacy.Epsilon // above 0
-	Objects int64           // how many responses there are
-	ByValue []int64         // one count for each of the m values, at most Objects
+	Unary   bool  // in unary encoding
+	Objects int64 // how many responses in unary encoding there are, no count being larger; else the sum of ByValue
+
+	// Mechanism is the finite mechanism that drew the responses, or nil. [rrchain.ErrInvalid] is
+	// returned for the count of an output that never happens, and for a mechanism that does not
+	// tell the inputs apart: if the laws of its outputs given each input are linearly dependent, or
+	// nearly so, 10⁹ times nearer in one direction than in another, or so near that squares are
+	// beyond all float64 numbers.
+	Mechanism *finite.Matrix
 }
 
 // Variance returns, for each value, the exact variance of the estimate from a fixed population of
-// objects whose true values have the given counts and that all answer at the same ε:
-// (n_v·p(1−p) + (n−n_v)·q(1−q)) / (n²(p−q)²), pan2024 Appendix G. It serves to plan: how good will
-// an estimate at this ε be. Errors are those of [Frequencies].
+// objects that all answer at the same ε. truth.ByValue has the counts of their true values (of
+// inputs, for a mechanism); truth.Objects does not matter. It serves to plan: how good will an
+// estimate at this ε be. For randomized responses it is
+// (n_v·p(1−p) + (n−n_v)·q(1−q)) / (n²(p−q)²), pan2024 Appendix G, and in unary encoding
+// (n_v/4 + (n−n_v)·q(1−q)) / (n²(1/2−q)²). Errors are those of [Frequencies].
 func Variance(truth Counts) ([]float64, error) {
+	if truth.Mechanism != nil {
+		return outputVariance(truth)
+	}
+	n, err := total("value", truth.ByValue)
+	if err != nil {
+		return nil, err
+	}
+	truth.Objects = math.MaxInt64 // no count is larger
 	part, err := truth.stratum()
 	if err != nil {
 		return nil, err
 	}
-	return planned(part, truth.ByValue)
+	return planned(part, n, truth.ByValue)
 }
 
-// UnaryVariance is [Variance] in unary encoding: (n_v/4 + (n−n_v)·q(1−q)) / (n²(1/2−q)²).
-func UnaryVariance(truth Counts) ([]float64, error) {
-	part, err := newUnary(truth)
-	if err != nil {
-		return nil, err
+// stratum checks the counts.
+func (c Counts) stratum() (stratum, error) {
+	switch {
+	case c.Mechanism != nil:
+		return newOutputs(c)
+	case c.Unary:
+		return newUnary(c)
 	}
-	return planned(part, truth.ByValue)
+	s, err := newCounted(c, len(c.ByValue))
+	s.excess = float64(len(c.ByValue)-2) * s.q / s.gap // p(1−p) − q(1−q) = (p−q)(1−p−q), and p + (m−1)q = 1
+	s.prior = 1
+	return s, err
 }
 
 // counted is the responses at one level. A response counts for the true value with probability
@@ -60,15 +95,8 @@ type counted struct {
 	bits  bool // a response counts for each value independently, given the true one: unary encoding
 }
 
-func (c Counts) stratum() (stratum, error) {
-	s, err := newCounted(c, len(c.ByValue))
-	s.excess = float64(len(c.ByValue)-2) * s.q / s.gap // p(1−p) − q(1−q) = (p−q)(1−p−q), and p + (m−1)q = 1
-	s.prior = 1
-	return s, err
-}
-
-func (c UnaryCounts) stratum() (stratum, error) {
-	s, err := newUnary(Counts{c.Epsilon, c.ByValue})
+func newUnary(c Counts) (counted, error) {
+	s, err := newCounted(c, 2) // of each hidden bit, of which half are 0 for the true value
 	if err != nil {
 		return s, err
 	}
@@ -78,24 +106,21 @@ func (c UnaryCounts) stratum() (stratum, error) {
 		}
 	}
 	s.n = float64(c.Objects)
-	return s, nil
-}
-
-// newUnary returns the stratum of objects, each counted once, in unary encoding.
-func newUnary(c Counts) (counted, error) {
-	s, err := newCounted(c, 2) // of each hidden bit, of which half are 0 for the true value
 	s.gap /= 2
 	s.excess = 1 // (1/4 − q(1−q))/(1/2 − q)²
 	s.bits = true
 	often := s.q + s.gap/float64(len(c.ByValue))
 	s.prior = often * (1 - often)
-	return s, err
+	return s, nil
 }
+
+// maxValues is the largest number of values that package rrchain allows.
+const maxValues = 1 << 20
 
 // newCounted checks counts of randomized responses of m values each.
 func newCounted(c Counts, m int) (counted, error) {
-	if values := len(c.ByValue); values < 2 || values > rrchain.MaxValues {
-		return counted{}, invalid("%d values; a question has 2 to %d", values, rrchain.MaxValues)
+	if values := len(c.ByValue); values < 2 || values > maxValues {
+		return counted{}, invalid("%d values; a question has 2 to %d", values, maxValues)
 	}
 	if c.Epsilon.IsZero() {
 		return counted{}, invalid("responses at ε=0 carry no information")

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/internal/stattest"
 )
 
-// Coverage is exact here: the law of a count is that of the sum of two binomial numbers, of the objects that have the
-// value and of the others, and every count is visited. Nothing is drawn.
+// Coverage is exact here: the law of a count is that of the sum of two binomial numbers, of the
+// objects that have the value and of the others, and every count is visited. Nothing is drawn.
 
 // leastCoverage is what a nominal 95 % must be at least.
 const leastCoverage = 0.93
@@ -24,14 +24,9 @@ type group struct {
 // newGroup returns objects at ε, so many of which have value 0.
 func newGroup(t testing.TB, unary bool, m int, epsilon string, objects, holders int) group {
 	t.Helper()
-	counts := Counts{eps(t, epsilon), make([]int64, m)}
-	of, err := counts.stratum()
-	if unary {
-		of, err = newUnary(counts)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	counts := ofValues(eps(t, epsilon), make([]int64, m))
+	counts.Unary = unary
+	of := must(counts.stratum())
 	s := of.(counted)
 	s.n = float64(objects)
 	return group{s, objects, holders}
@@ -108,8 +103,9 @@ func someOf(n, most int) (some []int) {
 	return some
 }
 
-// TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent enumerates all counts, for randomized response and for
-// unary encoding: in a fixed population with every number of objects that have the value, and in samples of a larger one.
+// TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent enumerates all counts, for
+// randomized response and for unary encoding: in a fixed population with every number of objects
+// that have the value, and in samples of a larger one.
 func TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent(t *testing.T) {
 	sizes := []int{1, 2, 5, 12, 30, 100, 1000}
 	if !pace.Deep() {
@@ -143,7 +139,8 @@ func wantCovered(t *testing.T, name string, got float64) {
 	}
 }
 
-// TestScoreInterval_SeveralLevels_ExactCoverage is the same for two levels, whose objects may have the value in any numbers.
+// TestScoreInterval_SeveralLevels_ExactCoverage is the same for two levels, whose objects may have
+// the value in any numbers.
 func TestScoreInterval_SeveralLevels_ExactCoverage(t *testing.T) {
 	sizes := [][2]int{{30, 30}, {5, 60}, {60, 5}}
 	if pace.Deep() {
@@ -181,8 +178,8 @@ func TestScoreInterval_SeveralLevels_ExactCoverage(t *testing.T) {
 	}
 }
 
-// intervalCoverage counts how often intervals hold the truth, and how often they would if they were too
-// short.
+// intervalCoverage counts how often intervals hold the truth, and how often they would if they were
+// too short.
 type intervalCoverage struct {
 	Short float64 // by how much the short ones are shorter, as a share
 

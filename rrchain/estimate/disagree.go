@@ -23,7 +23,7 @@ const (
 // 1 for one level, and where there are too few responses for a test. Values and levels with fewer
 // than about five expected responses are not part of the test, nor are more than the 32 most common
 // values. Errors are those of [Frequencies].
-func Disagreement[R Responses](levels ...R) (float64, error) {
+func Disagreement(levels ...Counts) (float64, error) {
 	parts, err := strata(levels)
 	if err != nil {
 		return 0, err

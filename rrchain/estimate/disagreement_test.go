@@ -9,11 +9,10 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
-// TestDisagreement_SameShares_ExactErrorRate enumerates the counts of two levels of a sample with two values: how often the
-// p-value is below 5 % and 0.1 %.
+// TestDisagreement_SameShares_ExactErrorRate enumerates the counts of two levels of a sample with
+// two values: how often the p-value is below 5 % and 0.1 %.
 func TestDisagreement_SameShares_ExactErrorRate(t *testing.T) {
 	for _, c := range []struct {
 		epsilons [2]string
@@ -42,7 +41,8 @@ func TestDisagreement_SameShares_ExactErrorRate(t *testing.T) {
 	}
 }
 
-// TestDisagreement_SameShares_PIsUniform draws samples of several values at three levels, with a fixed seed.
+// TestDisagreement_SameShares_PIsUniform draws samples of several values at three levels, with a
+// fixed seed.
 func TestDisagreement_SameShares_PIsUniform(t *testing.T) {
 	runs := pace.Tries(3000, 20_000, 20_000) / (stattest.Coarser * stattest.Coarser)
 	source := rand.NewPCG(41, 42)
@@ -67,11 +67,12 @@ func TestDisagreement_SameShares_PIsUniform(t *testing.T) {
 	}
 }
 
-// drawnDisagreement draws the responses of objects, whose shares may be others at the last level, and tests them.
+// drawnDisagreement draws the responses of objects, whose shares may be others at the last level,
+// and tests them.
 func drawnDisagreement(t *testing.T, source *rand.PCG, unary bool, levels []privacy.Epsilon, sizes []int, shares, last []float64) float64 {
 	t.Helper()
 	var direct []Counts
-	var bits []UnaryCounts
+	var bits []Counts
 	for i, e := range levels {
 		if i == len(levels)-1 {
 			shares = last
@@ -94,7 +95,7 @@ func drawnDisagreement(t *testing.T, source *rand.PCG, unary bool, levels []priv
 				counts[w] += count
 			}
 		}
-		direct, bits = append(direct, Counts{e, counts}), append(bits, UnaryCounts{e, int64(sizes[i]), counts})
+		direct, bits = append(direct, ofValues(e, counts)), append(bits, ofBits(e, int64(sizes[i]), counts))
 	}
 	p, err := Disagreement(direct...)
 	if unary {
@@ -132,22 +133,23 @@ func TestDisagreement_OtherShares_IsFound(t *testing.T) {
 	}
 }
 
-// TestDisagreement_NothingToTest_IsOne has one level, levels with too few responses, and one value alone.
+// TestDisagreement_NothingToTest_IsOne has one level, levels with too few responses, and one value
+// alone.
 func TestDisagreement_NothingToTest_IsOne(t *testing.T) {
 	one, two := eps(t, "1"), eps(t, "12")
 	for name, levels := range map[string][]Counts{
-		"one level":            {{one, []int64{500, 300}}},
-		"one with responses":   {{one, []int64{500, 300}}, {two, []int64{0, 0}}},
-		"few responses":        {{one, []int64{5, 3}}, {two, []int64{3, 2}}},
-		"few at one":           {{one, []int64{500, 300}}, {two, []int64{3, 2}}},
-		"one value":            {{two, []int64{1000, 0, 0}}, {privacy.MaxEpsilon(), []int64{1000, 0, 0}}},
-		"more values than all": {{one, make1(rrchain.MaxValues)}, {two, make1(rrchain.MaxValues)}},
+		"one level":            {ofValues(one, []int64{500, 300})},
+		"one with responses":   {ofValues(one, []int64{500, 300}), ofValues(two, []int64{0, 0})},
+		"few responses":        {ofValues(one, []int64{5, 3}), ofValues(two, []int64{3, 2})},
+		"few at one":           {ofValues(one, []int64{500, 300}), ofValues(two, []int64{3, 2})},
+		"one value":            {ofValues(two, []int64{1000, 0, 0}), ofValues(privacy.MaxEpsilon(), []int64{1000, 0, 0})},
+		"more values than all": {ofValues(one, make1(maxValues)), ofValues(two, make1(maxValues))},
 	} {
 		if p, err := Disagreement(levels...); p != 1 || err != nil {
 			t.Errorf("%s: p = %v, %v", name, p, err)
 		}
 	}
-	if p, err := Disagreement(UnaryCounts{one, 900, []int64{0, 0}}, UnaryCounts{two, 900, []int64{0, 0}}); math.IsNaN(p) || err != nil {
+	if p, err := Disagreement(ofBits(one, 900, []int64{0, 0}), ofBits(two, 900, []int64{0, 0})); math.IsNaN(p) || err != nil {
 		t.Errorf("no bit at all: p = %v, %v", p, err)
 	}
 }
@@ -162,7 +164,7 @@ func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
 		for _, others := range [][]int64{{0, 7, 0}, {math.MaxInt64, math.MaxInt64, 0}, {300, 200, 100}} {
 			for _, e := range extremes {
 				for _, other := range extremes {
-					p, err := Disagreement(Counts{e, counts}, Counts{other, others}, Counts{e, others})
+					p, err := Disagreement(ofValues(e, counts), ofValues(other, others), ofValues(e, others))
 					if err != nil || !(p >= 0 && p <= 1) {
 						t.Errorf("%v at %v, %v at %v: p = %v, %v", counts, e, others, other, p, err)
 					}
@@ -174,24 +176,24 @@ func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
 	for v := range many {
 		many[v] = 1000
 	}
-	if p, err := Disagreement(Counts{eps(t, "3"), many}, Counts{eps(t, "5"), many}); err != nil || !(p > 0.5) {
+	if p, err := Disagreement(ofValues(eps(t, "3"), many), ofValues(eps(t, "5"), many)); err != nil || !(p > 0.5) {
 		t.Errorf("%d values that are all alike: p = %v, %v", len(many), p, err)
 	}
-	if _, err := Disagreement[Counts](); err == nil {
+	if _, err := Disagreement(); err == nil {
 		t.Error("no responses: no error")
 	}
-	if _, err := Disagreement(UnaryCounts{eps(t, "1"), 1, []int64{2, 0}}); err == nil {
+	if _, err := Disagreement(ofBits(eps(t, "1"), 1, []int64{2, 0})); err == nil {
 		t.Error("more bits than responses: no error")
 	}
 }
 
-// TestDisagreement_OneShareFarBetterKnown_StillTested has a mechanism that hardly tells two of three inputs apart, at two
-// levels that disagree about the third.
+// TestDisagreement_OneShareFarBetterKnown_StillTested has a mechanism that hardly tells two of
+// three inputs apart, at two levels that disagree about the third.
 func TestDisagreement_OneShareFarBetterKnown_StillTested(t *testing.T) {
 	for _, s := range []string{"1/10", "1/1000000", "1/400000000"} {
 		up, down := plus(rat("2/5"), rat(s)), minus(rat("2/5"), rat(s))
 		m := mechanismOf(t, []*big.Rat{up, down, rat("1/5")}, []*big.Rat{down, up, rat("1/5")}, fractions("1/10", "1/10", "4/5"))
-		few, many := OutputCounts{m, []int64{400_000, 400_000, 200_000}}, OutputCounts{m, []int64{100_000, 100_000, 800_000}}
+		few, many := ofOutputs(m, []int64{400_000, 400_000, 200_000}), ofOutputs(m, []int64{100_000, 100_000, 800_000})
 		if p, err := Disagreement(few, many); p > 1e-9 || err != nil {
 			t.Errorf("two inputs apart by %s: p = %v, %v", s, p, err)
 		}

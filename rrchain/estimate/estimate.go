@@ -44,18 +44,13 @@ type Frequency struct {
 	Low, High float64 // the interval's ends; the estimate is between them, but not always in the middle
 }
 
-// Responses are the counts of the responses at one level: [Counts], [UnaryCounts] or
-// [OutputCounts]. Levels of different kinds can be combined, as a []Responses.
-type Responses interface {
-	stratum() (stratum, error)
-}
-
 // Frequencies returns the share of each value from the responses of objects, each counted once, at
 // the level it has reached.
 //
-// Within one level the estimate is that of the kind of counts. Levels are combined as [Options]
-// says: each in proportion to its objects, or with Pool by weights proportional to the inverse of
-// their variance when all values are equally common. The weights do not depend on the responses.
+// Within one level the estimate is that of its encoding; levels may have different ones. Levels are
+// combined as [Options] says: each in proportion to its objects, or with Pool by weights
+// proportional to the inverse of their variance when all values are equally common. The weights do
+// not depend on the responses.
 //
 // The standard error is that of the randomized responses (plug-in for the true shares), with Pool
 // and several levels that of having parted the objects among them at random, too, and with
@@ -69,7 +64,7 @@ type Responses interface {
 //
 // Frequencies returns [rrchain.ErrInvalid] for no responses, a negative count, ε = 0, fewer than 2
 // values, different numbers of values, or a confidence not strictly between 0 and 1.
-func Frequencies[R Responses](o Options, levels ...R) ([]Frequency, error) {
+func Frequencies(o Options, levels ...Counts) ([]Frequency, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -81,7 +76,7 @@ func Frequencies[R Responses](o Options, levels ...R) ([]Frequency, error) {
 }
 
 // strata returns the levels that have responses, of which there is at least one.
-func strata[R Responses](levels []R) (parts []stratum, err error) {
+func strata(levels []Counts) (parts []stratum, err error) {
 	values := 0
 	for _, level := range levels {
 		part, err := level.stratum()
@@ -102,10 +97,9 @@ func strata[R Responses](levels []R) (parts []stratum, err error) {
 	return parts, nil
 }
 
-// planned returns the variances of the estimates from the responses of a stratum's objects, whose
+// planned returns the variances of the estimates from n responses as in a stratum, of objects whose
 // true values are counted.
-func planned(part stratum, truth []int64) ([]float64, error) {
-	n := part.objects()
+func planned(part stratum, n float64, truth []int64) ([]float64, error) {
 	if n == 0 {
 		return nil, invalid("no objects")
 	}

@@ -28,11 +28,11 @@ func ExampleFrequencies() {
 	// do the levels disagree? p = 0.0071
 }
 
-// 1,000 objects answered in unary encoding. The bit of its true value is set in half of the responses,
-// each other bit in 27 % of them.
-func ExampleUnaryCounts() {
+// 1,000 objects answered in unary encoding. The bit of its true value is set in half of the
+// responses, each other bit in 27 % of them.
+func ExampleFrequencies_unary() {
 	shares, err := estimate.Frequencies(estimate.Options{Confidence: 0.95},
-		estimate.UnaryCounts{Epsilon: epsilon("1"), Objects: 1000, ByValue: []int64{412, 335, 281, 274, 266, 262}},
+		estimate.Counts{Unary: true, Epsilon: epsilon("1"), Objects: 1000, ByValue: []int64{412, 335, 281, 274, 266, 262}},
 	)
 	check(err)
 	for value, f := range shares {
@@ -47,11 +47,10 @@ func ExampleUnaryCounts() {
 	// value 5: -0.030, from -0.149 to 0.093
 }
 
-// The mean of numbers from 0 to 100, each of which was rounded to 0 or 100, from what a thousand objects answered
-// to that at ε = 1.
+// The mean of numbers from 0 to 100, each of which was rounded to 0 or 100, from what a thousand
+// objects answered to that at ε = 1.
 func ExampleMean() {
-	hours, err := rrchain.NewRange(0, 100)
-	check(err)
+	hours := rrchain.Range{High: 100}
 	mean, err := estimate.Mean(estimate.Options{Confidence: 0.95}, hours, estimate.Counts{Epsilon: epsilon("1"), ByValue: []int64{552, 448}})
 	check(err)
 	fmt.Printf("mean: %.1f, from %.1f to %.1f\n", mean.Estimate, mean.Low, mean.High)

@@ -26,30 +26,24 @@ type estimatorRow struct {
 
 func TestEstimatorVectors(t *testing.T) {
 	for i, row := range vectors[estimatorRow](t, "estimator.json") {
-		got := estimate(t, 0.95, Counts{eps(t, row.Epsilon), row.Observed})
+		got := estimate(t, 0.95, ofValues(eps(t, row.Epsilon), row.Observed))
 		for v, want := range row.Frequency {
 			wantNear(t, fmt.Sprintf("row %d, share of value %d", i, v), got[v].Estimate, want, 1e-13)
 		}
-		variances, err := Variance(Counts{eps(t, row.Epsilon), row.True})
-		if err != nil {
-			t.Fatal(err)
-		}
+		variances := must(Variance(ofValues(eps(t, row.Epsilon), row.True)))
 		for v, want := range row.Variance {
 			wantNear(t, fmt.Sprintf("row %d, variance of value %d", i, v), variances[v], want, 1e-13)
 		}
 	}
 }
 
-// TestVarianceAtAnyEpsilon computes (n_v·p(1−p) + (n−n_v)·q(1−q)) / (n²(p−q)²) with many digits. Where
-// ε is large, 1 − p is far smaller than a float64 can hold beside 1.
+// TestVarianceAtAnyEpsilon computes (n_v·p(1−p) + (n−n_v)·q(1−q)) / (n²(p−q)²) with many digits.
+// Where ε is large, 1 − p is far smaller than a float64 can hold beside 1.
 func TestVarianceAtAnyEpsilon(t *testing.T) {
 	for _, e := range []string{"0.000000001", "0.01", "1", "5", "20", "30", "38", "80"} {
 		for _, truth := range [][]int64{{8, 0}, {1, 2}, {0, 5, 6}, {1000, 30, 0, 1, 0}, append(make([]int64, 99), 7)} {
 			epsilon := eps(t, e)
-			got, err := Variance(Counts{epsilon, truth})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must(Variance(ofValues(epsilon, truth)))
 			p, q := response(int64(len(truth)), epsilon.Nano())
 			n := sum(truth)
 			for v, holders := range truth {
@@ -86,8 +80,9 @@ var experiments = []experiment{
 	{"one level twice, m=3", 3, []int{0, 1, 2, 2, 1}, []sized{{"1", 2}, {"1", 3}}},
 }
 
-// TestEstimateIsUnbiased sums over all partitions and all responses, with levels pooled and stratified: the mean of
-// the estimate is the true share, and its variance is the one that intervals are made of.
+// TestEstimateIsUnbiased sums over all partitions and all responses, with levels pooled and
+// stratified: the mean of the estimate is the true share, and its variance is the one that
+// intervals are made of.
 func TestEstimateIsUnbiased(t *testing.T) {
 	for _, x := range experiments {
 		for _, pool := range []bool{false, true} {
@@ -116,9 +111,10 @@ func (x experiment) checkMoments(t *testing.T, pool bool) {
 	x.checkVariance(t, square)
 }
 
-// TestEstimate_LevelDependsOnValue_IsUnbiasedUnlessPooled goes through all partitions into levels one by one, so that who is
-// at which level is fixed and may depend on the value. The stratified estimate has the true share as its mean in each.
-// The pooled one is right only on average over all partitions.
+// TestEstimate_LevelDependsOnValue_IsUnbiasedUnlessPooled goes through all partitions into levels
+// one by one, so that who is at which level is fixed and may depend on the value. The stratified
+// estimate has the true share as its mean in each. The pooled one is right only on average over all
+// partitions.
 func TestEstimate_LevelDependsOnValue_IsUnbiasedUnlessPooled(t *testing.T) {
 	biased := 0.0
 	for _, x := range experiments {
@@ -173,10 +169,7 @@ func (x experiment) checkVariance(t *testing.T, want []float64) {
 	for _, truth := range x.truths {
 		counts[truth]++
 	}
-	variances, err := Variance(Counts{eps(t, x.levels[0].epsilon), counts})
-	if err != nil {
-		t.Fatal(err)
-	}
+	variances := must(Variance(ofValues(eps(t, x.levels[0].epsilon), counts)))
 	for v := range variances {
 		wantNear(t, fmt.Sprintf("Variance for value %d", v), variances[v], want[v], 1e-11)
 	}
@@ -195,7 +188,7 @@ func (x experiment) enumerate(t *testing.T, partitions [][]int, visit func(proba
 			probability := 1 / float64(len(partitions))
 			levels := make([]Counts, len(x.levels))
 			for i, level := range x.levels {
-				levels[i] = Counts{eps(t, level.epsilon), make([]int64, x.m)}
+				levels[i] = ofValues(eps(t, level.epsilon), make([]int64, x.m))
 			}
 			for object, response := range digits(code, int64(x.m), len(x.truths)) {
 				level := levelOf[object]
@@ -232,8 +225,9 @@ func (x experiment) partitions(start []int) [][]int {
 }
 
 // TestIntervalCoversAsOftenAsItSays draws 10,000 surveys of 2,500 objects at mixed levels, with a
-// fixed seed. The true share lies in the interval in 95 % of them, give or take 0.5 % for the normal
-// approximation, and up to 0.5 % more for the continuity correction and shares that may differ between levels. An interval that is 15 % too short covers 90 %, which would be seen.
+// fixed seed. The true share lies in the interval in 95 % of them, give or take 0.5 % for the
+// normal approximation, and up to 0.5 % more for the continuity correction and shares that may
+// differ between levels. An interval that is 15 % too short covers 90 %, which would be seen.
 func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 	for _, o := range optionsOf(0.95)[:2] {
 		for v, c := range coverage(t, o, []int64{1250, 750, 375, 125}) {
@@ -243,7 +237,8 @@ func TestIntervalCoversAsOftenAsItSays(t *testing.T) {
 	}
 }
 
-// surveys is how many of them are drawn, and tooShort by how much intervals are shorter of which that is to be seen.
+// surveys is how many of them are drawn, and tooShort by how much intervals are shorter of which
+// that is to be seen.
 const surveys, tooShort = 10_000 / (stattest.Coarser * stattest.Coarser), 0.15 * stattest.Coarser
 
 // covers returns what counts intervals of so many values.
@@ -278,7 +273,7 @@ func coverage(t *testing.T, o Options, holders []int64) []intervalCoverage {
 func survey(random *rand.Rand, truths, levelOf []int, levels []privacy.Epsilon, m int) []Counts {
 	counts, retention := make([]Counts, len(levels)), make([]float64, len(levels))
 	for i, e := range levels {
-		counts[i] = Counts{e, make([]int64, m)}
+		counts[i] = ofValues(e, make([]int64, m))
 		retention[i] = math.Expm1(e.Float64()) / (math.Exp(e.Float64()) + float64(m) - 1)
 	}
 	for object, truth := range truths {
@@ -299,18 +294,18 @@ func optionsOf(confidence float64) []Options {
 	}
 }
 
-// TestIntervalIsTheScoreInterval computes all parts of a Frequency from the formulas, also for estimates outside [0,1], where
-// the plug-in for the true share is the nearest possible one.
+// TestIntervalIsTheScoreInterval computes all parts of a Frequency from the formulas, also for
+// estimates outside [0,1], where the plug-in for the true share is the nearest possible one.
 func TestIntervalIsTheScoreInterval(t *testing.T) {
 	for confidence, z := range map[float64]float64{ // quantiles from mpmath
 		0.5: 0.674489750196081816, 0.9: 1.64485362695147308, 0.95: 1.95996398454005405, 0.999: 3.2905267314918949,
 	} {
 		for _, levels := range [][]Counts{
-			{{eps(t, "1"), []int64{10, 20, 30}}},
-			{{eps(t, "1"), []int64{60, 0, 0}}},
-			{{eps(t, "6"), []int64{60, 0, 0, 0, 0, 0}}},
-			{{eps(t, "1"), []int64{60, 1}}, {eps(t, "2"), []int64{7, 8}}},
-			{{eps(t, "0.3"), []int64{90, 66}}, {eps(t, "2"), []int64{70, 80}}, {eps(t, "5"), []int64{10, 0}}},
+			{ofValues(eps(t, "1"), []int64{10, 20, 30})},
+			{ofValues(eps(t, "1"), []int64{60, 0, 0})},
+			{ofValues(eps(t, "6"), []int64{60, 0, 0, 0, 0, 0})},
+			{ofValues(eps(t, "1"), []int64{60, 1}), ofValues(eps(t, "2"), []int64{7, 8})},
+			{ofValues(eps(t, "0.3"), []int64{90, 66}), ofValues(eps(t, "2"), []int64{70, 80}), ofValues(eps(t, "5"), []int64{10, 0})},
 		} {
 			var all described
 			for _, c := range levels {
@@ -331,7 +326,7 @@ func TestIntervalIsTheScoreInterval(t *testing.T) {
 
 // TestPooledLevelsCountByPrecision combines two levels by hand, with weights n·λ².
 func TestPooledLevelsCountByPrecision(t *testing.T) {
-	low, high := Counts{eps(t, "0.5"), []int64{10, 20, 30}}, Counts{eps(t, "2"), []int64{50, 30, 40}}
+	low, high := ofValues(eps(t, "0.5"), []int64{10, 20, 30}), ofValues(eps(t, "2"), []int64{50, 30, 40})
 	λ := func(c Counts) float64 { return math.Expm1(c.Epsilon.Float64()) / (math.Exp(c.Epsilon.Float64()) + 2) }
 	wLow, wHigh := 60*λ(low)*λ(low), 120*λ(high)*λ(high)
 	alone, other := estimate(t, 0.9, low), estimate(t, 0.9, high)
@@ -341,9 +336,10 @@ func TestPooledLevelsCountByPrecision(t *testing.T) {
 	}
 }
 
-// TestLevelsCountByTheirObjects combines two levels by hand, of which one has twice as many objects.
+// TestLevelsCountByTheirObjects combines two levels by hand, of which one has twice as many
+// objects.
 func TestLevelsCountByTheirObjects(t *testing.T) {
-	low, high := Counts{eps(t, "0.5"), []int64{10, 20, 30}}, Counts{eps(t, "2"), []int64{50, 30, 40}}
+	low, high := ofValues(eps(t, "0.5"), []int64{10, 20, 30}), ofValues(eps(t, "2"), []int64{50, 30, 40})
 	alone, other := estimate(t, 0.9, low), estimate(t, 0.9, high)
 	for v, f := range estimate(t, 0.9, low, high) {
 		wantNear(t, fmt.Sprintf("value %d", v), f.Estimate, (alone[v].Estimate+2*other[v].Estimate)/3, 1e-13)
@@ -353,7 +349,7 @@ func TestLevelsCountByTheirObjects(t *testing.T) {
 // TestLevelsWithoutResponsesDoNotCount leaves empty levels out, also for the question of whether
 // the population was parted at all.
 func TestLevelsWithoutResponsesDoNotCount(t *testing.T) {
-	full, empty := Counts{eps(t, "1"), []int64{3, 4}}, Counts{eps(t, "2"), []int64{0, 0}}
+	full, empty := ofValues(eps(t, "1"), []int64{3, 4}), ofValues(eps(t, "2"), []int64{0, 0})
 	want := estimate(t, 0.9, full)
 	for v, f := range estimate(t, 0.9, empty, full, empty) {
 		if f != want[v] {
@@ -365,13 +361,13 @@ func TestLevelsWithoutResponsesDoNotCount(t *testing.T) {
 // TestEstimateAtTheEdges takes counts and ε at their limits: the numbers stay finite.
 func TestEstimateAtTheEdges(t *testing.T) {
 	for _, c := range []Counts{
-		{privacy.MaxEpsilon(), []int64{1, 0}},
-		{privacy.MaxEpsilon(), []int64{math.MaxInt64, math.MaxInt64, 0}},
-		{fromNano(t, 1), []int64{0, 0, 1}},
-		{eps(t, "1"), []int64{1, 0}},
-		{fromNano(t, 1), append(make([]int64, rrchain.MaxValues-1), 1)},
+		ofValues(privacy.MaxEpsilon(), []int64{1, 0}),
+		ofValues(privacy.MaxEpsilon(), []int64{math.MaxInt64, math.MaxInt64, 0}),
+		ofValues(fromNano(t, 1), []int64{0, 0, 1}),
+		ofValues(eps(t, "1"), []int64{1, 0}),
+		ofValues(fromNano(t, 1), append(make([]int64, maxValues-1), 1)),
 	} {
-		for _, levels := range [][]Counts{{c}, {c, c}, {c, {eps(t, "3"), c.ByValue}}} {
+		for _, levels := range [][]Counts{{c}, {c, c}, {c, ofValues(eps(t, "3"), c.ByValue)}} {
 			for _, o := range optionsOf(math.Nextafter(1, 0))[:pace.Tries(2, 4, 4)] {
 				for v, f := range estimateBy(t, o, levels...) {
 					wantFinite(t, f, "ε=%v, %d levels, value %d", c.Epsilon, len(levels), v)
@@ -379,7 +375,7 @@ func TestEstimateAtTheEdges(t *testing.T) {
 			}
 		}
 	}
-	for v, f := range estimate(t, 0.9, Counts{privacy.MaxEpsilon(), []int64{3, 1, 0}}) {
+	for v, f := range estimate(t, 0.9, ofValues(privacy.MaxEpsilon(), []int64{3, 1, 0})) {
 		if want := []float64{0.75, 0.25, 0}[v]; f.Estimate != want {
 			t.Errorf("at ε=1000 the share of value %d is %v, want %v", v, f.Estimate, want)
 		}
@@ -388,7 +384,7 @@ func TestEstimateAtTheEdges(t *testing.T) {
 
 func TestEstimateRefuses(t *testing.T) {
 	one := eps(t, "1")
-	good := Counts{one, []int64{1, 2}}
+	good := ofValues(one, []int64{1, 2})
 	for _, c := range []struct {
 		name       string
 		confidence float64
@@ -402,16 +398,16 @@ func TestEstimateRefuses(t *testing.T) {
 		{"confidence NaN", math.NaN(), []Counts{good}, "confidence NaN"},
 		{"confidence Inf", math.Inf(1), []Counts{good}, "confidence +Inf"},
 		{"no level", 0.9, nil, "no responses"},
-		{"no responses", 0.9, []Counts{{one, []int64{0, 0}}, {one, []int64{0, 0}}}, "no responses"},
-		{"negative count", 0.9, []Counts{{one, []int64{5, -1}}}, "value 1 was counted -1 times"},
-		{"negative count in the second level", 0.9, []Counts{good, {one, []int64{-7, 9}}}, "value 0 was counted -7 times"},
-		{"no values", 0.9, []Counts{{one, nil}}, "0 values"},
-		{"one value", 0.9, []Counts{{one, []int64{5}}}, "1 values"},
-		{"too many values", 0.9, []Counts{{one, make([]int64, rrchain.MaxValues+1)}}, "1048577 values"},
-		{"mixed values", 0.9, []Counts{good, {one, []int64{1, 2, 3}}}, "levels with 2 and with 3 values"},
-		{"mixed values, one without responses", 0.9, []Counts{{one, []int64{0, 0, 0}}, good}, "levels with 3 and with 2 values"},
-		{"ε=0", 0.9, []Counts{{privacy.Epsilon{}, []int64{1, 2}}}, "ε=0"},
-		{"ε=0 in the second level", 0.9, []Counts{good, {privacy.Epsilon{}, []int64{0, 0}}}, "ε=0"},
+		{"no responses", 0.9, []Counts{ofValues(one, []int64{0, 0}), ofValues(one, []int64{0, 0})}, "no responses"},
+		{"negative count", 0.9, []Counts{ofValues(one, []int64{5, -1})}, "value 1 was counted -1 times"},
+		{"negative count in the second level", 0.9, []Counts{good, ofValues(one, []int64{-7, 9})}, "value 0 was counted -7 times"},
+		{"no values", 0.9, []Counts{ofValues(one, nil)}, "0 values"},
+		{"one value", 0.9, []Counts{ofValues(one, []int64{5})}, "1 values"},
+		{"too many values", 0.9, []Counts{ofValues(one, make([]int64, maxValues+1))}, "1048577 values"},
+		{"mixed values", 0.9, []Counts{good, ofValues(one, []int64{1, 2, 3})}, "levels with 2 and with 3 values"},
+		{"mixed values, one without responses", 0.9, []Counts{ofValues(one, []int64{0, 0, 0}), good}, "levels with 3 and with 2 values"},
+		{"ε=0", 0.9, []Counts{ofValues(privacy.Epsilon{}, []int64{1, 2})}, "ε=0"},
+		{"ε=0 in the second level", 0.9, []Counts{good, ofValues(privacy.Epsilon{}, []int64{0, 0})}, "ε=0"},
 	} {
 		got, err := Frequencies(Options{Confidence: c.confidence}, c.levels...)
 		if got != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
@@ -423,10 +419,10 @@ func TestEstimateRefuses(t *testing.T) {
 func TestVarianceRefuses(t *testing.T) {
 	one := eps(t, "1")
 	for name, truth := range map[string]Counts{
-		"no objects":     {one, []int64{0, 0}},
-		"one value":      {one, []int64{5}},
-		"negative count": {one, []int64{5, -1}},
-		"ε=0":            {privacy.Epsilon{}, []int64{1, 2}},
+		"no objects":     ofValues(one, []int64{0, 0}),
+		"one value":      ofValues(one, []int64{5}),
+		"negative count": ofValues(one, []int64{5, -1}),
+		"ε=0":            ofValues(privacy.Epsilon{}, []int64{1, 2}),
 	} {
 		if got, err := Variance(truth); got != nil || !errors.Is(err, rrchain.ErrInvalid) {
 			t.Errorf("%s: %v, %v", name, got, err)
@@ -441,11 +437,7 @@ func estimate(t *testing.T, confidence float64, levels ...Counts) []Frequency {
 
 func estimateBy(t *testing.T, o Options, levels ...Counts) []Frequency {
 	t.Helper()
-	got, err := Frequencies(o, levels...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
+	return must(Frequencies(o, levels...))
 }
 
 func sum(counts []int64) (n int64) {

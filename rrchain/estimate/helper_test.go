@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
 // prec is the precision at which tests ask for the weights of a law, and wide that of their own
@@ -19,29 +19,18 @@ const prec, wide = 256, 320
 
 func eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.ParseEpsilon(text))
 }
 
 func fromNano(t testing.TB, nano int64) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.EpsilonFromNano(nano)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.EpsilonFromNano(nano))
 }
 
 // vectors reads the rows of a file of reference numbers (testdata/README.md).
 func vectors[Row any](t *testing.T, name string) []Row {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", name)))
 	var file struct{ Rows []Row }
 	if err := json.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)
@@ -98,7 +87,8 @@ func wantNear(t *testing.T, name string, got, want any, tolerance float64) {
 	}
 }
 
-// response returns the probabilities of a randomized response at ε: the truth, and each other value.
+// response returns the probabilities of a randomized response at ε: the truth, and each other
+// value.
 func response(m, nano int64) (p, q *big.Float) {
 	e := middle(exact.Exp(nano, prec))
 	scale := add(e, m-1)
@@ -122,20 +112,25 @@ func digits(code int, m int64, n int) []int {
 	return d
 }
 
-func newRange(t testing.TB, low, high float64) rrchain.Range {
-	t.Helper()
-	r, err := rrchain.NewRange(low, high)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+// ofValues, ofBits and ofOutputs are counts of randomized responses, in unary encoding, and of a
+// mechanism.
+func ofValues(epsilon privacy.Epsilon, byValue []int64) Counts {
+	return Counts{Epsilon: epsilon, ByValue: byValue}
+}
+
+func ofBits(epsilon privacy.Epsilon, objects int64, byValue []int64) Counts {
+	return Counts{Unary: true, Epsilon: epsilon, Objects: objects, ByValue: byValue}
+}
+
+func ofOutputs(m *finite.Matrix, byOutput []int64) Counts {
+	return Counts{Mechanism: m, ByValue: byOutput}
 }
 
 // described is levels by the numbers that the formulas take, apart from the code under test.
 type described []describedLevel
 
-// describedLevel has n objects. A response counts for the true value with probability p, for each other with q, and on average
-// with often if all values are equally common.
+// describedLevel has n objects. A response counts for the true value with probability p, for each
+// other with q, and on average with often if all values are equally common.
 type describedLevel struct{ n, p, q, often float64 }
 
 func describe(t *testing.T, unary bool, m int, epsilon privacy.Epsilon, n float64) describedLevel {
@@ -184,8 +179,8 @@ func (d described) law(pool, population bool) law {
 	return sum
 }
 
-// check compares a Frequency with the formulas. The law must not depend on which levels the objects with the value are at:
-// one level, pooled levels, or two values.
+// check compares a Frequency with the formulas. The law must not depend on which levels the objects
+// with the value are at: one level, pooled levels, or two values.
 func (d described) check(t *testing.T, o Options, z float64, shares []float64, got Frequency) {
 	t.Helper()
 	weights, _ := d.weights(o.Pool)

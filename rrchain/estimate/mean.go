@@ -17,8 +17,8 @@ import (
 // an ε far above 1. The estimate may lie outside of the range. Errors are those of [Frequencies];
 // there must be 2 values, and the interval must not be wider than float64 numbers.
 func Mean(o Options, r rrchain.Range, levels ...Counts) (Frequency, error) {
-	if !(r.Low() < r.High()) {
-		return Frequency{}, invalid("a range without numbers")
+	if !(r.Low < r.High) || math.IsInf(r.High-r.Low, 0) {
+		return Frequency{}, invalid("no numbers from %v to %v", r.Low, r.High)
 	}
 	if err := o.check(); err != nil {
 		return Frequency{}, err
@@ -32,11 +32,11 @@ func Mean(o Options, r rrchain.Range, levels ...Counts) (Frequency, error) {
 	}
 	// The end of an object is a random one with the mean's place in the range as its probability.
 	o.Population = true
-	upper, width := combine(parts, o)[1], r.High()-r.Low()
-	mean := Frequency{r.Low() + width*upper.Estimate, width * upper.StdErr, r.Low() + width*upper.Low,
-		r.Low() + width*upper.High}
+	upper, width := combine(parts, o)[1], r.High-r.Low
+	mean := Frequency{r.Low + width*upper.Estimate, width * upper.StdErr, r.Low + width*upper.Low,
+		r.Low + width*upper.High}
 	if math.IsInf(mean.StdErr, 0) || math.IsInf(mean.Low, 0) || math.IsInf(mean.High, 0) {
-		return Frequency{}, invalid("from %v to %v is too wide for this ε", r.Low(), r.High())
+		return Frequency{}, invalid("from %v to %v is too wide for this ε", r.Low, r.High)
 	}
 	return mean, nil
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// TestMeanIsEquation70 compares with l + (h−l)·((e^ε+1)λ_h − 1)/(e^ε−1) from mpmath. The standard errors are
-// (h−l)·√(o(1−o)/n)/(p−q), o = q + (p−q)·share with the share of the estimate in the range, at most 1.
+// TestMeanIsEquation70 compares with l + (h−l)·((e^ε+1)λ_h − 1)/(e^ε−1) from mpmath. The standard
+// errors are (h−l)·√(o(1−o)/n)/(p−q), o = q + (p−q)·share with the share of the estimate in the
+// range, at most 1.
 func TestMeanIsEquation70(t *testing.T) {
 	for _, c := range []struct {
 		low, high      float64
@@ -27,13 +28,13 @@ func TestMeanIsEquation70(t *testing.T) {
 		{20, 2500, "3", []int64{930, 70}, "81.85045852344930563411969", "22.10662566196980056415863"},
 		{0, 1, "0.000000001", []int64{1, 2}, "333333333.8333333333611111", "577350269.1896257644850925"},
 	} {
-		f := mean(t, newRange(t, c.low, c.high), 0.95, Counts{eps(t, c.epsilon), c.ends})
+		f := mean(t, rrchain.Range{Low: c.low, High: c.high}, 0.95, ofValues(eps(t, c.epsilon), c.ends))
 		if off, _ := sub(f.Estimate, c.mean).Float64(); math.Abs(off) > 1e-13*f.StdErr+1e-14*(c.high-c.low) {
 			t.Errorf("ε=%s, %v: mean %.20g, want %s", c.epsilon, c.ends, f.Estimate, c.mean)
 		}
 		wantNear(t, fmt.Sprintf("ε=%s, %v: standard error", c.epsilon, c.ends), f.StdErr, c.standard, 1e-12)
 		// The interval is that of the share of the upper end among a sample.
-		shares := estimateBy(t, Options{Confidence: 0.95, Population: true}, Counts{eps(t, c.epsilon), c.ends})
+		shares := estimateBy(t, Options{Confidence: 0.95, Population: true}, ofValues(eps(t, c.epsilon), c.ends))
 		wantNear(t, "lower end", f.Low, add(c.low, mul(c.high-c.low, shares[1].Low)), 1e-12)
 		wantNear(t, "upper end", f.High, add(c.low, mul(c.high-c.low, shares[1].High)), 1e-12)
 	}
@@ -47,7 +48,7 @@ func TestMeanIsTheShareOfTheUpperEnd(t *testing.T) {
 			continue
 		}
 		rows++
-		f := mean(t, newRange(t, -20, 60), 0.9, Counts{eps(t, row.Epsilon), row.Observed})
+		f := mean(t, rrchain.Range{Low: -20, High: 60}, 0.9, ofValues(eps(t, row.Epsilon), row.Observed))
 		wantNear(t, "mean at ε="+row.Epsilon, f.Estimate, add(-20, mul(80, row.Frequency[1])), 1e-12)
 	}
 	if rows == 0 {
@@ -71,9 +72,10 @@ var someNumbers = []numbers{
 	{[]float64{1, 1, 1, 0, 0, 0}, []sized{{"8", 3}, {"9", 3}}},
 }
 
-// TestMeanIsUnbiased sums over all partitions, roundings and responses: the mean of the estimates is that of the
-// numbers. The square of the standard error, with the true mean in the place of its estimate, is above the
-// variance by Var(x)/n for one level; for several it is by Var(x)·(1−ΣW²/n_l)/(n−1), which is less.
+// TestMeanIsUnbiased sums over all partitions, roundings and responses: the mean of the estimates
+// is that of the numbers. The square of the standard error, with the true mean in the place of its
+// estimate, is above the variance by Var(x)/n for one level; for several it is by
+// Var(x)·(1−ΣW²/n_l)/(n−1), which is less.
 func TestMeanIsUnbiased(t *testing.T) {
 	for _, x := range someNumbers {
 		for _, pool := range []bool{false, true} {
@@ -83,7 +85,7 @@ func TestMeanIsUnbiased(t *testing.T) {
 }
 
 func (x numbers) checkMoments(t *testing.T, pool bool) {
-	r := newRange(t, -3, 5)
+	r := rrchain.Range{Low: -3, High: 5}
 	n, center, variance := float64(len(x.shares)), 0.0, 0.0
 	for _, share := range x.shares {
 		center += share / n
@@ -136,8 +138,8 @@ func (x numbers) weights(t *testing.T, pool bool) (weights, inverse []float64) {
 	return weights, inverse
 }
 
-// stated is the square of the standard error of the mean share, if that is the given one: λ is p − q, and
-// o = q + λ·share, so o(1−o)/λ² = (1/λ² − (2·share−1)²)/4.
+// stated is the square of the standard error of the mean share, if that is the given one: λ is p −
+// q, and o = q + λ·share, so o(1−o)/λ² = (1/λ² − (2·share−1)²)/4.
 func (x numbers) stated(t *testing.T, pool bool, share float64) float64 {
 	sum := 0.0
 	weights, inverse := x.weights(t, pool)
@@ -165,7 +167,7 @@ func (x numbers) enumerate(t *testing.T, visit func(probability float64, levels 
 			probability := 1 / float64(len(partitions))
 			levels := make([]Counts, len(x.levels))
 			for i, level := range x.levels {
-				levels[i] = Counts{eps(t, level.epsilon), make([]int64, 2)}
+				levels[i] = ofValues(eps(t, level.epsilon), make([]int64, 2))
 			}
 			for i, share := range x.shares {
 				e, end := math.Exp(levels[levelOf[i]].Epsilon.Float64()), code>>i&1
@@ -181,13 +183,13 @@ func (x numbers) enumerate(t *testing.T, visit func(probability float64, levels 
 	}
 }
 
-// TestMeanIntervalCovers draws 10,000 surveys of 500 numbers at mixed levels, with a fixed seed, for small ε, where
-// the standard error is the right one, and for large ones, where it is too large. The slack is that of
-// TestIntervalCoversAsOftenAsItSays.
+// TestMeanIntervalCovers draws 10,000 surveys of 500 numbers at mixed levels, with a fixed seed,
+// for small ε, where the standard error is the right one, and for large ones, where it is too
+// large. The slack is that of TestIntervalCoversAsOftenAsItSays.
 func TestMeanIntervalCovers(t *testing.T) {
 	const objects = 500
 	random := rand.New(rand.NewPCG(22, 23))
-	r, x, center := newRange(t, 10, 110), make([]float64, objects), 0.0
+	r, x, center := rrchain.Range{Low: 10, High: 110}, make([]float64, objects), 0.0
 	for i := range x {
 		x[i] = 10 + 100*random.Float64()*random.Float64()
 		center += x[i] / objects
@@ -214,10 +216,11 @@ func TestMeanIntervalCovers(t *testing.T) {
 	}
 }
 
-// meanSurvey rounds the numbers, parts them at random into levels of the same size, and draws responses.
+// meanSurvey rounds the numbers, parts them at random into levels of the same size, and draws
+// responses.
 func meanSurvey(t *testing.T, random *rand.Rand, r rrchain.Range, x []float64, epsilons []string) (levels []Counts) {
 	for _, e := range epsilons {
-		levels = append(levels, Counts{eps(t, e), make([]int64, 2)})
+		levels = append(levels, ofValues(eps(t, e), make([]int64, 2)))
 	}
 	truths := make([]float64, len(levels))
 	for i := range truths {
@@ -225,7 +228,7 @@ func meanSurvey(t *testing.T, random *rand.Rand, r rrchain.Range, x []float64, e
 	}
 	for place, i := range random.Perm(len(x)) {
 		level, end := place%len(levels), 0
-		if random.Float64() < (x[i]-r.Low())/(r.High()-r.Low()) {
+		if random.Float64() < (x[i]-r.Low)/(r.High-r.Low) {
 			end = 1
 		}
 		if random.Float64() >= truths[level] {
@@ -238,27 +241,27 @@ func meanSurvey(t *testing.T, random *rand.Rand, r rrchain.Range, x []float64, e
 
 // TestMeanAtTheEdges takes ε, counts and ranges at their limits: the numbers stay finite.
 func TestMeanAtTheEdges(t *testing.T) {
-	for _, r := range []rrchain.Range{newRange(t, 0, 1), newRange(t, 0, math.SmallestNonzeroFloat64), newRange(t, -1e290, 1e290)} {
+	for _, r := range []rrchain.Range{{Low: 0, High: 1}, {Low: 0, High: math.SmallestNonzeroFloat64}, {Low: -1e290, High: 1e290}} {
 		for _, c := range []Counts{
-			{privacy.MaxEpsilon(), []int64{0, 1}}, {privacy.MaxEpsilon(), []int64{math.MaxInt64, math.MaxInt64}},
-			{fromNano(t, 1), []int64{0, 1}}, {fromNano(t, 1), []int64{math.MaxInt64, 0}},
+			ofValues(privacy.MaxEpsilon(), []int64{0, 1}), ofValues(privacy.MaxEpsilon(), []int64{math.MaxInt64, math.MaxInt64}),
+			ofValues(fromNano(t, 1), []int64{0, 1}), ofValues(fromNano(t, 1), []int64{math.MaxInt64, 0}),
 		} {
 			for _, levels := range [][]Counts{{c}, {c, c}} {
 				f := mean(t, r, math.Nextafter(1, 0), levels...)
 				if x := f.Estimate + f.StdErr + f.Low + f.High; math.IsNaN(x) || math.IsInf(x, 0) {
-					t.Errorf("[%v, %v], ε=%v, %v: %+v", r.Low(), r.High(), c.Epsilon, c.ByValue, f)
+					t.Errorf("[%v, %v], ε=%v, %v: %+v", r.Low, r.High, c.Epsilon, c.ByValue, f)
 				}
 			}
 		}
 	}
-	if f := mean(t, newRange(t, 2, 6), 0.9, Counts{privacy.MaxEpsilon(), []int64{1, 3}}); f.Estimate != 5 {
+	if f := mean(t, rrchain.Range{Low: 2, High: 6}, 0.9, ofValues(privacy.MaxEpsilon(), []int64{1, 3})); f.Estimate != 5 {
 		t.Errorf("at ε=1000 the mean is %v, want 5", f.Estimate)
 	}
 }
 
 func TestMeanRefuses(t *testing.T) {
 	one := eps(t, "1")
-	good := Counts{one, []int64{1, 2}}
+	good := ofValues(one, []int64{1, 2})
 	for _, c := range []struct {
 		name       string
 		confidence float64
@@ -269,34 +272,36 @@ func TestMeanRefuses(t *testing.T) {
 		{"confidence 1", 1, []Counts{good}, "confidence 1 "},
 		{"confidence NaN", math.NaN(), []Counts{good}, "confidence NaN"},
 		{"no level", 0.9, nil, "no responses"},
-		{"no responses", 0.9, []Counts{{one, []int64{0, 0}}}, "no responses"},
-		{"negative count", 0.9, []Counts{{one, []int64{5, -1}}}, "value 1 was counted -1 times"},
-		{"one end", 0.9, []Counts{{one, []int64{5}}}, "1 values"},
-		{"three ends", 0.9, []Counts{{one, []int64{1, 2, 3}}}, "one of 2 ends, not of 3"},
-		{"two and three ends", 0.9, []Counts{good, {one, []int64{1, 2, 3}}}, "levels with 2 and with 3 values"},
-		{"ε=0", 0.9, []Counts{{privacy.Epsilon{}, []int64{1, 2}}}, "ε=0"},
+		{"no responses", 0.9, []Counts{ofValues(one, []int64{0, 0})}, "no responses"},
+		{"negative count", 0.9, []Counts{ofValues(one, []int64{5, -1})}, "value 1 was counted -1 times"},
+		{"one end", 0.9, []Counts{ofValues(one, []int64{5})}, "1 values"},
+		{"three ends", 0.9, []Counts{ofValues(one, []int64{1, 2, 3})}, "one of 2 ends, not of 3"},
+		{"two and three ends", 0.9, []Counts{good, ofValues(one, []int64{1, 2, 3})}, "levels with 2 and with 3 values"},
+		{"ε=0", 0.9, []Counts{ofValues(privacy.Epsilon{}, []int64{1, 2})}, "ε=0"},
 	} {
-		got, err := Mean(Options{Confidence: c.confidence}, newRange(t, 0, 1), c.levels...)
+		got, err := Mean(Options{Confidence: c.confidence}, rrchain.Range{Low: 0, High: 1}, c.levels...)
 		if got != (Frequency{}) || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
 	}
 }
 
-// TestTheZeroRangeHasNoMean averages over a range that [rrchain.NewRange] did not make, or made with an error.
+// TestTheZeroRangeHasNoMean averages over a range without numbers, such as one made
+// with an error.
 func TestTheZeroRangeHasNoMean(t *testing.T) {
-	if _, err := Mean(Options{Confidence: 0.9}, rrchain.Range{}, Counts{eps(t, "1"), []int64{1, 2}}); !errors.Is(err, rrchain.ErrInvalid) {
+	if _, err := Mean(Options{Confidence: 0.9}, rrchain.Range{}, ofValues(eps(t, "1"), []int64{1, 2})); !errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("no ErrInvalid but %v", err)
 	}
 }
 
-// TestAMeanIsANumber averages over ranges so wide that at a small ε the ends of the interval are beyond all numbers.
+// TestAMeanIsANumber averages over ranges so wide that at a small ε the ends of the interval are
+// beyond all numbers.
 func TestAMeanIsANumber(t *testing.T) {
-	for _, r := range []rrchain.Range{newRange(t, -1e300, 1e300), newRange(t, 0, math.MaxFloat64), newRange(t, -8e307, 8e307)} {
+	for _, r := range []rrchain.Range{{Low: -1e300, High: 1e300}, {Low: 0, High: math.MaxFloat64}, {Low: -8e307, High: 8e307}} {
 		for _, counts := range [][]int64{{3, 4}, {0, 4}} {
-			f, err := Mean(Options{Confidence: 0.95}, r, Counts{fromNano(t, 1), counts})
+			f, err := Mean(Options{Confidence: 0.95}, r, ofValues(fromNano(t, 1), counts))
 			if f != (Frequency{}) || !errors.Is(err, rrchain.ErrInvalid) {
-				t.Errorf("[%v, %v], %v: %+v, %v", r.Low(), r.High(), counts, f, err)
+				t.Errorf("[%v, %v], %v: %+v, %v", r.Low, r.High, counts, f, err)
 			}
 		}
 	}
@@ -309,9 +314,5 @@ func mean(t *testing.T, r rrchain.Range, confidence float64, levels ...Counts) F
 
 func meanBy(t *testing.T, r rrchain.Range, o Options, levels ...Counts) Frequency {
 	t.Helper()
-	f, err := Mean(o, r, levels...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return must(Mean(o, r, levels...))
 }

@@ -8,45 +8,20 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// OutputCounts says how often each output of a finite mechanism was the response. The values are
-// the mechanism's inputs.
-//
-// The estimate is G·(n_o/n) with the matrix G of least variance, when all inputs are equally
-// common, among those with G·Mᵀ = 1: so it is unbiased whatever the shares are, and the shares add
-// up to 1. G is Mᵀ's inverse where it has one, as in randomized response, and by weighted least
-// squares (M·D⁻¹·Mᵀ)⁻¹·M·D⁻¹ otherwise, where D has the mean probability of each output on its
-// diagonal. With [Options.Pool] the variance of a level is that of all inputs together. In standard
-// errors and intervals the estimates of the other inputs take the place of their shares.
-//
-// For randomized response all of this is as for [Counts]. [UnaryCounts] count each bit alone; here
-// whole rows of bits are counted, and the estimate is better (its variance is half for 2 inputs,
-// and hardly less for many).
-//
-// Invalid are also the count of an output that never happens, and a mechanism that does not tell
-// the inputs apart: if the laws of its outputs given each input are linearly dependent, or nearly
-// so, 10⁹ times nearer in one direction than in another, or so near that squares are beyond all
-// float64 numbers.
-type OutputCounts struct {
-	Mechanism *finite.Matrix // the one that drew them
-	ByOutput  []int64        // one count for each output
-}
-
-// OutputVariance returns, for each input, the variance of the estimate from a fixed population of
-// objects, as many with each input as truth says, that all answer by one mechanism. Errors are
-// those of [Frequencies], for another number of inputs, too.
-func OutputVariance(m *finite.Matrix, truth []int64) ([]float64, error) {
-	e, err := newEstimator(m)
+// outputVariance is [Variance] for a mechanism.
+func outputVariance(truth Counts) ([]float64, error) {
+	e, err := newEstimator(truth.Mechanism)
 	if err != nil {
 		return nil, err
 	}
-	if len(truth) != e.values() {
-		return nil, invalid("objects with %d inputs, and a mechanism with %d", len(truth), e.values())
+	if len(truth.ByValue) != e.values() {
+		return nil, invalid("objects with %d inputs, and a mechanism with %d", len(truth.ByValue), e.values())
 	}
-	n, err := total("input", truth)
+	n, err := total("input", truth.ByValue)
 	if err != nil {
 		return nil, err
 	}
-	return planned(outputs{e, nil, n}, truth)
+	return planned(outputs{e, nil, n}, n, truth.ByValue)
 }
 
 // estimator is what one response says about the shares: the estimate is the mean of the gains of
@@ -77,7 +52,7 @@ const largest = 1e250
 // columns add up to zero, and its pseudo-inverse W⁺, the gain of an output is 1/k + W⁺D^−½, less
 // its mean, which is 1/k.
 func newEstimator(m *finite.Matrix) (*estimator, error) {
-	if m == nil || m.Inputs() == 0 {
+	if m.Inputs() == 0 {
 		return nil, invalid("a matrix without probabilities")
 	}
 	e := &estimator{mean: meanLaw(m)}
@@ -206,21 +181,21 @@ type outputs struct {
 	n      float64
 }
 
-func (c OutputCounts) stratum() (stratum, error) {
+func newOutputs(c Counts) (stratum, error) {
 	e, err := newEstimator(c.Mechanism)
 	if err != nil {
 		return nil, err
 	}
-	if len(c.ByOutput) != len(e.mean) {
-		return nil, invalid("%d counts for %d outputs", len(c.ByOutput), len(e.mean))
+	if len(c.ByValue) != len(e.mean) {
+		return nil, invalid("%d counts for %d outputs", len(c.ByValue), len(e.mean))
 	}
-	for o, count := range c.ByOutput {
+	for o, count := range c.ByValue {
 		if count > 0 && e.mean[o].Sign() == 0 {
 			return nil, invalid("output %d, which never happens, was counted %d times", o, count)
 		}
 	}
-	n, err := total("output", c.ByOutput)
-	return outputs{e, c.ByOutput, n}, err
+	n, err := total("output", c.ByValue)
+	return outputs{e, c.ByValue, n}, err
 }
 
 func (s outputs) objects() float64 { return s.n }

@@ -8,7 +8,7 @@ import (
 )
 
 // Two kinds of responses, in one estimate.
-func ExampleOutputCounts() {
+func ExampleFrequencies_mechanism() {
 	design, err := finite.HadamardResponse(3)
 	check(err)
 	low, err := design.At(epsilon("0.5"))
@@ -16,8 +16,8 @@ func ExampleOutputCounts() {
 	high, err := design.At(epsilon("2"))
 	check(err)
 	found, err := estimate.Frequencies(estimate.Options{Confidence: 0.95},
-		estimate.OutputCounts{Mechanism: low, ByOutput: []int64{291, 225, 248, 236}},
-		estimate.OutputCounts{Mechanism: high, ByOutput: []int64{442, 164, 216, 178}},
+		estimate.Counts{Mechanism: low, ByValue: []int64{291, 225, 248, 236}},
+		estimate.Counts{Mechanism: high, ByValue: []int64{442, 164, 216, 178}},
 	)
 	check(err)
 	for input, f := range found {

@@ -12,15 +12,12 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// must ends the test if there is an error.
-func must[T any](t testing.TB) func(T, error) T {
-	return func(x T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return x
+// must returns x, if there is no error.
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
 	}
+	return x
 }
 
 func rat(text string) *big.Rat {
@@ -47,7 +44,7 @@ func fractions(texts ...string) []*big.Rat {
 
 func mechanismOf(t testing.TB, rows ...[]*big.Rat) *finite.Matrix {
 	t.Helper()
-	return must[*finite.Matrix](t)(finite.NewMatrix(rows))
+	return must(finite.NewMatrix(rows))
 }
 
 // written is a matrix of rows of fractions, such as "1/2 1/3 1/6".
@@ -76,7 +73,8 @@ func randomized(t testing.TB, m int, odds *big.Rat) *finite.Matrix {
 	return mechanismOf(t, rows...)
 }
 
-// unary is optimized unary encoding of m values: bit v of the number of the output is that of value v.
+// unary is optimized unary encoding of m values: bit v of the number of the output is that of value
+// v.
 func unary(t testing.TB, m int, odds *big.Rat) *finite.Matrix {
 	t.Helper()
 	seldom := over(integer(1), plus(odds, integer(1)))
@@ -102,12 +100,12 @@ func unary(t testing.TB, m int, odds *big.Rat) *finite.Matrix {
 
 func subsets(t testing.TB, inputs, size int, odds *big.Rat) *finite.Matrix {
 	t.Helper()
-	return designed(t, must[*finite.Design](t)(finite.SubsetSelection(inputs, size)), inputs, odds)
+	return designed(t, must(finite.SubsetSelection(inputs, size)), inputs, odds)
 }
 
 func hadamard(t testing.TB, inputs int, odds *big.Rat) *finite.Matrix {
 	t.Helper()
-	return designed(t, must[*finite.Design](t)(finite.HadamardResponse(inputs)), inputs, odds)
+	return designed(t, must(finite.HadamardResponse(inputs)), inputs, odds)
 }
 
 // designed has each output that stands for an input so many times as often as the others.
@@ -116,7 +114,7 @@ func designed(t testing.TB, d *finite.Design, inputs int, odds *big.Rat) *finite
 	rows := make([][]*big.Rat, inputs)
 	for x := range rows {
 		sum := new(big.Rat)
-		for _, block := range d.Blocks() {
+		for _, block := range d.Blocks {
 			p := integer(1)
 			if slices.Contains(block, x) {
 				p.Set(odds)

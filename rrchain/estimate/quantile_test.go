@@ -9,20 +9,14 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// TestIntervalsReachTheQuantileOfTheNormalDistribution takes two values, where the variance does not depend on the shares: the
-// interval extends to both sides by the quantile, as gonum has it, times the standard error, and by half the effect of
-// one response.
+// TestIntervalsReachTheQuantileOfTheNormalDistribution takes two values, where the variance does
+// not depend on the shares: the interval extends to both sides by the quantile, as gonum has it,
+// times the standard error, and by half the effect of one response.
 func TestIntervalsReachTheQuantileOfTheNormalDistribution(t *testing.T) {
-	one, err := privacy.ParseEpsilon("1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must(privacy.ParseEpsilon("1"))
 	jump := (math.E + 1) / (math.E - 1) / (2 * 80)
 	for _, confidence := range []float64{1e-6, 0.5, 0.6827, 0.9, 0.95, 0.99, 0.999999} {
-		shares, err := Frequencies(Options{Confidence: confidence}, Counts{one, []int64{30, 50}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		shares := must(Frequencies(Options{Confidence: confidence}, ofValues(one, []int64{30, 50})))
 		z := distuv.UnitNormal.Quantile((1 + confidence) / 2)
 		for v, f := range shares {
 			for _, width := range []float64{f.High - f.Estimate, f.Estimate - f.Low} {

@@ -16,8 +16,9 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// TestUnaryEstimates compares with numbers from mpmath, by the formulas in the comments. An error is measured
-// in standard errors, because for a small ε the estimates are differences of large numbers.
+// TestUnaryEstimates compares with numbers from mpmath, by the formulas in the comments. An error
+// is measured in standard errors, because for a small ε the estimates are differences of large
+// numbers.
 func TestUnaryEstimates(t *testing.T) {
 	for _, c := range []struct {
 		epsilon string
@@ -35,7 +36,7 @@ func TestUnaryEstimates(t *testing.T) {
 			"0.2500344102975432533683935", "0.0001725480074799930433452536",
 		}},
 	} {
-		for v, f := range estimateUnary(t, 0.95, UnaryCounts{eps(t, c.epsilon), c.objects, c.counts}) {
+		for v, f := range estimate(t, 0.95, ofBits(eps(t, c.epsilon), c.objects, c.counts)) {
 			if off, _ := sub(f.Estimate, c.want[v]).Float64(); math.Abs(off) > 1e-13*f.StdErr {
 				t.Errorf("ε=%s, value %d: %.20g, want %s", c.epsilon, v, f.Estimate, c.want[v])
 			}
@@ -53,7 +54,7 @@ func TestUnaryEstimates(t *testing.T) {
 		{"0.000000001", []int64{3, 4}, []string{"571428571428571428.585034", "571428571428571428.6054422"}},
 		{"40", []int64{5, 0, 1}, []string{"0.1388888888888888917211251", "2.832236170194392687617508e-18", "0.02777777777777778061001395"}},
 	} {
-		got := unaryVariance(t, Counts{eps(t, c.epsilon), c.truth})
+		got := unaryVariance(t, ofValues(eps(t, c.epsilon), c.truth))
 		for v, want := range c.want {
 			wantNear(t, fmt.Sprintf("ε=%s, variance of value %d", c.epsilon, v), got[v], want, 1e-13)
 		}
@@ -65,7 +66,7 @@ func TestUnaryVarianceAtAnyEpsilon(t *testing.T) {
 	for _, e := range []string{"0.000000001", "0.01", "1", "5", "20", "30", "38", "80", "600"} {
 		for _, truth := range [][]int64{{8, 0}, {1, 2}, {0, 5, 6}, {1000, 30, 0, 1, 0}, append(make([]int64, 99), 7)} {
 			epsilon := eps(t, e)
-			got := unaryVariance(t, Counts{epsilon, truth})
+			got := unaryVariance(t, ofValues(epsilon, truth))
 			q := quo(1, add(middle(exact.Exp(epsilon.Nano(), 1200)), 1))
 			n := sum(truth)
 			for v, holders := range truth {
@@ -87,15 +88,16 @@ var unaryExperiments = []experiment{
 	{"one level twice, m=3", 3, []int{0, 1, 2}, []sized{{"1", 2}, {"1", 1}}},
 }
 
-// TestUnaryEstimateIsUnbiased sums over all partitions and all responses, as TestEstimateIsUnbiased does.
+// TestUnaryEstimateIsUnbiased sums over all partitions and all responses, as TestEstimateIsUnbiased
+// does.
 func TestUnaryEstimateIsUnbiased(t *testing.T) {
 	for _, x := range unaryExperiments {
 		t.Run(x.name, func(t *testing.T) { x.checkUnary(t) })
 	}
 }
 
-// TestUnaryEstimateIsUnbiasedForEveryPopulation goes over all populations of four objects with two values and
-// of three with three, at one level and at two.
+// TestUnaryEstimateIsUnbiasedForEveryPopulation goes over all populations of four objects with two
+// values and of three with three, at one level and at two.
 func TestUnaryEstimateIsUnbiasedForEveryPopulation(t *testing.T) {
 	for _, c := range []struct{ m, n int }{{2, 4}, {3, 3}} {
 		for code := range power(int64(c.m), c.n) {
@@ -115,9 +117,9 @@ func (x experiment) checkUnary(t *testing.T) {
 
 func (x experiment) checkUnaryMoments(t *testing.T, pool bool) {
 	mean, square, total := make([]float64, x.m), make([]float64, x.m), 0.0
-	x.enumerateUnary(t, func(probability float64, levels []UnaryCounts) {
+	x.enumerateUnary(t, func(probability float64, levels []Counts) {
 		total += probability
-		for v, f := range estimateUnaryBy(t, Options{Confidence: 0.9, Pool: pool}, levels...) {
+		for v, f := range estimateBy(t, Options{Confidence: 0.9, Pool: pool}, levels...) {
 			mean[v] += probability * f.Estimate
 			square[v] += probability * (f.Estimate - x.share(v)) * (f.Estimate - x.share(v))
 		}
@@ -131,19 +133,20 @@ func (x experiment) checkUnaryMoments(t *testing.T, pool bool) {
 		wantNear(t, fmt.Sprintf("%v: the variance for value %d", x, v), stated.at(x.share(v)), square[v], 1e-11)
 	}
 	if len(x.levels) == 1 {
-		truth := Counts{eps(t, x.levels[0].epsilon), make([]int64, x.m)}
+		truth := ofValues(eps(t, x.levels[0].epsilon), make([]int64, x.m))
 		for _, v := range x.truths {
 			truth.ByValue[v]++
 		}
 		for v, variance := range unaryVariance(t, truth) {
-			wantNear(t, fmt.Sprintf("%v: UnaryVariance for value %d", x, v), variance, square[v], 1e-11)
+			wantNear(t, fmt.Sprintf("%v: Variance for value %d", x, v), variance, square[v], 1e-11)
 		}
 	}
 }
 
-// enumerateUnary calls visit with all counts that can be observed in unary encoding. Every partition into levels
-// of the given sizes is equally likely. Bit v of an object's response is bit v of a digit.
-func (x experiment) enumerateUnary(t *testing.T, visit func(probability float64, levels []UnaryCounts)) {
+// enumerateUnary calls visit with all counts that can be observed in unary encoding. Every
+// partition into levels of the given sizes is equally likely. Bit v of an object's response is bit
+// v of a digit.
+func (x experiment) enumerateUnary(t *testing.T, visit func(probability float64, levels []Counts)) {
 	partitions := x.partitions(nil)
 	responses := int64(1) << x.m
 	often := make([]float64, len(x.levels))
@@ -153,9 +156,9 @@ func (x experiment) enumerateUnary(t *testing.T, visit func(probability float64,
 	for _, levelOf := range partitions {
 		for code := range power(responses, len(x.truths)) {
 			probability := 1 / float64(len(partitions))
-			levels := make([]UnaryCounts, len(x.levels))
+			levels := make([]Counts, len(x.levels))
 			for i, level := range x.levels {
-				levels[i] = UnaryCounts{eps(t, level.epsilon), int64(level.objects), make([]int64, x.m)}
+				levels[i] = ofBits(eps(t, level.epsilon), int64(level.objects), make([]int64, x.m))
 			}
 			for object, response := range digits(code, responses, len(x.truths)) {
 				level := levelOf[object]
@@ -177,9 +180,9 @@ func (x experiment) enumerateUnary(t *testing.T, visit func(probability float64,
 	}
 }
 
-// TestUnaryIntervalCoversAsOftenAsItSays is TestIntervalCoversAsOftenAsItSays in unary encoding, with the same
-// sizes and slack. Given the objects of a level, the counts of its bits are sums of two
-// binomial numbers.
+// TestUnaryIntervalCoversAsOftenAsItSays is TestIntervalCoversAsOftenAsItSays in unary encoding,
+// with the same sizes and slack. Given the objects of a level, the counts of its bits are sums of
+// two binomial numbers.
 func TestUnaryIntervalCoversAsOftenAsItSays(t *testing.T) {
 	holders := []int{1250, 750, 375, 125}
 	levels, sizes := []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}, []int{1000, 1000, 500}
@@ -187,7 +190,7 @@ func TestUnaryIntervalCoversAsOftenAsItSays(t *testing.T) {
 	random := rand.New(source)
 	covered := covers(len(holders))
 	for range surveys {
-		for v, f := range estimateUnary(t, 0.95, unarySurvey(random, source, holders, levels, sizes)...) {
+		for v, f := range estimate(t, 0.95, unarySurvey(random, source, holders, levels, sizes)...) {
 			covered[v].Add(middleOf(f)-float64(holders[v])/2500, (f.High-f.Low)/2)
 		}
 	}
@@ -198,11 +201,11 @@ func TestUnaryIntervalCoversAsOftenAsItSays(t *testing.T) {
 }
 
 // unarySurvey parts the objects at random among levels of given sizes and draws their responses.
-func unarySurvey(random *rand.Rand, source rand.Source, holders []int, levels []privacy.Epsilon, sizes []int) []UnaryCounts {
+func unarySurvey(random *rand.Rand, source rand.Source, holders []int, levels []privacy.Epsilon, sizes []int) []Counts {
 	left := slices.Clone(holders)
-	var counts []UnaryCounts
+	var counts []Counts
 	for i, size := range sizes {
-		level := UnaryCounts{levels[i], int64(size), make([]int64, len(holders))}
+		level := ofBits(levels[i], int64(size), make([]int64, len(holders)))
 		often := 1 / (math.Exp(levels[i].Float64()) + 1)
 		for v, n := range hand(random, left, size) {
 			level.ByValue[v] = stattest.Binomial(source, int64(n), 0.5) + stattest.Binomial(source, int64(size-n), often)
@@ -232,20 +235,20 @@ func hand(random *rand.Rand, left []int, size int) []int {
 
 // TestUnaryIntervalIsTheScoreInterval computes all parts of a Frequency from the formulas.
 func TestUnaryIntervalIsTheScoreInterval(t *testing.T) {
-	for _, levels := range [][]UnaryCounts{
-		{{eps(t, "1"), 60, []int64{30, 20, 10}}},
-		{{eps(t, "1"), 60, []int64{60, 0, 13}}},
-		{{eps(t, "1"), 60, []int64{60, 0, 1}}, {eps(t, "2"), 30, []int64{17, 8, 9}}},
+	for _, levels := range [][]Counts{
+		{ofBits(eps(t, "1"), 60, []int64{30, 20, 10})},
+		{ofBits(eps(t, "1"), 60, []int64{60, 0, 13})},
+		{ofBits(eps(t, "1"), 60, []int64{60, 0, 1}), ofBits(eps(t, "2"), 30, []int64{17, 8, 9})},
 	} {
 		var all described
 		for _, c := range levels {
 			all = append(all, describe(t, true, len(c.ByValue), c.Epsilon, float64(c.Objects)))
 		}
 		for _, o := range optionsOf(0.9) {
-			for v, f := range estimateUnaryBy(t, o, levels...) {
+			for v, f := range estimateBy(t, o, levels...) {
 				shares := make([]float64, len(levels))
 				for i, c := range levels {
-					shares[i] = estimateUnary(t, 0.5, c)[v].Estimate
+					shares[i] = estimate(t, 0.5, c)[v].Estimate
 				}
 				all.check(t, o, 1.64485362695147308, shares, f) // the quantile is from mpmath
 			}
@@ -253,17 +256,17 @@ func TestUnaryIntervalIsTheScoreInterval(t *testing.T) {
 	}
 }
 
-// TestPooledUnaryLevelsCountByPrecision combines two levels by hand, with the inverse variances for equally common
-// values as the weights.
+// TestPooledUnaryLevelsCountByPrecision combines two levels by hand, with the inverse variances for
+// equally common values as the weights.
 func TestPooledUnaryLevelsCountByPrecision(t *testing.T) {
-	low, high := UnaryCounts{eps(t, "0.5"), 60, []int64{30, 20, 24}}, UnaryCounts{eps(t, "2"), 120, []int64{50, 30, 40}}
-	inverse := func(c UnaryCounts) float64 {
+	low, high := ofBits(eps(t, "0.5"), 60, []int64{30, 20, 24}), ofBits(eps(t, "2"), 120, []int64{50, 30, 40})
+	inverse := func(c Counts) float64 {
 		q := 1 / (math.Exp(c.Epsilon.Float64()) + 1)
 		return float64(c.Objects) * (0.5 - q) * (0.5 - q) / ((q + (0.5-q)/3) * (1 - q - (0.5-q)/3))
 	}
 	wLow, wHigh := inverse(low), inverse(high)
-	alone, other := estimateUnary(t, 0.9, low), estimateUnary(t, 0.9, high)
-	for v, f := range estimateUnaryBy(t, Options{Confidence: 0.9, Pool: true}, low, high) {
+	alone, other := estimate(t, 0.9, low), estimate(t, 0.9, high)
+	for v, f := range estimateBy(t, Options{Confidence: 0.9, Pool: true}, low, high) {
 		want := (wLow*alone[v].Estimate + wHigh*other[v].Estimate) / (wLow + wHigh)
 		wantNear(t, fmt.Sprintf("value %d", v), f.Estimate, want, 1e-13)
 	}
@@ -271,9 +274,9 @@ func TestPooledUnaryLevelsCountByPrecision(t *testing.T) {
 
 // TestUnaryLevelsWithoutResponsesDoNotCount leaves empty levels out.
 func TestUnaryLevelsWithoutResponsesDoNotCount(t *testing.T) {
-	full, empty := UnaryCounts{eps(t, "1"), 7, []int64{3, 4}}, UnaryCounts{eps(t, "2"), 0, []int64{0, 0}}
-	want := estimateUnary(t, 0.9, full)
-	for v, f := range estimateUnary(t, 0.9, empty, full, empty) {
+	full, empty := ofBits(eps(t, "1"), 7, []int64{3, 4}), ofBits(eps(t, "2"), 0, []int64{0, 0})
+	want := estimate(t, 0.9, full)
+	for v, f := range estimate(t, 0.9, empty, full, empty) {
 		if f != want[v] {
 			t.Errorf("value %d: %+v with an empty level, %+v without", v, f, want[v])
 		}
@@ -282,7 +285,7 @@ func TestUnaryLevelsWithoutResponsesDoNotCount(t *testing.T) {
 
 // TestNoBitSetIsAResponse has only zeros in it, which is an estimate like any other.
 func TestNoBitSetIsAResponse(t *testing.T) {
-	for v, f := range estimateUnary(t, 0.9, UnaryCounts{eps(t, "1"), 5, []int64{0, 0}}) {
+	for v, f := range estimate(t, 0.9, ofBits(eps(t, "1"), 5, []int64{0, 0})) {
 		q := 1 / (math.E + 1)
 		wantNear(t, fmt.Sprintf("value %d", v), f.Estimate, -q/(0.5-q), 1e-13)
 	}
@@ -290,27 +293,27 @@ func TestNoBitSetIsAResponse(t *testing.T) {
 
 // TestUnaryEstimateAtTheEdges takes counts and ε at their limits: the numbers stay finite.
 func TestUnaryEstimateAtTheEdges(t *testing.T) {
-	for _, c := range []UnaryCounts{
-		{privacy.MaxEpsilon(), 1, []int64{1, 0}},
-		{privacy.MaxEpsilon(), math.MaxInt64, []int64{math.MaxInt64, math.MaxInt64, 0}},
-		{fromNano(t, 1), math.MaxInt64, []int64{0, 0, 1}},
-		{fromNano(t, 1), 1, []int64{0, 1}},
-		{eps(t, "1"), 1, append(make([]int64, rrchain.MaxValues-1), 1)},
+	for _, c := range []Counts{
+		ofBits(privacy.MaxEpsilon(), 1, []int64{1, 0}),
+		ofBits(privacy.MaxEpsilon(), math.MaxInt64, []int64{math.MaxInt64, math.MaxInt64, 0}),
+		ofBits(fromNano(t, 1), math.MaxInt64, []int64{0, 0, 1}),
+		ofBits(fromNano(t, 1), 1, []int64{0, 1}),
+		ofBits(eps(t, "1"), 1, append(make([]int64, maxValues-1), 1)),
 	} {
-		for _, levels := range [][]UnaryCounts{{c}, {c, c}} {
+		for _, levels := range [][]Counts{{c}, {c, c}} {
 			for _, o := range optionsOf(math.Nextafter(1, 0))[:pace.Tries(2, 4, 4)] {
-				for v, f := range estimateUnaryBy(t, o, levels...) {
+				for v, f := range estimateBy(t, o, levels...) {
 					wantFinite(t, f, "ε=%v, %d levels, value %d", c.Epsilon, len(levels), v)
 				}
 			}
 		}
 	}
-	for v, f := range estimateUnary(t, 0.9, UnaryCounts{privacy.MaxEpsilon(), 8, []int64{3, 1, 0}}) {
+	for v, f := range estimate(t, 0.9, ofBits(privacy.MaxEpsilon(), 8, []int64{3, 1, 0})) {
 		if want := []float64{0.75, 0.25, 0}[v]; f.Estimate != want {
 			t.Errorf("at ε=1000 the share of value %d is %v, want %v", v, f.Estimate, want)
 		}
 	}
-	for v, variance := range unaryVariance(t, Counts{eps(t, "1"), []int64{math.MaxInt64, math.MaxInt64}}) {
+	for v, variance := range unaryVariance(t, ofValues(eps(t, "1"), []int64{math.MaxInt64, math.MaxInt64})) {
 		if !(variance > 0 && variance < 1e-18) {
 			t.Errorf("the variance of value %d among 2⁶⁴ objects is %v", v, variance)
 		}
@@ -319,29 +322,25 @@ func TestUnaryEstimateAtTheEdges(t *testing.T) {
 
 func TestUnaryEstimateRefuses(t *testing.T) {
 	one := eps(t, "1")
-	good := UnaryCounts{one, 4, []int64{1, 2}}
+	good := ofBits(one, 4, []int64{1, 2})
 	for _, c := range []struct {
 		name       string
 		confidence float64
-		levels     []UnaryCounts
+		levels     []Counts
 		names      string
 	}{
-		{"confidence 0", 0, []UnaryCounts{good}, "confidence 0 "},
-		{"confidence 1", 1, []UnaryCounts{good}, "confidence 1 "},
-		{"confidence NaN", math.NaN(), []UnaryCounts{good}, "confidence NaN"},
-		{"no level", 0.9, nil, "no responses"},
-		{"no responses", 0.9, []UnaryCounts{{one, 0, []int64{0, 0}}, {one, 0, []int64{0, 0}}}, "no responses"},
-		{"more bits than responses", 0.9, []UnaryCounts{{one, 4, []int64{1, 5}}}, "value 1 was counted 5 times in 4 responses"},
-		{"bits without responses", 0.9, []UnaryCounts{good, {one, 0, []int64{1, 0}}}, "value 0 was counted 1 times in 0 responses"},
-		{"fewer responses than none", 0.9, []UnaryCounts{good, {one, -1, []int64{0, 0}}}, "value 0 was counted 0 times in -1 responses"},
-		{"negative count", 0.9, []UnaryCounts{{one, 4, []int64{3, -1}}}, "value 1 was counted -1 times"},
-		{"negative everything", 0.9, []UnaryCounts{{one, -1, []int64{-1, -1}}}, "value 0 was counted -1 times"},
-		{"no values", 0.9, []UnaryCounts{{one, 4, nil}}, "0 values"},
-		{"one value", 0.9, []UnaryCounts{{one, 4, []int64{2}}}, "1 values"},
-		{"too many values", 0.9, []UnaryCounts{{one, 4, make([]int64, rrchain.MaxValues+1)}}, "1048577 values"},
-		{"mixed values", 0.9, []UnaryCounts{good, {one, 4, []int64{1, 2, 3}}}, "levels with 2 and with 3 values"},
-		{"ε=0", 0.9, []UnaryCounts{{privacy.Epsilon{}, 4, []int64{1, 2}}}, "ε=0"},
-		{"ε=0 in the second level", 0.9, []UnaryCounts{good, {privacy.Epsilon{}, 0, []int64{0, 0}}}, "ε=0"},
+		{"no responses", 0.9, []Counts{ofBits(one, 0, []int64{0, 0}), ofBits(one, 0, []int64{0, 0})}, "no responses"},
+		{"more bits than responses", 0.9, []Counts{ofBits(one, 4, []int64{1, 5})}, "value 1 was counted 5 times in 4 responses"},
+		{"bits without responses", 0.9, []Counts{good, ofBits(one, 0, []int64{1, 0})}, "value 0 was counted 1 times in 0 responses"},
+		{"fewer responses than none", 0.9, []Counts{good, ofBits(one, -1, []int64{0, 0})}, "value 0 was counted 0 times in -1 responses"},
+		{"negative count", 0.9, []Counts{ofBits(one, 4, []int64{3, -1})}, "value 1 was counted -1 times"},
+		{"negative everything", 0.9, []Counts{ofBits(one, -1, []int64{-1, -1})}, "value 0 was counted -1 times"},
+		{"no values", 0.9, []Counts{ofBits(one, 4, nil)}, "0 values"},
+		{"one value", 0.9, []Counts{ofBits(one, 4, []int64{2})}, "1 values"},
+		{"too many values", 0.9, []Counts{ofBits(one, 4, make([]int64, maxValues+1))}, "1048577 values"},
+		{"mixed values", 0.9, []Counts{good, ofBits(one, 4, []int64{1, 2, 3})}, "levels with 2 and with 3 values"},
+		{"ε=0", 0.9, []Counts{ofBits(privacy.Epsilon{}, 4, []int64{1, 2})}, "ε=0"},
+		{"ε=0 in the second level", 0.9, []Counts{good, ofBits(privacy.Epsilon{}, 0, []int64{0, 0})}, "ε=0"},
 	} {
 		got, err := Frequencies(Options{Confidence: c.confidence}, c.levels...)
 		if got != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
@@ -349,26 +348,23 @@ func TestUnaryEstimateRefuses(t *testing.T) {
 		}
 	}
 	for name, truth := range map[string]Counts{
-		"no objects":     {one, []int64{0, 0}},
-		"one value":      {one, []int64{5}},
-		"negative count": {one, []int64{5, -1}},
-		"ε=0":            {privacy.Epsilon{}, []int64{1, 2}},
+		"no objects":     ofValues(one, []int64{0, 0}),
+		"one value":      ofValues(one, []int64{5}),
+		"negative count": ofValues(one, []int64{5, -1}),
+		"ε=0":            ofValues(privacy.Epsilon{}, []int64{1, 2}),
 	} {
-		if got, err := UnaryVariance(truth); got != nil || !errors.Is(err, rrchain.ErrInvalid) {
+		if got, err := Variance(ofBits(truth.Epsilon, 0, truth.ByValue)); got != nil || !errors.Is(err, rrchain.ErrInvalid) {
 			t.Errorf("variance of %s: %v, %v", name, got, err)
 		}
 	}
 }
 
-// summed returns the mean squared errors of one object's responses, summed over all values, for randomized
-// response and for unary encoding.
+// summed returns the mean squared errors of one object's responses, summed over all values, for
+// randomized response and for unary encoding.
 func summed(t *testing.T, truth Counts) (direct, unary float64) {
 	t.Helper()
 	n := float64(sum(truth.ByValue))
-	variances, err := Variance(truth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	variances := must(Variance(truth))
 	for _, v := range variances {
 		direct += n * v
 	}
@@ -378,12 +374,13 @@ func summed(t *testing.T, truth Counts) (direct, unary float64) {
 	return direct, unary
 }
 
-// TestTheErrorOverAllValuesDoesNotDependOnThem draws populations: the sums are those of the closed forms.
+// TestTheErrorOverAllValuesDoesNotDependOnThem draws populations: the sums are those of the closed
+// forms.
 func TestTheErrorOverAllValuesDoesNotDependOnThem(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 21))
 	for range 300 {
 		m := 2 + random.IntN(40)
-		truth := Counts{fromNano(t, 1+random.Int64N(12_000_000_000)>>random.IntN(30)), make([]int64, m)}
+		truth := ofValues(fromNano(t, 1+random.Int64N(12_000_000_000)>>random.IntN(30)), make([]int64, m))
 		for v := range truth.ByValue {
 			truth.ByValue[v] = random.Int64N(1000) >> random.IntN(10)
 		}
@@ -397,63 +394,15 @@ func TestTheErrorOverAllValuesDoesNotDependOnThem(t *testing.T) {
 	}
 }
 
-// TestUnaryFromIsWhereUnaryBecomesBetter compares the errors on both sides of the crossover, for small ones
-// of all m up to three times as many values, and the m that come out with those in its comment.
-func TestUnaryFromIsWhereUnaryBecomesBetter(t *testing.T) {
-	for _, c := range []struct {
-		epsilon string
-		want    int // 0 where only the comparison says it
-	}{
-		{"0.000000001", 6}, {"0.000001", 6}, {"0.001", 6}, {"0.01", 6}, {"0.1", 6}, {"0.5", 7}, {"1", 10}, {"1.5", 0}, {"2", 21},
-		{"3", 0}, {"3.456789", 0}, {"5", 0}, {"8", 0}, {"10", 0}, {"12.9", 0},
-	} {
-		from := rrchain.UnaryFrom(eps(t, c.epsilon))
-		if c.want != 0 && from != c.want {
-			t.Errorf("ε=%s: unary encoding is better from %d values on, want %d", c.epsilon, from, c.want)
-		}
-		sizes := []int{from / 2, from - 2, from - 1, from, from + 1, 2 * from}
-		if from < 200 {
-			sizes = nil
-			for m := range 3 * from {
-				sizes = append(sizes, m)
-			}
-		}
-		for _, m := range sizes {
-			if m < 2 || m > rrchain.MaxValues {
-				continue
-			}
-			truth := Counts{eps(t, c.epsilon), make([]int64, m)}
-			truth.ByValue[m/3] = 1
-			if direct, unary := summed(t, truth); unary < direct != (m >= from) {
-				t.Errorf("ε=%s: the errors for %d values are %v and %v in unary encoding; it should be better from %d on", c.epsilon, m, direct, unary, from)
-			}
-		}
-	}
-	large := rrchain.UnaryFrom(eps(t, "12"))
-	if ratio := float64(large) / math.Exp(12); math.Abs(ratio-1-math.Sqrt2) > 1e-4 {
-		t.Errorf("from %d values on at ε=12, which is %v·e^ε", large, ratio)
-	}
-	for _, e := range []string{"12.99", "20", "20.5", "1000"} {
-		if from := rrchain.UnaryFrom(eps(t, e)); from != rrchain.MaxValues+1 {
-			t.Errorf("ε=%s: better from %d values on, which is too many", e, from)
-		}
-	}
-	if from := rrchain.UnaryFrom(eps(t, "12.98")); from > rrchain.MaxValues {
-		t.Errorf("ε=12.98: never better")
-	}
-}
-
-// TestForARareValueTheyMeetAtThreeE compares the errors of a value that nobody has, as Wang et al. do.
+// TestForARareValueTheyMeetAtThreeE compares the errors of a value that nobody has, as Wang et al.
+// do.
 func TestForARareValueTheyMeetAtThreeE(t *testing.T) {
 	for _, e := range []string{"0.01", "0.5", "1", "2", "4", "6.5"} {
 		meet := 3*math.Exp(eps(t, e).Float64()) + 2
 		for _, m := range []int{int(meet), int(meet) + 1} {
-			truth := Counts{eps(t, e), make([]int64, m)}
+			truth := ofValues(eps(t, e), make([]int64, m))
 			truth.ByValue[0] = 1
-			direct, err := Variance(truth)
-			if err != nil {
-				t.Fatal(err)
-			}
+			direct := must(Variance(truth))
 			if unary := unaryVariance(t, truth); unary[1] < direct[1] != (float64(m) > meet) {
 				t.Errorf("ε=%s, m=%d: variances %v and %v in unary encoding", e, m, direct[1], unary[1])
 			}
@@ -461,25 +410,7 @@ func TestForARareValueTheyMeetAtThreeE(t *testing.T) {
 	}
 }
 
-func estimateUnary(t *testing.T, confidence float64, levels ...UnaryCounts) []Frequency {
-	t.Helper()
-	return estimateUnaryBy(t, Options{Confidence: confidence}, levels...)
-}
-
-func estimateUnaryBy(t *testing.T, o Options, levels ...UnaryCounts) []Frequency {
-	t.Helper()
-	got, err := Frequencies(o, levels...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
-
 func unaryVariance(t *testing.T, truth Counts) []float64 {
 	t.Helper()
-	got, err := UnaryVariance(truth)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
+	return must(Variance(ofBits(truth.Epsilon, 0, truth.ByValue)))
 }

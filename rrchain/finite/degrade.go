@@ -7,12 +7,14 @@ import (
 	"math/big"
 
 	"github.com/sluicedp/sluice/internal/lp"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // ErrNoCertificate says that a linear program was given up without a proven answer.
 var ErrNoCertificate = lp.ErrNoCertificate
 
-// NotDegradationError says that one mechanism is no degradation of another. It wraps [ErrInvalid].
+// NotDegradationError says that one mechanism is no degradation of another. It wraps
+// [rrchain.ErrInvalid].
 //
 // Gain proves it (D. Blackwell, "Equivalent Comparisons of Experiments", 1953). It is a game: who
 // guesses o when the input is x gains Gain[x][o]. By guessing the output of the lower mechanism one
@@ -31,10 +33,10 @@ func (e *NotDegradationError) Error() string {
 		lower, higher)
 }
 
-// Unwrap returns [ErrInvalid].
-func (e *NotDegradationError) Unwrap() error { return ErrInvalid }
+// Unwrap returns [rrchain.ErrInvalid].
+func (e *NotDegradationError) Unwrap() error { return rrchain.ErrInvalid }
 
-// Degradation returns a channel from the outputs of a higher mechanism to those of a lower one,
+// degradation returns a channel from the outputs of a higher mechanism to those of a lower one,
 // such that the higher one followed by the channel is the lower one, exactly. Only then can a
 // response of the lower one be raised to one of the higher, such that both together tell no more
 // than the higher one alone.
@@ -45,16 +47,8 @@ func (e *NotDegradationError) Unwrap() error { return ErrInvalid }
 // probabilities, whose answer is proven in rational arithmetic; where there are several channels,
 // it is one that keeps the number of the output as often as possible.
 //
-// A linear program for 1,000 probabilities takes seconds, and one for 4,000 minutes.
-//
-// It returns a [*NotDegradationError] if there is no channel, [ErrInvalid] for different numbers of
-// inputs, more than [MaxCells] probabilities in the channel (4,000 where it takes a linear
-// program), or a channel found whose common denominator has more than [MaxBits] bits, and
-// [ErrNoCertificate] if no proof was found with a bounded effort.
-//
-// When ctx ends, so does Degradation, with its error, within the time of one step of the linear
-// program: less than a second.
-func Degradation(ctx context.Context, higher, lower *Matrix) (*Matrix, error) {
+// It returns the errors of [NewFamily].
+func degradation(ctx context.Context, higher, lower *Matrix) (*Matrix, error) {
 	for _, m := range []*Matrix{higher, lower} {
 		if err := m.usable(); err != nil {
 			return nil, err
@@ -63,9 +57,9 @@ func Degradation(ctx context.Context, higher, lower *Matrix) (*Matrix, error) {
 	if higher.inputs != lower.inputs {
 		return nil, invalid("mechanisms with %d and with %d inputs", higher.inputs, lower.inputs)
 	}
-	if higher.outputs*lower.outputs > MaxCells {
+	if higher.outputs*lower.outputs > maxCells {
 		return nil, invalid("a channel of %d by %d outputs; %d probabilities are possible",
-			higher.outputs, lower.outputs, MaxCells)
+			higher.outputs, lower.outputs, maxCells)
 	}
 	if channel := redraw(higher, lower); channel != nil {
 		if err := checkBits(channel.p); err != nil {
@@ -111,8 +105,8 @@ func settle(higher, lower *Matrix, optimum *lp.Optimum, err error) (*Matrix, err
 // checkBits refuses a channel that is no [NewMatrix]: a family with it could be written, but not
 // read again.
 func checkBits(channel []*big.Rat) error {
-	if denominator(channel, MaxBits) == nil {
-		return invalid("the channel has a common denominator of more than %d bits", MaxBits)
+	if denominator(channel, maxBits) == nil {
+		return invalid("the channel has a common denominator of more than %d bits", maxBits)
 	}
 	return nil
 }

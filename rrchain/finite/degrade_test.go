@@ -18,7 +18,7 @@ import (
 // byProgram is [Degradation] without its short cut.
 func byProgram(t testing.TB, higher, lower *Matrix) (*Matrix, error) {
 	t.Helper()
-	optimum, err := must[*lp.Program](t)(channelProgram(higher, lower)).Maximize(t.Context(), nil)
+	optimum, err := must(channelProgram(higher, lower)).Maximize(t.Context(), nil)
 	return settle(higher, lower, optimum, err)
 }
 
@@ -40,7 +40,8 @@ func retention(m int, odds *big.Rat) *big.Rat {
 	return over(minus(odds, integer(1)), plus(odds, integer(m-1)))
 }
 
-// TestRandomizedResponse holds channel and kernel against the closed forms of the papers, in rational numbers.
+// TestRandomizedResponse holds channel and kernel against the closed forms of the papers, in
+// rational numbers.
 func TestRandomizedResponse(t *testing.T) {
 	for m := 2; m <= 8; m++ {
 		for _, pair := range [][2]string{{"2", "4"}, {"11/10", "6/5"}, {"3/2", "1000"}, {"5/4", "1000000001/800000000"}} {
@@ -49,7 +50,8 @@ func TestRandomizedResponse(t *testing.T) {
 			lower, higher := randomized(t, m, odds1), randomized(t, m, odds2)
 			f := family(t, lower, higher)
 
-			// Down, it stays with (1+(m−1)s)/m and moves to each other value with (1−s)/m, s = λ₁/λ₂.
+			// Down, it stays with (1+(m−1)s)/m and moves to each other value with (1−s)/m, s =
+			// λ₁/λ₂.
 			s := over(retention(m, odds1), retention(m, odds2))
 			channel := func(from, to int) *big.Rat {
 				if from == to {
@@ -58,12 +60,12 @@ func TestRandomizedResponse(t *testing.T) {
 				return over(minus(integer(1), s), integer(m))
 			}
 			wantEqual(t, name+", channel", f.channels[0], channel)
-			wantEqual(t, name+", channel by linear program", must[*Matrix](t)(byProgram(t, higher, lower)), channel)
+			wantEqual(t, name+", channel by linear program", must(byProgram(t, higher, lower)), channel)
 
 			levels := f.Epsilons()
 			for truth := range m {
 				for last := range m {
-					kernel := must[[]*big.Rat](t)(f.Kernel(levels[0], levels[1], truth, last))
+					kernel := must(f.Kernel(levels[0], levels[1], truth, last))
 					for next, p := range kernel {
 						if want := gradual(m, odds1, odds2, truth, last, next); p.Cmp(want) != 0 {
 							t.Fatalf("%s: from %d to %d with the truth %d: %v, want %v", name, last, next, truth, p, want)
@@ -75,7 +77,8 @@ func TestRandomizedResponse(t *testing.T) {
 	}
 }
 
-// gradual is the kernel of pan2024 Eq. (50) and (54), as printed, with E = e^ε: from the last response to the next.
+// gradual is the kernel of pan2024 Eq. (50) and (54), as printed, with E = e^ε: from the last
+// response to the next.
 func gradual(m int, odds1, odds2 *big.Rat, truth, last, next int) *big.Rat {
 	one, others := integer(1), integer(m-1)
 	rise, scale := minus(odds2, one), times(minus(odds2, one), plus(odds2, others))
@@ -96,13 +99,14 @@ func gradual(m int, odds1, odds2 *big.Rat, truth, last, next int) *big.Rat {
 	}
 }
 
-// TestKernelIsThatOfPackageRrchain compares with rrchain.NewKernel, at E so near to e^ε that it makes no difference.
+// TestKernelIsThatOfPackageRrchain compares with rrchain.NewKernel, at E so near to e^ε that it
+// makes no difference.
 func TestKernelIsThatOfPackageRrchain(t *testing.T) {
 	for m := 2; m <= 8; m++ {
 		for _, pair := range [][2]string{{"0.5", "1"}, {"0.001", "5"}, {"1", "1.000001"}, {"2", "20"}} {
 			from, to := eps(t, pair[0]), eps(t, pair[1])
 			f := family(t, randomized(t, m, power(from)), randomized(t, m, power(to)))
-			want := must[rrchain.Kernel](t)(rrchain.NewKernel(m, from, to))
+			want := must(rrchain.NewKernel(m, from, to))
 			for _, c := range []struct {
 				name              string
 				truth, last, next int
@@ -114,7 +118,7 @@ func TestKernelIsThatOfPackageRrchain(t *testing.T) {
 				if c.name == "PBC" && m == 2 {
 					continue
 				}
-				kernel := must[[]*big.Rat](t)(f.Kernel(from, to, c.truth, c.last))
+				kernel := must(f.Kernel(from, to, c.truth, c.last))
 				if got, _ := kernel[c.next].Float64(); math.Abs(got-c.want) > 1e-12*c.want {
 					t.Errorf("m=%d, ε=%v to %v: %s = %v, want %v", m, from, to, c.name, got, c.want)
 				}
@@ -130,7 +134,8 @@ func power(epsilon privacy.Epsilon) *big.Rat {
 	return odds
 }
 
-// bitwise is the channel that keeps each bit of the number of an output with retention λ₁/λ₂ for m = 2.
+// bitwise is the channel that keeps each bit of the number of an output with retention λ₁/λ₂ for m
+// = 2.
 func bitwise(t testing.TB, m int, odds1, odds2 *big.Rat) *Matrix {
 	s := over(retention(2, odds1), retention(2, odds2))
 	flip := over(minus(integer(1), s), integer(2))
@@ -151,8 +156,8 @@ func bitwise(t testing.TB, m int, odds1, odds2 *big.Rat) *Matrix {
 	return matrix(t, rows...)
 }
 
-// TestUnaryEncoding finds a channel for whole rows of bits. The one of rrchain.UnaryChain, bit by bit, is another;
-// with it the kernel is that of a UnaryChain.
+// TestUnaryEncoding finds a channel for whole rows of bits. That of rrchain.Chain in unary
+// encoding, bit by bit, is another; with it the kernel is that of such a chain.
 func TestUnaryEncoding(t *testing.T) {
 	for m := 2; m <= 4; m++ {
 		for _, pair := range [][2]string{{"2", "4"}, {"5/4", "3/2"}} {
@@ -168,7 +173,7 @@ func TestUnaryEncoding(t *testing.T) {
 			}
 			for last := range 1 << m {
 				for truth := range m {
-					kernel := must[[]*big.Rat](t)(f.Kernel(f.epsilons[0], f.epsilons[1], truth, last))
+					kernel := must(f.Kernel(f.epsilons[0], f.epsilons[1], truth, last))
 					for next, p := range kernel {
 						if want := unaryKernel(m, odds1, odds2, truth, last, next); p.Cmp(want) != 0 {
 							t.Fatalf("m=%d, truth %d, from %b to %b: %v, want %v", m, truth, last, next, p, want)
@@ -180,8 +185,9 @@ func TestUnaryEncoding(t *testing.T) {
 	}
 }
 
-// unaryKernel is what rrchain.UnaryChain does: the hidden bit of the true value is drawn from the last response, all
-// others are 0, and every bit is then raised by the kernel for m = 2.
+// unaryKernel is what rrchain.Chain does in unary encoding: the hidden bit of the true value is
+// drawn from the last response, all others are 0, and every bit is then raised by the kernel for m
+// = 2.
 func unaryKernel(m int, odds1, odds2 *big.Rat, truth, last, next int) *big.Rat {
 	sum := new(big.Rat)
 	for coin := range 2 {
@@ -205,7 +211,7 @@ func unaryKernel(m int, odds1, odds2 *big.Rat, truth, last, next int) *big.Rat {
 func wantGame(t *testing.T, name string, higher, lower *Matrix, err error) {
 	t.Helper()
 	var no *NotDegradationError
-	if !errors.As(err, &no) || !errors.Is(err, ErrInvalid) {
+	if !errors.As(err, &no) || !errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("%s: %v; want a NotDegradationError", name, err)
 		return
 	}
@@ -254,7 +260,7 @@ func TestNotDegradations(t *testing.T) {
 		{"a retention below 1, with a rest below 0",
 			written(t, "3/5 2/5", "2/5 3/5"), written(t, "1/4 3/4", "3/20 17/20")},
 	} {
-		channel, err := Degradation(t.Context(), c.higher, c.lower)
+		channel, err := degradation(t.Context(), c.higher, c.lower)
 		if channel != nil {
 			t.Errorf("%s: a channel", c.name)
 		}
@@ -279,7 +285,7 @@ func TestDegradations(t *testing.T) {
 		{"an output in two parts", randomized(t, 2, rat("3")), written(t, "3/8 3/8 1/4", "1/8 1/8 3/4")},
 		{"the truth", written(t, "1 0", "0 1"), randomized(t, 2, rat("7"))},
 	} {
-		channel, err := Degradation(t.Context(), c.higher, c.lower)
+		channel, err := degradation(t.Context(), c.higher, c.lower)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -311,8 +317,9 @@ func wantChannel(t *testing.T, name string, channel, higher, lower *Matrix) {
 	}
 }
 
-// TestRandomPairs degrades random mechanisms by random channels, which must be found out. It then spoils what
-// came out by a little: whatever the answer is, its proof is checked. The way back is refused.
+// TestRandomPairs degrades random mechanisms by random channels, which must be found out. It then
+// spoils what came out by a little: whatever the answer is, its proof is checked. The way back is
+// refused.
 func TestRandomPairs(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	still, gone := 0, 0
@@ -321,17 +328,17 @@ func TestRandomPairs(t *testing.T) {
 		higher := haphazard(t, random, inputs, outputs)
 		lower := higher.then(haphazard(t, random, outputs, fewer))
 		name := fmt.Sprintf("pair %d", i)
-		channel, err := Degradation(t.Context(), higher, lower)
+		channel, err := degradation(t.Context(), higher, lower)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		wantChannel(t, name, channel, higher, lower)
 
-		_, err = Degradation(t.Context(), lower, higher)
+		_, err = degradation(t.Context(), lower, higher)
 		wantGame(t, name+", back", lower, higher, err)
 
 		spoilt := lower.then(matrix(t, spoil(random, fewer)...))
-		if channel, err = Degradation(t.Context(), higher, spoilt); err == nil {
+		if channel, err = degradation(t.Context(), higher, spoilt); err == nil {
 			still++
 			wantChannel(t, name+", mixed", channel, higher, spoilt)
 		}
@@ -340,7 +347,7 @@ func TestRandomPairs(t *testing.T) {
 		lower.p[x*fewer].Sub(lower.p[x*fewer], bit)
 		lower.p[x*fewer+1].Add(lower.p[x*fewer+1], bit)
 		lower = newMatrix(inputs, fewer, lower.p)
-		if channel, err = Degradation(t.Context(), higher, lower); err == nil {
+		if channel, err = degradation(t.Context(), higher, lower); err == nil {
 			wantChannel(t, name+", spoilt", channel, higher, lower)
 		} else {
 			gone++
@@ -389,9 +396,9 @@ func TestDegradationRefuses(t *testing.T) {
 		{"a channel of 65 by 65", matrix(t, wide, wide), matrix(t, wide, wide)},
 		{"a linear program of 64 by 64", haphazard(t, random, 2, 64), haphazard(t, random, 2, 64)},
 	} {
-		channel, err := Degradation(t.Context(), c.higher, c.lower)
+		channel, err := degradation(t.Context(), c.higher, c.lower)
 		var no *NotDegradationError
-		if channel != nil || !errors.Is(err, ErrInvalid) || errors.As(err, &no) {
+		if channel != nil || !errors.Is(err, rrchain.ErrInvalid) || errors.As(err, &no) {
 			t.Errorf("%s: %v, %v", c.name, channel, err)
 		}
 	}
@@ -400,14 +407,14 @@ func TestDegradationRefuses(t *testing.T) {
 // TestDegradationAtTheLimit finds a channel of 64 by 64 where that takes no linear program.
 func TestDegradationAtTheLimit(t *testing.T) {
 	higher, lower := hadamard(t, 63, rat("3")), hadamard(t, 63, rat("2"))
-	channel := must[*Matrix](t)(Degradation(t.Context(), higher, lower))
+	channel := must(degradation(t.Context(), higher, lower))
 	if !higher.then(channel).equal(lower) {
 		t.Error("the channel is wrong")
 	}
 }
 
-// TestAChannelOfTooManyBits goes from one matrix with a long denominator to another, which multiplies them: such a family
-// could be written, but not read again.
+// TestAChannelOfTooManyBits goes from one matrix with a long denominator to another, which
+// multiplies them: such a family could be written, but not read again.
 func TestAChannelOfTooManyBits(t *testing.T) {
 	inUnits := func(count, units *big.Int) *Matrix {
 		p := new(big.Rat).SetFrac(count, units)
@@ -421,20 +428,21 @@ func TestAChannelOfTooManyBits(t *testing.T) {
 	higher := inUnits(new(big.Int).Sub(third, big.NewInt(7)), third)
 	lower := inUnits(new(big.Int).Sub(half, power(3, 5000)), half)
 	for name, channel := range map[string]func() (*Matrix, error){
-		"kept or drawn anew": func() (*Matrix, error) { return Degradation(t.Context(), higher, lower) },
+		"kept or drawn anew": func() (*Matrix, error) { return degradation(t.Context(), higher, lower) },
 		"by linear program":  func() (*Matrix, error) { return byProgram(t, higher, lower) },
 	} {
 		var no *NotDegradationError
-		if channel, err := channel(); channel != nil || !errors.Is(err, ErrInvalid) || errors.As(err, &no) || errors.Is(err, ErrNoCertificate) {
+		if channel, err := channel(); channel != nil || !errors.Is(err, rrchain.ErrInvalid) || errors.As(err, &no) || errors.Is(err, ErrNoCertificate) {
 			t.Errorf("%s: %v, %v", name, channel, err)
 		}
 	}
 }
 
-// TestNoProof checks what becomes of a linear program without a proven answer, and of one with a wrong answer.
+// TestNoProof checks what becomes of a linear program without a proven answer, and of one with a
+// wrong answer.
 func TestNoProof(t *testing.T) {
 	two := randomized(t, 2, rat("2"))
-	if _, err := settle(two, two, nil, lp.ErrNoCertificate); !errors.Is(err, ErrNoCertificate) || errors.Is(err, ErrInvalid) {
+	if _, err := settle(two, two, nil, lp.ErrNoCertificate); !errors.Is(err, ErrNoCertificate) || errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("without a certificate: %v", err)
 	}
 	flat := written(t, "1/2 1/2", "1/2 1/2")
@@ -451,8 +459,8 @@ func TestNoProof(t *testing.T) {
 	}
 }
 
-// TestRetentionNeedsNoProgram compares the short cut with the linear program, on pairs that have it and pairs
-// that do not.
+// TestRetentionNeedsNoProgram compares the short cut with the linear program, on pairs that have it
+// and pairs that do not.
 func TestRetentionNeedsNoProgram(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for i := range 30 {
@@ -484,10 +492,10 @@ func TestDegradation_ContextEnded_IsItsError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	higher, lower := subsets(t, 4, 1, rat("6")), subsets(t, 4, 2, rat("3/2"))
-	if _, err := Degradation(t.Context(), higher, lower); err != nil {
+	if _, err := degradation(t.Context(), higher, lower); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := Degradation(ctx, higher, lower); !errors.Is(err, context.Canceled) || m != nil {
+	if m, err := degradation(ctx, higher, lower); !errors.Is(err, context.Canceled) || m != nil {
 		t.Errorf("Degradation: %v, %v", m, err)
 	}
 	if f, err := NewFamily(ctx, lower, higher); !errors.Is(err, context.Canceled) || f != nil {

@@ -24,59 +24,55 @@ import (
 // and else drawn anew from all b: it is a degradation, and the mechanisms of a design at all ε are
 // one family, as those of randomized response are.
 type Design struct {
-	inputs int
-	blocks [][]int // each sorted
+	Inputs int     // at least 2
+	Blocks [][]int // at least 2, each a list of inputs, from 0; empty, whole and equal ones are possible
 }
 
-// NewDesign returns the design on inputs from 0 on with the given blocks. It returns [ErrInvalid]
-// unless there are at least 2 inputs and 2 blocks, [MaxCells] at most of both multiplied, every
-// input is in an equal number of blocks and none twice in one, and there is a block with some of
-// the inputs only. Empty blocks, whole ones and equal ones are possible.
-func NewDesign(inputs int, blocks [][]int) (*Design, error) {
-	if inputs < 2 || len(blocks) < 2 || len(blocks) > MaxCells/inputs {
-		return nil, invalid("a design has at least 2 inputs and 2 blocks, and at most %d of both multiplied", MaxCells)
+// check refuses what is no design: see [Design.At].
+func (d *Design) check() error {
+	if d.Inputs < 2 || len(d.Blocks) < 2 || len(d.Blocks) > maxCells/d.Inputs {
+		return invalid("a design has at least 2 inputs and 2 blocks, and at most %d of both multiplied", maxCells)
 	}
-	d := &Design{inputs: inputs}
-	times, parts := make([]int, inputs), false
-	for b, block := range blocks {
-		block = slices.Sorted(slices.Values(block))
-		for i, x := range block {
-			if x < 0 || x >= inputs || i > 0 && x == block[i-1] {
-				return nil, invalid("block %d has the input %d twice, or there is none", b, x)
+	times, parts := make([]int, d.Inputs), false
+	for b, block := range d.Blocks {
+		seen := make([]bool, d.Inputs)
+		for _, x := range block {
+			if x < 0 || x >= d.Inputs || seen[x] {
+				return invalid("block %d has the input %d twice, or there is none", b, x)
 			}
+			seen[x] = true
 			times[x]++
 		}
-		parts = parts || len(block) > 0 && len(block) < inputs
-		d.blocks = append(d.blocks, block)
+		parts = parts || len(block) > 0 && len(block) < d.Inputs
 	}
 	for x, n := range times {
 		if n != times[0] {
-			return nil, invalid("input %d is in %d blocks, and input 0 is in %d", x, n, times[0])
+			return invalid("input %d is in %d blocks, and input 0 is in %d", x, n, times[0])
 		}
 	}
 	if !parts {
-		return nil, invalid("every block has all inputs or none, so that it tells nothing of the input")
+		return invalid("every block has all inputs or none, so that it tells nothing of the input")
 	}
-	return d, nil
+	return nil
 }
 
 // SubsetSelection returns the design of all subsets of the given size, in lexical order (M. Ye and
 // A. Barg, "Optimal Schemes for Discrete Distribution Estimation under Locally Differential
 // Privacy", 2017, arXiv:1702.00610; S. Wang et al., "Mutual Information Optimally Local Private
 // Discrete Distribution Estimation", 2016, arXiv:1607.08025). With size 1 it is randomized
-// response. The best size for estimates at ε is about inputs/(e^ε+1). It returns [ErrInvalid]
-// unless 1 ≤ size < inputs and there are at most [MaxCells] inputs times subsets.
+// response. The best size for estimates at ε is about inputs/(e^ε+1). It returns
+// [rrchain.ErrInvalid] unless 1 ≤ size < inputs and there are at most 4,096 inputs times subsets.
 //
-// From one size to another ([Degradation] says so, and why), subsets of size s at odds E = e^ε
-// become subsets of size s′ at E′ if and only if s′(E′−1) ≤ s(E−1) for s′ ≥ s, and E′·((s−s′)E+m−s)
-// ≤ E·(m−s′) for s′ < s, with m inputs. So a family can have larger subsets at a lower ε, which is
+// From one size to another ([NewFamily] says so, and why), subsets of size s at odds E = e^ε become
+// subsets of size s′ at E′ if and only if s′(E′−1) ≤ s(E−1) for s′ ≥ s, and E′·((s−s′)E+m−s) ≤
+// E·(m−s′) for s′ < s, with m inputs. So a family can have larger subsets at a lower ε, which is
 // what serves estimates best.
 func SubsetSelection(inputs, size int) (*Design, error) {
-	if size < 1 || size >= inputs || inputs > MaxCells {
+	if size < 1 || size >= inputs || inputs > maxCells {
 		return nil, invalid("subsets of %d out of %d inputs", size, inputs)
 	}
-	if n := new(big.Int).Binomial(int64(inputs), int64(size)); n.Cmp(big.NewInt(int64(MaxCells/inputs))) > 0 {
-		return nil, invalid("%v subsets of %d inputs; at most %d of both multiplied are possible", n, inputs, MaxCells)
+	if n := new(big.Int).Binomial(int64(inputs), int64(size)); n.Cmp(big.NewInt(int64(maxCells/inputs))) > 0 {
+		return nil, invalid("%v subsets of %d inputs; at most %d of both multiplied are possible", n, inputs, maxCells)
 	}
 	var blocks [][]int
 	block := make([]int, size)
@@ -86,7 +82,7 @@ func SubsetSelection(inputs, size int) (*Design, error) {
 	for more := true; more; more = advance(block, inputs) {
 		blocks = append(blocks, slices.Clone(block))
 	}
-	return NewDesign(inputs, blocks)
+	return &Design{inputs, blocks}, nil
 }
 
 // advance makes a sorted subset the next one in lexical order, unless it is the last.
@@ -106,14 +102,14 @@ func advance(subset []int, inputs int) bool {
 // Estimating Distributions Privately, Efficiently, and with Little Communication" (2018,
 // arXiv:1802.04705): the blocks are the columns of the Hadamard matrix of Sylvester whose order is
 // the smallest power of two above the number of inputs. Input x is in block y if x+1 and y have an
-// even number of binary digits 1 in common. It returns [ErrInvalid] unless there are at least 2
-// inputs, and at most [MaxCells] inputs times blocks.
+// even number of binary digits 1 in common. It returns [rrchain.ErrInvalid] unless there are at
+// least 2 inputs, and at most 4,096 inputs times blocks.
 func HadamardResponse(inputs int) (*Design, error) {
 	// Before the blocks fill the memory.
-	if inputs < 2 || inputs > MaxCells || inputs<<bits.Len(uint(inputs)) > MaxCells {
+	if inputs < 2 || inputs > maxCells || inputs<<bits.Len(uint(inputs)) > maxCells {
 		return nil, invalid("a Hadamard response for %d inputs; at least 2, and at most %d of inputs and blocks "+
 			"multiplied, are possible",
-			inputs, MaxCells)
+			inputs, maxCells)
 	}
 	blocks := make([][]int, 1<<bits.Len(uint(inputs)))
 	for y := range blocks {
@@ -123,25 +119,20 @@ func HadamardResponse(inputs int) (*Design, error) {
 			}
 		}
 	}
-	return NewDesign(inputs, blocks)
+	return &Design{inputs, blocks}, nil
 }
 
-// Inputs returns the number of inputs.
-func (d *Design) Inputs() int { return d.inputs }
-
-// Blocks returns a copy of the blocks, the inputs of each in rising order.
-func (d *Design) Blocks() [][]int {
-	blocks := make([][]int, len(d.blocks))
-	for b, block := range d.blocks {
-		blocks[b] = slices.Clone(block)
-	}
-	return blocks
-}
-
-// At returns the mechanism at an ε, which is exactly its [Matrix.Epsilon]; its E is [Odds]. At
-// returns [ErrInvalid] for ε = 0.
+// At returns the mechanism at an ε, which is exactly its [Matrix.Epsilon]. Its E is the fraction
+// with the smallest denominator between e^(ε−10⁻⁹) and e^ε.
+//
+// It returns [rrchain.ErrInvalid] for ε = 0, and unless there are at most 4,096 inputs times
+// blocks, every input is in an equal number of blocks and none twice in one, and there is a block
+// with some of the inputs only.
 func (d *Design) At(epsilon privacy.Epsilon) (*Matrix, error) {
-	odds, err := Odds(epsilon)
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	odds, err := oddsAt(epsilon)
 	if err != nil {
 		return nil, err
 	}
@@ -150,13 +141,13 @@ func (d *Design) At(epsilon privacy.Epsilon) (*Matrix, error) {
 
 // with returns the mechanism at given odds.
 func (d *Design) with(odds *big.Rat) (*Matrix, error) {
-	rows := make([][]*big.Rat, d.inputs)
+	rows := make([][]*big.Rat, d.Inputs)
 	for x := range rows {
-		rows[x] = make([]*big.Rat, len(d.blocks))
+		rows[x] = make([]*big.Rat, len(d.Blocks))
 		sum := new(big.Rat)
-		for b, block := range d.blocks {
+		for b, block := range d.Blocks {
 			rows[x][b] = big.NewRat(1, 1)
-			if _, found := slices.BinarySearch(block, x); found {
+			if slices.Contains(block, x) {
 				rows[x][b].Set(odds)
 			}
 			sum.Add(sum, rows[x][b])
@@ -169,7 +160,7 @@ func (d *Design) with(odds *big.Rat) (*Matrix, error) {
 }
 
 // Family returns the family of the design's mechanisms at some ε, which must rise. It returns the
-// errors of [NewFamily]: there can be 64 blocks at most.
+// errors of [Design.At] and [NewFamily]: there can be 64 blocks at most.
 func (d *Design) Family(epsilons ...privacy.Epsilon) (*Family, error) {
 	var levels []*Matrix
 	for _, epsilon := range epsilons {

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// Subset selection: a response is two of six values, more often than not with the true one among them. It is raised,
-// and a response between is free.
+// Subset selection: a response is two of six values, more often than not with the true one among
+// them. It is raised, and a response between is free.
 func Example() {
 	design, err := finite.SubsetSelection(6, 2)
 	check(err)
@@ -22,16 +22,16 @@ func Example() {
 	check(err)
 
 	const truth = 3
-	sampler := finite.NewSampler()
-	first, err := sampler.Raise(family, rrchain.Level{}, epsilon("0.5"), truth)
+	sampler := new(finite.Sampler)
+	first, err := sampler.Raise(family, rrchain.Level[int]{}, epsilon("0.5"), truth)
 	check(err)
 	next, err := sampler.Raise(family, first, epsilon("2"), truth) // costs 1.5 more, not 2
 	check(err)
 	middle, err := sampler.Between(family, first, next, epsilon("1")) // free
 	check(err)
 
-	for _, level := range []rrchain.Level{first, middle, next} {
-		fmt.Printf("at ε = %v: %d values\n", level.Epsilon, len(design.Blocks()[level.Response]))
+	for _, level := range []rrchain.Level[int]{first, middle, next} {
+		fmt.Printf("at ε = %v: %d values\n", level.Epsilon, len(design.Blocks[level.Response]))
 	}
 	// Output:
 	// at ε = 0.5: 2 values
@@ -39,9 +39,9 @@ func Example() {
 	// at ε = 2: 2 values
 }
 
-// A mechanism of one's own, and what becomes of the lower level when the higher one is not made for it. Both have three
-// inputs, "no", "yes" and "often".
-func ExampleDegradation() {
+// A mechanism of one's own, and what becomes of the lower level when the higher one is not made for
+// it. Both have three inputs, "no", "yes" and "often".
+func ExampleNewFamily() {
 	lower := mechanism(
 		"3/6 2/6 1/6",
 		"2/6 2/6 2/6",
@@ -52,8 +52,9 @@ func ExampleDegradation() {
 		"3/12 6/12 3/12",
 		"1/12 3/12 8/12",
 	)
-	channel, err := finite.Degradation(context.Background(), higher, lower)
+	family, err := finite.NewFamily(context.Background(), lower, higher)
 	check(err)
+	channel, _ := family.Channel(family.Epsilons()[1])
 	fmt.Println("from the first output to the first:", channel.At(0, 0).RatString())
 
 	blunt := mechanism( // does not tell "yes" from "often"
@@ -61,7 +62,7 @@ func ExampleDegradation() {
 		"1/12 11/12",
 		"1/12 11/12",
 	)
-	_, err = finite.Degradation(context.Background(), blunt, lower)
+	_, err = finite.NewFamily(context.Background(), lower, blunt)
 	var no *finite.NotDegradationError
 	fmt.Println("no degradation:", errors.As(err, &no), no.Lower.Cmp(no.Higher) > 0)
 	// Output:

@@ -48,8 +48,8 @@ func rising(t *testing.T, mechanism func(odds *big.Rat) *Matrix, odds ...string)
 	return family(t, levels...)
 }
 
-// draws returns the places at which the levels of a family are drawn in some order: each a raise, a degradation or an
-// insertion, as its neighbours among those drawn before decide.
+// draws returns the places at which the levels of a family are drawn in some order: each a raise, a
+// degradation or an insertion, as its neighbours among those drawn before decide.
 func draws(f *Family, order []int) []place {
 	var places []place
 	for k, at := range order {
@@ -87,7 +87,7 @@ func jointLaw(t *testing.T, f *Family, order []int, laws func(place, []int) ([][
 			if here.below != none {
 				here.lower = responses[here.below]
 			}
-			law := probabilities(must[[][]*big.Int](t)(laws(here, responses[here.above:here.above+1]))[0])
+			law := probabilities(must(laws(here, responses[here.above:here.above+1]))[0])
 			for o, q := range law {
 				next := slices.Clone(responses)
 				next[here.at] = o
@@ -122,8 +122,8 @@ const (
 	ratioDiffers  = "the likelihood ratio is not that of the highest response"
 )
 
-// inspect enumerates the joint law of the responses for each truth, in every order in which they can be drawn, and what
-// each coalition of buyers sees of them. It returns what is wrong.
+// inspect enumerates the joint law of the responses for each truth, in every order in which they
+// can be drawn, and what each coalition of buyers sees of them. It returns what is wrong.
 func inspect(t *testing.T, f *Family, laws func(place, []int) ([][]*big.Int, error)) []string {
 	wrong := map[string]bool{}
 	var first joint
@@ -222,8 +222,9 @@ func output(key string, level int) (o int) {
 	return o
 }
 
-// TestFamiliesAreCollusionProof proves for small families what the package promises: over all responses, all orders of
-// drawing, all pairs of truths and all coalitions of buyers, in rational numbers.
+// TestFamiliesAreCollusionProof proves for small families what the package promises: over all
+// responses, all orders of drawing, all pairs of truths and all coalitions of buyers, in rational
+// numbers.
 func TestFamiliesAreCollusionProof(t *testing.T) {
 	for name, f := range families(t) {
 		t.Run(name, func(t *testing.T) {
@@ -234,8 +235,8 @@ func TestFamiliesAreCollusionProof(t *testing.T) {
 	}
 }
 
-// TestASpoiltLawIsFoundOut tests the test above, with a raise that asks anew, and an insertion that looks at one
-// neighbour only.
+// TestASpoiltLawIsFoundOut tests the test above, with a raise that asks anew, and an insertion that
+// looks at one neighbour only.
 func TestASpoiltLawIsFoundOut(t *testing.T) {
 	f := families(t)["subsets of several sizes"]
 	spoilt := func(spoil func(place) bool) func(place, []int) ([][]*big.Int, error) {
@@ -262,20 +263,21 @@ func TestASpoiltLawIsFoundOut(t *testing.T) {
 	}
 }
 
-// TestKernelAcrossLevels raises past a level that is left out: as if it had been drawn and forgotten.
+// TestKernelAcrossLevels raises past a level that is left out: as if it had been drawn and
+// forgotten.
 func TestKernelAcrossLevels(t *testing.T) {
 	for name, f := range families(t) {
 		levels := f.Epsilons()
 		if len(levels) < 3 {
 			continue
 		}
-		without := must[[]*big.Rat](t)(f.Kernel(levels[0], levels[2], 1, 0))
+		without := must(f.Kernel(levels[0], levels[2], 1, 0))
 		sums := make([]*big.Rat, len(without))
 		for i := range sums {
 			sums[i] = new(big.Rat)
 		}
-		for middle, p := range must[[]*big.Rat](t)(f.Kernel(levels[0], levels[1], 1, 0)) {
-			for o, q := range must[[]*big.Rat](t)(f.Kernel(levels[1], levels[2], 1, middle)) {
+		for middle, p := range must(f.Kernel(levels[0], levels[1], 1, 0)) {
+			for o, q := range must(f.Kernel(levels[1], levels[2], 1, middle)) {
 				sums[o].Add(sums[o], times(p, q))
 			}
 		}
@@ -323,7 +325,7 @@ func TestNewFamilyRefuses(t *testing.T) {
 		{"other inputs", []*Matrix{two("2"), randomized(t, 3, rat("3"))}, "2 inputs"},
 	} {
 		f, err := NewFamily(t.Context(), c.levels...)
-		if f != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		if f != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, f, err, c.names)
 		}
 	}
@@ -354,25 +356,26 @@ func TestKernelRefuses(t *testing.T) {
 		{"a negative response", low, high, 0, -1},
 		{"a response that never occurs", low, high, 0, 1},
 	} {
-		if law, err := f.Kernel(c.from, c.to, c.truth, c.last); law != nil || !errors.Is(err, ErrInvalid) {
+		if law, err := f.Kernel(c.from, c.to, c.truth, c.last); law != nil || !errors.Is(err, rrchain.ErrInvalid) {
 			t.Errorf("%s: %v, %v", c.name, law, err)
 		}
 	}
-	if law, err := new(Family).Kernel(low, high, 0, 0); law != nil || !errors.Is(err, ErrInvalid) {
+	if law, err := new(Family).Kernel(low, high, 0, 0); law != nil || !errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("of a family without levels: %v, %v", law, err)
 	}
 }
 
-// TestFamilyIsForSeveralGoroutines draws from one family in several; the race detector sees what they share.
+// TestFamilyIsForSeveralGoroutines draws from one family in several; the race detector sees what
+// they share.
 func TestFamilyIsForSeveralGoroutines(t *testing.T) {
 	f := families(t)["random channels"]
 	levels := f.Epsilons()
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			s := NewSampler()
+			s := new(Sampler)
 			for truth := range 3 {
-				low, err := s.Raise(f, rrchain.Level{}, levels[0], truth)
+				low, err := s.Raise(f, rrchain.Level[int]{}, levels[0], truth)
 				if err != nil {
 					t.Error(err)
 				}
@@ -399,12 +402,12 @@ func TestCanOccur_ResponsesThatExcludeEachOther_IsFalse(t *testing.T) {
 	at := f.Epsilons()
 	for higher, leads := range [][2]bool{{true, false}, {false, true}, {false, true}} {
 		for lower, want := range leads {
-			if got := f.CanOccur(rrchain.Level{Epsilon: at[0], Response: lower}, rrchain.Level{Epsilon: at[1], Response: higher}); got != want {
+			if got := f.CanOccur(rrchain.Level[int]{Epsilon: at[0], Response: lower}, rrchain.Level[int]{Epsilon: at[1], Response: higher}); got != want {
 				t.Errorf("outputs %d and %d: %v, want %v", higher, lower, got, want)
 			}
 		}
 	}
-	for name, pair := range map[string][2]rrchain.Level{
+	for name, pair := range map[string][2]rrchain.Level[int]{
 		"the wrong order":     {{Epsilon: at[1], Response: 0}, {Epsilon: at[0], Response: 0}},
 		"one level twice":     {{Epsilon: at[0], Response: 0}, {Epsilon: at[0], Response: 0}},
 		"no output":           {{Epsilon: at[0], Response: 2}, {Epsilon: at[1], Response: 0}},

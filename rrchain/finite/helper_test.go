@@ -13,31 +13,20 @@ import (
 
 func eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.ParseEpsilon(text))
 }
 
 func fromNano(t testing.TB, nano int64) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.EpsilonFromNano(nano)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.EpsilonFromNano(nano))
 }
 
-// must ends the test if there is an error.
-func must[T any](t testing.TB) func(T, error) T {
-	return func(x T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return x
+// must returns x, if there is no error.
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
 	}
+	return x
 }
 
 func rat(text string) *big.Rat {
@@ -65,7 +54,7 @@ func fractions(texts ...string) []*big.Rat {
 
 func matrix(t testing.TB, rows ...[]*big.Rat) *Matrix {
 	t.Helper()
-	return must[*Matrix](t)(NewMatrix(rows))
+	return must(NewMatrix(rows))
 }
 
 // written is a matrix of rows of fractions, such as "1/2 1/3 1/6".
@@ -94,7 +83,8 @@ func randomized(t testing.TB, m int, odds *big.Rat) *Matrix {
 	return matrix(t, rows...)
 }
 
-// unary is optimized unary encoding of m values: bit v of the number of the output is that of value v.
+// unary is optimized unary encoding of m values: bit v of the number of the output is that of value
+// v.
 func unary(t testing.TB, m int, odds *big.Rat) *Matrix {
 	t.Helper()
 	seldom := over(integer(1), plus(odds, integer(1)))
@@ -120,12 +110,12 @@ func unary(t testing.TB, m int, odds *big.Rat) *Matrix {
 
 func subsets(t testing.TB, inputs, size int, odds *big.Rat) *Matrix {
 	t.Helper()
-	return must[*Matrix](t)(must[*Design](t)(SubsetSelection(inputs, size)).with(odds))
+	return must(must(SubsetSelection(inputs, size)).with(odds))
 }
 
 func hadamard(t testing.TB, inputs int, odds *big.Rat) *Matrix {
 	t.Helper()
-	return must[*Matrix](t)(must[*Design](t)(HadamardResponse(inputs)).with(odds))
+	return must(must(HadamardResponse(inputs)).with(odds))
 }
 
 // haphazard is a matrix of random fractions, none 0 and none more than 10 times another of its row.
@@ -157,13 +147,13 @@ func lawOf(m *Matrix, input int) []*big.Rat {
 
 func family(t testing.TB, levels ...*Matrix) *Family {
 	t.Helper()
-	return must[*Family](t)(NewFamily(t.Context(), levels...))
+	return must(NewFamily(t.Context(), levels...))
 }
 
 // replay returns a sampler on the given random words; after them, each word is its own number.
 func replay(words ...uint64) *Sampler {
 	next := 0
-	return ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return &Sampler{bits: exact.ReplayBits(func(p []byte) {
 		for ; len(p) > 0; p = p[8:] {
 			word := uint64(next)
 			if next < len(words) {
@@ -172,7 +162,7 @@ func replay(words ...uint64) *Sampler {
 			binary.BigEndian.PutUint64(p, word)
 			next++
 		}
-	}))
+	})}
 }
 
 // then returns the map that is m first, and then next.

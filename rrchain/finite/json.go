@@ -41,8 +41,8 @@ func appendInteger(text []byte, n *big.Int) []byte {
 
 // UnmarshalJSON makes m what [Matrix.MarshalJSON] writes, or one of other fractions ("6/8"),
 // decimals ("0.75") and numbers (0.75), all of which are taken exactly. An exponent is not
-// possible. A Matrix does not change: [ErrInvalid] is returned unless m is the zero value. Else the
-// errors are those of [NewMatrix].
+// possible. A Matrix does not change: [rrchain.ErrInvalid] is returned unless m is the zero value.
+// Else the errors are those of [NewMatrix].
 func (m *Matrix) UnmarshalJSON(data []byte) error {
 	if m.inputs != 0 {
 		return invalid("a matrix does not change: it is read into the zero value")
@@ -89,10 +89,10 @@ func (p *probability) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// mostDigits is more than the two numbers of a fraction can have whose denominator has MaxBits
+// mostDigits is more than the two numbers of a fraction can have whose denominator has maxBits
 // bits. To find their greatest common divisor takes a time that grows with the square of their
 // lengths.
-const mostDigits = 2*MaxBits/3 + 8
+const mostDigits = 2*maxBits/3 + 8
 
 func isInteger(text string) bool {
 	return isDigits(text) && (len(text) == 1 || len(text) > 1 && text[0] != '0')
@@ -122,8 +122,8 @@ func (f *Family) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON makes f what [Family.MarshalJSON] writes. The channels must be there: they are
 // checked, which is quick, while to find them may take minutes ([NewFamily]), so that a text from
 // outside could keep its reader busy. It takes no more memory than 1,000 times the text. A Family
-// does not change: [ErrInvalid] is returned unless f is the zero value. Else the errors are those
-// of [NewFamily], also for a channel that does not lead from one level down to the other.
+// does not change: [rrchain.ErrInvalid] is returned unless f is the zero value. Else the errors are
+// those of [NewFamily], also for a channel that does not lead from one level down to the other.
 func (f *Family) UnmarshalJSON(data []byte) error {
 	if f.levels != nil {
 		return invalid("a family does not change: it is read into the zero value")

@@ -9,12 +9,14 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 // inJSON returns what a value is written as.
 func inJSON(t testing.TB, v any) string {
 	t.Helper()
-	return string(must[[]byte](t)(json.Marshal(v)))
+	return string(must(json.Marshal(v)))
 }
 
 func TestAMatrixIsWrittenInLowestTerms(t *testing.T) {
@@ -56,7 +58,7 @@ func TestWhatIsNoProbability(t *testing.T) {
 	} {
 		m := *before
 		err := json.Unmarshal(fmt.Appendf(nil, `[[%s,1],[1,0]]`, text), &m)
-		if !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 {
+		if !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", text, err)
 		}
 		if !m.equal(before) {
@@ -65,13 +67,13 @@ func TestWhatIsNoProbability(t *testing.T) {
 	}
 	// A long one is not repeated in the error.
 	err := json.Unmarshal([]byte(`[["`+strings.Repeat("7", 100_000)+`x",1],[1,0]]`), new(Matrix))
-	if !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 {
+	if !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
 		t.Errorf("the error has %d bytes: %.100v", len(err.Error()), err)
 	}
 }
 
 func TestWhatIsNoMatrix(t *testing.T) {
-	many := strings.Repeat(`"0",`, MaxCells/2)
+	many := strings.Repeat(`"0",`, maxCells/2)
 	for name, text := range map[string]string{
 		"null":               `null`, // which a decoder passes on
 		"a number":           `1`,
@@ -90,14 +92,14 @@ func TestWhatIsNoMatrix(t *testing.T) {
 		"too many":           `[[` + many + `1,0],[` + many + `1,0]]`,
 	} {
 		m := *written(t, "3/4 1/4", "1/4 3/4")
-		if err := m.UnmarshalJSON([]byte(text)); !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 {
+		if err := m.UnmarshalJSON([]byte(text)); !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", name, err)
 		} else if m.outputs != 2 {
 			t.Errorf("%s: the matrix is another", name)
 		}
 	}
 	for _, m := range []*Matrix{{}, nil} {
-		if _, err := m.MarshalJSON(); !errors.Is(err, ErrInvalid) {
+		if _, err := m.MarshalJSON(); !errors.Is(err, rrchain.ErrInvalid) {
 			t.Errorf("a matrix without probabilities: %v", err)
 		}
 	}
@@ -113,7 +115,7 @@ func TestAFamilyIsWrittenWithItsChannels(t *testing.T) {
 	for name, f := range map[string]*Family{
 		"two levels":  oneToTwo(t),
 		"one level":   family(t, written(t, "2/3 1/3", "1/3 2/3")),
-		"a design":    must[*Family](t)(must[*Design](t)(SubsetSelection(4, 2)).Family(eps(t, "0.5"), eps(t, "1"), eps(t, "2"))),
+		"a design":    must(must(SubsetSelection(4, 2)).Family(eps(t, "0.5"), eps(t, "1"), eps(t, "2"))),
 		"two designs": family(t, subsets(t, 4, 2, rat("3/2")), subsets(t, 4, 1, rat("3"))),
 	} {
 		text := inJSON(t, f)
@@ -138,14 +140,15 @@ func TestAFamilyIsWrittenWithItsChannels(t *testing.T) {
 		// Without channels it is not read: to find them may take long.
 		levels, _, _ := strings.Cut(text, `,"channels"`)
 		for _, short := range []string{levels + "}", levels + `,"channels":null}`} {
-			if err := json.Unmarshal([]byte(short), &Family{}); !errors.Is(err, ErrInvalid) {
+			if err := json.Unmarshal([]byte(short), &Family{}); !errors.Is(err, rrchain.ErrInvalid) {
 				t.Errorf("%s, without channels, is read: %v", name, err)
 			}
 		}
 	}
 }
 
-// Channels that are others than those that NewFamily finds are kept: responses below others follow them.
+// Channels that are others than those that NewFamily finds are kept: responses below others follow
+// them.
 func TestOtherChannelsAreKept(t *testing.T) {
 	f := oneToTwo(t)
 	text := inJSON(t, f)
@@ -171,7 +174,9 @@ func TestWhatIsNoFamily(t *testing.T) {
 	of := func(levels, channels string) string {
 		return `{"levels":[` + levels + `],"channels":[` + channels + `]}`
 	}
-	must[any](t)(nil, new(Family).UnmarshalJSON([]byte(of(low+","+high, channel))))
+	if err := new(Family).UnmarshalJSON([]byte(of(low+","+high, channel))); err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{
 		"null":                           `null`,
 		"a list":                         `[` + low + `]`,
@@ -202,14 +207,14 @@ func TestWhatIsNoFamily(t *testing.T) {
 		"a level that is no matrix":      of(low+`,[["3/4"]]`, channel),
 	} {
 		f := &Family{}
-		if err := f.UnmarshalJSON([]byte(text)); !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 {
+		if err := f.UnmarshalJSON([]byte(text)); !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", name, err)
 		}
 		if f.levels != nil {
 			t.Errorf("%s: something is left of it", name)
 		}
 	}
-	if _, err := (&Family{}).MarshalJSON(); !errors.Is(err, ErrInvalid) {
+	if _, err := (&Family{}).MarshalJSON(); !errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("a family of no levels: %v", err)
 	}
 }
@@ -224,8 +229,8 @@ func primes(above int64, n int) (all []int64) {
 	return all
 }
 
-// bulky is a matrix in JSON whose probabilities have as many denominators as can be: each pair of cells of a row shares
-// a prime of its own. That is what takes most memory for its length.
+// bulky is a matrix in JSON whose probabilities have as many denominators as can be: each pair of
+// cells of a row shares a prime of its own. That is what takes most memory for its length.
 func bulky(inputs, outputs int, above int64) string {
 	var text strings.Builder
 	odd := primes(above, inputs*outputs/2)
@@ -243,7 +248,8 @@ func bulky(inputs, outputs int, above int64) string {
 	return text.String() + "]"
 }
 
-// allocated returns how many bytes a call allocates in all, which is no less than what it has at any time.
+// allocated returns how many bytes a call allocates in all, which is no less than what it has at
+// any time.
 func allocated(call func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -254,7 +260,7 @@ func allocated(call func()) uint64 {
 
 // With channels, a family takes no more than 1,000 times the memory of its text.
 func TestAFamilyTakesBoundedMemory(t *testing.T) {
-	wide := strings.Repeat("0,", MaxCells/2-1)
+	wide := strings.Repeat("0,", maxCells/2-1)
 	texts := map[string]string{
 		"cells of two bytes":       `[[` + wide + `1],[` + wide + `1]]`,
 		"many cells of two bytes":  `[[` + strings.Repeat("0,", 400_000) + `1],[1]]`,
@@ -277,7 +283,7 @@ func TestAFamilyTakesBoundedMemory(t *testing.T) {
 					err = new(Family).UnmarshalJSON([]byte(whole))
 				}
 			})
-			if err != nil && !errors.Is(err, ErrInvalid) {
+			if err != nil && !errors.Is(err, rrchain.ErrInvalid) {
 				t.Errorf("%s, %s: %v", name, way, err)
 			}
 			if used > 1000*uint64(len(whole)) {
@@ -288,11 +294,12 @@ func TestAFamilyTakesBoundedMemory(t *testing.T) {
 	}
 }
 
-// The common denominator of a matrix is bounded; one with more bits is refused before anything is brought to it.
+// The common denominator of a matrix is bounded; one with more bits is refused before anything is
+// brought to it.
 func TestAMatrixOfTooManyDenominatorsIsRefused(t *testing.T) {
 	text := bulky(64, 64, 1<<20)
 	err := new(Matrix).UnmarshalJSON([]byte(text))
-	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(MaxBits, " bits")) {
+	if !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(maxBits, " bits")) {
 		t.Errorf("got the error %.300v", err)
 	}
 }
@@ -307,10 +314,12 @@ func fuzzTexts(f *testing.F) (texts []string) {
 		`[[0.75,0.25],["25/100",".75"]]`, `[["010/3","1/0"],["1e9","-1"]]`, `[]`, `[[],[]]`, `null`, `{}`)
 }
 
-// longestFuzzed is how long the texts are that are read: from longer ones a linear program could have too much to do.
+// longestFuzzed is how long the texts are that are read: from longer ones a linear program could
+// have too much to do.
 const longestFuzzed = 400
 
-// FuzzMatrixJSON: what is read is a matrix, and written in one form only; what is refused leaves nothing.
+// FuzzMatrixJSON: what is read is a matrix, and written in one form only; what is refused leaves
+// nothing.
 func FuzzMatrixJSON(f *testing.F) {
 	for _, text := range fuzzTexts(f) {
 		f.Add([]byte(text))
@@ -321,7 +330,7 @@ func FuzzMatrixJSON(f *testing.F) {
 		}
 		m := &Matrix{}
 		if err := m.UnmarshalJSON(text); err != nil {
-			if !errors.Is(err, ErrInvalid) || m.inputs != 0 {
+			if !errors.Is(err, rrchain.ErrInvalid) || m.inputs != 0 {
 				t.Errorf("%q: %v", text, err)
 			}
 			return
@@ -345,7 +354,8 @@ func FuzzMatrixJSON(f *testing.F) {
 	})
 }
 
-// FuzzFamilyJSON: what is read is a family, whose channels lead down, and is written in one form only.
+// FuzzFamilyJSON: what is read is a family, whose channels lead down, and is written in one form
+// only.
 func FuzzFamilyJSON(f *testing.F) {
 	for _, text := range fuzzTexts(f) {
 		f.Add([]byte(text))
@@ -356,7 +366,7 @@ func FuzzFamilyJSON(f *testing.F) {
 		}
 		read := &Family{}
 		if err := read.UnmarshalJSON(text); err != nil {
-			if !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrNoCertificate) || read.levels != nil {
+			if !errors.Is(err, rrchain.ErrInvalid) && !errors.Is(err, ErrNoCertificate) || read.levels != nil {
 				t.Errorf("%q: %v", text, err)
 			}
 			return
@@ -376,25 +386,27 @@ func FuzzFamilyJSON(f *testing.F) {
 	})
 }
 
-// TestNothingIsReadIntoAnother reads into what has been used: whoever has it too would see it change.
+// TestNothingIsReadIntoAnother reads into what has been used: whoever has it too would see it
+// change.
 func TestNothingIsReadIntoAnother(t *testing.T) {
 	f, other := oneToTwo(t), family(t, written(t, "2/3 1/3", "1/3 2/3"))
 	before := inJSON(t, f)
-	if err := json.Unmarshal([]byte(inJSON(t, other)), f); !errors.Is(err, ErrInvalid) || inJSON(t, f) != before {
+	if err := json.Unmarshal([]byte(inJSON(t, other)), f); !errors.Is(err, rrchain.ErrInvalid) || inJSON(t, f) != before {
 		t.Errorf("a family became %s, %v", inJSON(t, f), err)
 	}
 	m := f.levels[0]
 	before = inJSON(t, m)
-	if err := json.Unmarshal([]byte(`[["4/5","1/5"],["1/5","4/5"]]`), m); !errors.Is(err, ErrInvalid) || inJSON(t, m) != before {
+	if err := json.Unmarshal([]byte(`[["4/5","1/5"],["1/5","4/5"]]`), m); !errors.Is(err, rrchain.ErrInvalid) || inJSON(t, m) != before {
 		t.Errorf("a matrix became %s, %v", inJSON(t, m), err)
 	}
 }
 
-// TestANumberIsNotTooLong reads numbers of many digits, whose greatest common divisor would take long.
+// TestANumberIsNotTooLong reads numbers of many digits, whose greatest common divisor would take
+// long.
 func TestANumberIsNotTooLong(t *testing.T) {
 	long := strings.Repeat("7", mostDigits)
 	err := json.Unmarshal([]byte(`[["1/`+long+`",1],[1,0]]`), &Matrix{})
-	if !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 {
+	if !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
 		t.Errorf("got the error %.600v", err)
 	}
 }

@@ -11,16 +11,12 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// ErrInvalid says that an argument is outside the domain of a function; the error that wraps it
-// says which and why. It is that of package rrchain, so that it is also that of estimates.
-var ErrInvalid = rrchain.ErrInvalid
-
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{rrchain.ErrInvalid}, args...)...)
 }
 
-// MaxCells is the largest number of probabilities of a matrix. It keeps the linear programs small.
-const MaxCells = 4096
+// maxCells is the largest number of probabilities of a matrix. It keeps the linear programs small.
+const maxCells = 4096
 
 // Matrix is a random map from some inputs to some outputs: the probability of each output given
 // each input, as rational numbers. It does not change, and may be used by several goroutines. The
@@ -63,18 +59,18 @@ func denominator(numbers []*big.Rat, bits int) *big.Int {
 	return common
 }
 
-// MaxBits is the largest length of the common denominator of a matrix, in bits. It bounds the
+// maxBits is the largest length of the common denominator of a matrix, in bits. It bounds the
 // memory that a matrix takes (4 MiB, brought to its common denominator), and the work of checking a
 // channel (some 0.3 s for the largest). Matrices of a [Design] have some 100 bits.
-const MaxBits = 1 << 13
+const maxBits = 1 << 13
 
-// NewMatrix returns the matrix with a row of probabilities for each input. It returns [ErrInvalid]
-// unless there are at least 2 rows, all of the same length of at least 2, [MaxCells] probabilities
-// at most, none negative or missing, each row adds up to 1 exactly, and the common denominator has
-// at most [MaxBits] bits and is not far longer than the numbers themselves.
+// NewMatrix returns the matrix with a row of probabilities for each input. It returns
+// [rrchain.ErrInvalid] unless there are at least 2 rows, all of the same length of at least 2,
+// 4,096 probabilities at most, none negative or missing, each row adds up to 1 exactly, and the
+// common denominator has at most 8,192 bits and is not far longer than the numbers themselves.
 func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
-	if len(rows) < 2 || len(rows[0]) < 2 || len(rows)*len(rows[0]) > MaxCells {
-		return nil, invalid("a mechanism has at least 2 inputs and 2 outputs, and at most %d probabilities", MaxCells)
+	if len(rows) < 2 || len(rows[0]) < 2 || len(rows)*len(rows[0]) > maxCells {
+		return nil, invalid("a mechanism has at least 2 inputs and 2 outputs, and at most %d probabilities", maxCells)
 	}
 	outputs := len(rows[0])
 	var all []*big.Rat
@@ -89,9 +85,9 @@ func NewMatrix(rows [][]*big.Rat) (*Matrix, error) {
 			all = append(all, new(big.Rat).Set(p))
 		}
 	}
-	common := denominator(all, MaxBits)
+	common := denominator(all, maxBits)
 	if common == nil {
-		return nil, invalid("the probabilities have a common denominator of more than %d bits", MaxBits)
+		return nil, invalid("the probabilities have a common denominator of more than %d bits", maxBits)
 	}
 	if !proportionate(all, common) {
 		return nil, invalid("the probabilities have a common denominator of %d bits, which is far longer than "+
@@ -219,8 +215,8 @@ func dot(a, b []*big.Int) *big.Int {
 
 // Epsilon returns the smallest ε, in whole nano-nats, at which the mechanism is ε-locally
 // differentially private: the logarithm of the largest ratio of two probabilities of the same
-// output, rounded up. It returns [ErrInvalid] if there is none: an output that is possible for some
-// inputs only, or an ε above 1,000.
+// output, rounded up. It returns [rrchain.ErrInvalid] if there is none: an output that is possible
+// for some inputs only, or an ε above 1,000.
 func (m *Matrix) Epsilon() (privacy.Epsilon, error) {
 	if err := m.usable(); err != nil {
 		return privacy.Epsilon{}, err
@@ -261,14 +257,13 @@ func logarithm(x *big.Rat) (privacy.Epsilon, error) {
 	if x.Cmp(big.NewRat(1, 1)) == 0 {
 		return privacy.Epsilon{}, nil
 	}
-	if !reaches(privacy.MaxEpsilonNano, x) {
+	if !reaches(privacy.MaxEpsilon().Nano(), x) {
 		return privacy.Epsilon{}, invalid("the mechanism is not differentially private for any ε up to %v",
 			privacy.MaxEpsilon())
 	}
-	below, enough := int64(0), int64(privacy.MaxEpsilonNano)
+	below, enough := int64(0), privacy.MaxEpsilon().Nano()
 	// Most of the search is guessed; nothing is taken for granted.
-	if guess := guessNano(x); guess > 2 && guess < privacy.MaxEpsilonNano-2 && !reaches(guess-2, x) &&
-		reaches(guess+2, x) {
+	if guess := guessNano(x); guess > 2 && guess < enough-2 && !reaches(guess-2, x) && reaches(guess+2, x) {
 		below, enough = guess-2, guess+2
 	}
 	for enough-below > 1 {

@@ -9,11 +9,12 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 )
 
 func TestNewMatrixRefuses(t *testing.T) {
 	half := fractions("1/2", "1/2")
-	wide := make([]*big.Rat, MaxCells/2+1)
+	wide := make([]*big.Rat, maxCells/2+1)
 	for o := range wide {
 		wide[o] = big.NewRat(1, int64(len(wide)))
 	}
@@ -35,7 +36,7 @@ func TestNewMatrixRefuses(t *testing.T) {
 		{"too much", [][]*big.Rat{fractions("1/2", "2/3"), half}, "input 0 add up to 7/6"},
 	} {
 		m, err := NewMatrix(c.rows)
-		if m != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		if m != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, m, err, c.names)
 		}
 	}
@@ -43,7 +44,7 @@ func TestNewMatrixRefuses(t *testing.T) {
 
 // TestNewMatrixAtTheLimit makes the largest matrices.
 func TestNewMatrixAtTheLimit(t *testing.T) {
-	row := make([]*big.Rat, MaxCells/2)
+	row := make([]*big.Rat, maxCells/2)
 	for o := range row {
 		row[o] = big.NewRat(1, int64(len(row)))
 	}
@@ -92,10 +93,10 @@ func TestEpsilon(t *testing.T) {
 	}
 }
 
-// TestEpsilonBesideAPowerOfE takes ratios so close to a power of e that 128 bits do not tell on which side they
-// lie. Beyond the power, the next nano-nat is needed.
+// TestEpsilonBesideAPowerOfE takes ratios so close to a power of e that 128 bits do not tell on
+// which side they lie. Beyond the power, the next nano-nat is needed.
 func TestEpsilonBesideAPowerOfE(t *testing.T) {
-	for _, nano := range []int64{1, 2, 500_000_000, 1_000_000_000, 123_456_789_012, privacy.MaxEpsilonNano - 1} {
+	for _, nano := range []int64{1, 2, 500_000_000, 1_000_000_000, 123_456_789_012, privacy.MaxEpsilon().Nano() - 1} {
 		low, high := exact.Exp(nano, 700).Bounds()
 		for ratio, want := range map[*big.Float]int64{low: nano, high: nano + 1} {
 			odds, _ := ratio.Rat(nil)
@@ -115,18 +116,15 @@ func TestEpsilonIsTheLogarithm(t *testing.T) {
 			continue
 		}
 		m := randomized(t, 2, odds)
-		got, err := m.Epsilon()
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must(m.Epsilon())
 		if low, high := naturalLog(odds); big.NewRat(got.Nano()-1, 1e9).Cmp(low) >= 0 || big.NewRat(got.Nano(), 1e9).Cmp(high) < 0 {
 			t.Errorf("ln %v: %v", odds, got)
 		}
 	}
 }
 
-// naturalLog encloses ln x by the series 2·(y + y³/3 + y⁵/5 + …) with y = (√x − 1)/(√x + 1), with √x so often
-// that it is below 2, here in powers of 2: ln x = k·ln 2 + ln(x/2ᵏ).
+// naturalLog encloses ln x by the series 2·(y + y³/3 + y⁵/5 + …) with y = (√x − 1)/(√x + 1), with
+// √x so often that it is below 2, here in powers of 2: ln x = k·ln 2 + ln(x/2ᵏ).
 func naturalLog(x *big.Rat) (low, high *big.Rat) {
 	low, high = new(big.Rat), new(big.Rat)
 	for rest := new(big.Rat).Set(x); ; rest.Quo(rest, integer(2)) {
@@ -156,7 +154,7 @@ func TestEpsilonRefuses(t *testing.T) {
 		"no matrix":                   nil,
 		"an empty one":                {},
 	} {
-		if got, err := m.Epsilon(); !errors.Is(err, ErrInvalid) {
+		if got, err := m.Epsilon(); !errors.Is(err, rrchain.ErrInvalid) {
 			t.Errorf("%s: ε = %v, %v", name, got, err)
 		}
 	}

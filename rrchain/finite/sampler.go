@@ -15,62 +15,61 @@ import (
 // the probabilities of the matrices. How long it takes does not depend on the truth, except with
 // probability below 2⁻⁵⁰. A Sampler keeps the thresholds of recent laws.
 //
-// A Sampler is not safe for concurrent use; it is cheap, so make one for each goroutine.
+// The zero value is ready to use. A Sampler is not safe for concurrent use; it is cheap, so make
+// one for each goroutine.
 type Sampler struct {
+	// Random returns uniform bits; nil is the operating system's generator. Only tests set it, before
+	// the first draw: if another party can predict the bits, each response reveals the truth.
+	Random interface {
+		// Uint64 returns the next 64 bits.
+		Uint64() uint64
+	}
+
 	bits   *exact.Bits
 	tables map[source]*table
 	cells  int // of all tables
 }
 
-// NewSampler returns a sampler on the operating system's randomness.
-func NewSampler() *Sampler { return ReplaySampler(exact.NewBits()) }
-
-// ReplaySampler returns a sampler on given bits. It serves the tests of this module alone: nobody
-// else can make such bits, and a test sees to it that no other code of the module replays any.
-func ReplaySampler(bits *exact.Bits) *Sampler {
-	return &Sampler{bits: bits, tables: make(map[source]*table)}
-}
-
 // Raise draws the response at an ε above that of the last one, or a first one if that is the zero
 // Level. The cost of all of them rises to ε. truth is the number of the input; it must be the same
-// in every call and is not kept. Raise returns [ErrInvalid] unless both ε are levels of the family,
-// to the higher one, and the last response one that can occur at its level.
-func (s *Sampler) Raise(f *Family, last rrchain.Level, to privacy.Epsilon, truth int) (rrchain.Level, error) {
+// in every call and is not kept. Raise returns [rrchain.ErrInvalid] unless both ε are levels of the
+// family, to the higher one, and the last response one that can occur at its level.
+func (s *Sampler) Raise(f *Family, last rrchain.Level[int], to privacy.Epsilon, truth int) (rrchain.Level[int], error) {
 	if err := f.checkTruth(truth); err != nil {
-		return rrchain.Level{}, err
+		return rrchain.Level[int]{}, err
 	}
 	p, err := f.place(last, to, f.truth())
 	if err != nil {
-		return rrchain.Level{}, err
+		return rrchain.Level[int]{}, err
 	}
 	return s.draw(source{family: f, place: p}, truth)
 }
 
 // Between draws the response at an ε between those of two others or, if below is the zero Level,
-// below the lowest one. It is free: it needs no truth. It returns [ErrInvalid] unless all are
-// levels of the family, in this order, and the responses can occur together.
-func (s *Sampler) Between(f *Family, below, above rrchain.Level, at privacy.Epsilon) (rrchain.Level, error) {
+// below the lowest one. It is free: it needs no truth. It returns [rrchain.ErrInvalid] unless all
+// are levels of the family, in this order, and the responses can occur together.
+func (s *Sampler) Between(f *Family, below, above rrchain.Level[int], at privacy.Epsilon) (rrchain.Level[int], error) {
 	top := f.find(above.Epsilon)
 	if top < 0 {
-		return rrchain.Level{}, invalid("ε = %v is no level of the family", above.Epsilon)
+		return rrchain.Level[int]{}, invalid("ε = %v is no level of the family", above.Epsilon)
 	}
 	if err := f.checkResponse(above.Response, top); err != nil {
-		return rrchain.Level{}, err
+		return rrchain.Level[int]{}, err
 	}
 	p, err := f.place(below, at, top)
 	if err != nil {
-		return rrchain.Level{}, err
+		return rrchain.Level[int]{}, err
 	}
 	return s.draw(source{family: f, place: p, upper: above.Response}, 0)
 }
 
 // place finds the levels of a draw.
-func (f *Family) place(below rrchain.Level, at privacy.Epsilon, above int) (place, error) {
+func (f *Family) place(below rrchain.Level[int], at privacy.Epsilon, above int) (place, error) {
 	p := place{below: none, at: f.find(at), above: above}
 	if p.at < 0 || p.at >= above {
 		return p, invalid("ε = %v is no level of the family below the one above", at)
 	}
-	if below == (rrchain.Level{}) {
+	if below == (rrchain.Level[int]{}) {
 		return p, nil
 	}
 	p.below, p.lower = f.find(below.Epsilon), below.Response
@@ -102,17 +101,20 @@ func (c source) uppers() []int {
 
 // draw returns a response by one of the laws of a source. The memory that it looks at is the same
 // for all of them: the law may be that of the truth.
-func (s *Sampler) draw(c source, law int) (rrchain.Level, error) {
+func (s *Sampler) draw(c source, law int) (rrchain.Level[int], error) {
 	t, err := s.table(c)
 	if err != nil {
-		return rrchain.Level{}, err
+		return rrchain.Level[int]{}, err
+	}
+	if s.bits == nil {
+		s.bits = exact.BitsFrom(s.Random)
 	}
 	u := s.bits.Uint64()
 	response, open := t.rank(law, u)
 	if open {
 		response, err = s.refine(c, law, u)
 	}
-	return rrchain.Level{Epsilon: c.family.epsilons[c.at], Response: response}, err
+	return rrchain.Level[int]{Epsilon: c.family.epsilons[c.at], Response: response}, err
 }
 
 // refine draws as [table.rank] does, from a number that begins with u, with as many more bits as it
@@ -152,9 +154,8 @@ func (s *Sampler) table(c source) (*table, error) {
 	}
 	t := newTable(laws)
 	size := len(t.cells) + tableCells
-	if s.cells+size > cachedCells {
-		clear(s.tables)
-		s.cells = 0
+	if s.tables == nil || s.cells+size > cachedCells {
+		s.tables, s.cells = make(map[source]*table), 0
 	}
 	s.tables[c] = t
 	s.cells += size

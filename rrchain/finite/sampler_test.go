@@ -13,7 +13,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// TestDrawByEveryWord draws by a law in eighths with each of the eight beginnings of a random number.
+// TestDrawByEveryWord draws by a law in eighths with each of the eight beginnings of a random
+// number.
 func TestDrawByEveryWord(t *testing.T) {
 	f := family(t, written(t, "1/8 3/8 0 1/2", "1/4 1/4 0 1/2", "1/4 3/8 0 3/8"))
 	level := f.Epsilons()[0]
@@ -22,7 +23,7 @@ func TestDrawByEveryWord(t *testing.T) {
 		for u := range uint64(8) {
 			for _, rest := range []uint64{0, math.MaxUint64 >> 3} {
 				s := replay(u<<61 | rest)
-				drawn := must[rrchain.Level](t)(s.Raise(f, rrchain.Level{}, level, truth))
+				drawn := must(s.Raise(f, rrchain.Level[int]{}, level, truth))
 				if rest == 0 {
 					got += fmt.Sprint(drawn.Response)
 				} else if !strings.HasSuffix(got, fmt.Sprint(drawn.Response)) {
@@ -36,8 +37,8 @@ func TestDrawByEveryWord(t *testing.T) {
 	}
 }
 
-// TestThresholdsAreExact draws with random numbers that agree with a threshold in 64, 128 and 192 bits, and then are
-// above or below it by one bit: which side decides.
+// TestThresholdsAreExact draws with random numbers that agree with a threshold in 64, 128 and 192
+// bits, and then are above or below it by one bit: which side decides.
 func TestThresholdsAreExact(t *testing.T) {
 	for name, f := range families(t) {
 		levels := f.Epsilons()
@@ -67,7 +68,7 @@ func TestThresholdsAreExact(t *testing.T) {
 						"above": {append(over, 0), above},
 					} {
 						s := replay(c.words...)
-						drawn := must[rrchain.Level](t)(s.Raise(f, rrchain.Level{}, top, truth))
+						drawn := must(s.Raise(f, rrchain.Level[int]{}, top, truth))
 						if drawn.Response != c.want || drawn.Epsilon != top {
 							t.Errorf("%s, truth %d, %s threshold %d in digit %d: %v, want %d", name, truth, got, o, digits, drawn, c.want)
 						}
@@ -91,14 +92,15 @@ func wordsOf(x *big.Rat, n int) []uint64 {
 	return words
 }
 
-// TestTableIsTheLaw compares the thresholds that a sampler keeps with the laws of the family, for all draws.
+// TestTableIsTheLaw compares the thresholds that a sampler keeps with the laws of the family, for
+// all draws.
 func TestTableIsTheLaw(t *testing.T) {
 	for name, f := range families(t) {
 		for _, order := range permutations(f.truth()) {
 			for _, p := range draws(f, order) {
 				c := source{family: f, place: p}
-				table := must[*table](t)(NewSampler().table(c))
-				laws := must[[][]*big.Int](t)(f.laws(p, c.uppers()))
+				table := must(new(Sampler).table(c))
+				laws := must(f.laws(p, c.uppers()))
 				if table.laws != len(laws) || len(table.cells) != table.laws*table.thresholds {
 					t.Fatalf("%s, %+v: %d laws with %d cells", name, p, table.laws, len(table.cells))
 				}
@@ -123,10 +125,10 @@ func TestTruthIsNotInTheRandomness(t *testing.T) {
 	for name, f := range families(t) {
 		for truth := range f.levels[0].inputs {
 			s := replay()
-			last := rrchain.Level{}
+			last := rrchain.Level[int]{}
 			for i, epsilon := range f.Epsilons() {
 				s.bits.Uint64() // 0, 2, 4 …: so each draw has the odd number behind, all below any threshold
-				last = must[rrchain.Level](t)(s.Raise(f, last, epsilon, truth))
+				last = must(s.Raise(f, last, epsilon, truth))
 				if next := s.bits.Uint64(); next != uint64(3*i+2) {
 					t.Errorf("%s, truth %d: after draw %d comes word %d, want %d", name, truth, i, next, 3*i+2)
 				}
@@ -135,8 +137,8 @@ func TestTruthIsNotInTheRandomness(t *testing.T) {
 	}
 }
 
-// TestChainsHaveTheJointLaw draws chains with the randomness of the operating system: the two outer levels, then the
-// one between. A sampler that looks at one neighbour only is found out.
+// TestChainsHaveTheJointLaw draws chains with the randomness of the operating system: the two outer
+// levels, then the one between. A sampler that looks at one neighbour only is found out.
 func TestChainsHaveTheJointLaw(t *testing.T) {
 	const n = 20_000
 	for name, samplers := range map[string][]bool{"subsets of several sizes": {false, true}, "random channels": {false}} {
@@ -158,18 +160,18 @@ func TestChainsHaveTheJointLaw(t *testing.T) {
 	}
 }
 
-// drawChains counts the responses of n chains of three levels. Hasty ones draw the middle one as if there were none
-// below.
+// drawChains counts the responses of n chains of three levels. Hasty ones draw the middle one as if
+// there were none below.
 func drawChains(t *testing.T, f *Family, truth, n int, hasty bool) map[string]int {
-	s, counts, levels := NewSampler(), make(map[string]int), f.Epsilons()
+	s, counts, levels := new(Sampler), make(map[string]int), f.Epsilons()
 	for range n {
-		low := must[rrchain.Level](t)(s.Raise(f, rrchain.Level{}, levels[0], truth))
-		high := must[rrchain.Level](t)(s.Raise(f, low, levels[2], truth))
+		low := must(s.Raise(f, rrchain.Level[int]{}, levels[0], truth))
+		high := must(s.Raise(f, low, levels[2], truth))
 		below := low
 		if hasty {
-			below = rrchain.Level{}
+			below = rrchain.Level[int]{}
 		}
-		middle := must[rrchain.Level](t)(s.Between(f, below, high, levels[1]))
+		middle := must(s.Between(f, below, high, levels[1]))
 		counts[fmt.Sprint([]int{low.Response, middle.Response, high.Response})]++
 	}
 	return counts
@@ -180,24 +182,24 @@ func TestRaiseRefuses(t *testing.T) {
 	low, high := f.Epsilons()[0], f.Epsilons()[1]
 	for _, c := range []struct {
 		name  string
-		last  rrchain.Level
+		last  rrchain.Level[int]
 		to    privacy.Epsilon
 		names string
 	}{
-		{"to an unknown level", rrchain.Level{}, eps(t, "0.25"), "ε = 0.25"},
-		{"to nothing", rrchain.Level{}, privacy.Epsilon{}, "ε = 0"},
-		{"from an unknown level", rrchain.Level{Epsilon: eps(t, "0.25")}, high, "ε = 0.25"},
-		{"from a response at ε = 0", rrchain.Level{Response: 1}, high, "ε = 0"},
-		{"not upwards", rrchain.Level{Epsilon: low}, low, "ε = 0.405465109"},
-		{"downwards", rrchain.Level{Epsilon: high}, low, "ε = 1.098612289"},
-		{"a response that is none", rrchain.Level{Epsilon: low, Response: 3}, high, "response 3"},
-		{"a negative response", rrchain.Level{Epsilon: low, Response: -1}, high, "response -1"},
-		{"a response that never occurs", rrchain.Level{Epsilon: low, Response: 1}, high, "never occurs"},
+		{"to an unknown level", rrchain.Level[int]{}, eps(t, "0.25"), "ε = 0.25"},
+		{"to nothing", rrchain.Level[int]{}, privacy.Epsilon{}, "ε = 0"},
+		{"from an unknown level", rrchain.Level[int]{Epsilon: eps(t, "0.25")}, high, "ε = 0.25"},
+		{"from a response at ε = 0", rrchain.Level[int]{Response: 1}, high, "ε = 0"},
+		{"not upwards", rrchain.Level[int]{Epsilon: low}, low, "ε = 0.405465109"},
+		{"downwards", rrchain.Level[int]{Epsilon: high}, low, "ε = 1.098612289"},
+		{"a response that is none", rrchain.Level[int]{Epsilon: low, Response: 3}, high, "response 3"},
+		{"a negative response", rrchain.Level[int]{Epsilon: low, Response: -1}, high, "response -1"},
+		{"a response that never occurs", rrchain.Level[int]{Epsilon: low, Response: 1}, high, "never occurs"},
 	} {
 		for truth := range 2 {
 			s := replay()
 			got, err := s.Raise(f, c.last, c.to, truth)
-			if got != (rrchain.Level{}) || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+			if got != (rrchain.Level[int]{}) || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 				t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 			}
 			if s.bits.Uint64() != 0 {
@@ -206,12 +208,12 @@ func TestRaiseRefuses(t *testing.T) {
 		}
 	}
 	for _, truth := range []int{-987654, 2, 987654} {
-		_, err := NewSampler().Raise(f, rrchain.Level{}, low, truth)
+		_, err := new(Sampler).Raise(f, rrchain.Level[int]{}, low, truth)
 		if want := "invalid argument: the truth is not one of the 2 inputs"; err == nil || err.Error() != want {
 			t.Errorf("the error for another truth is %v, want %s", err, want)
 		}
 	}
-	if _, err := NewSampler().Raise(new(Family), rrchain.Level{}, low, 0); !errors.Is(err, ErrInvalid) {
+	if _, err := new(Sampler).Raise(new(Family), rrchain.Level[int]{}, low, 0); !errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("in a family without levels: %v", err)
 	}
 }
@@ -221,20 +223,22 @@ func TestBetweenRefuses(t *testing.T) {
 		written(t, "2/5 3/5 0", "3/5 2/5 0"),
 		written(t, "3/4 0 1/4", "1/4 0 3/4"))
 	levels := f.Epsilons()
-	at := func(i, response int) rrchain.Level { return rrchain.Level{Epsilon: levels[i], Response: response} }
-	none := rrchain.Level{}
+	at := func(i, response int) rrchain.Level[int] {
+		return rrchain.Level[int]{Epsilon: levels[i], Response: response}
+	}
+	none := rrchain.Level[int]{}
 	for _, c := range []struct {
 		name         string
-		below, above rrchain.Level
+		below, above rrchain.Level[int]
 		at           privacy.Epsilon
 		names        string
 	}{
 		{"below nothing", none, none, levels[0], "ε = 0 "},
-		{"below an unknown level", none, rrchain.Level{Epsilon: eps(t, "3")}, levels[0], "ε = 3 "},
+		{"below an unknown level", none, rrchain.Level[int]{Epsilon: eps(t, "3")}, levels[0], "ε = 3 "},
 		{"at an unknown level", none, at(2, 0), eps(t, "1"), "ε = 1 "},
 		{"at the one above", none, at(2, 0), levels[2], "no level of the family below"},
 		{"at one higher than the one above", none, at(1, 0), levels[2], "no level of the family below"},
-		{"above an unknown level", rrchain.Level{Epsilon: eps(t, "0.1")}, at(2, 0), levels[1], "ε = 0.1 "},
+		{"above an unknown level", rrchain.Level[int]{Epsilon: eps(t, "0.1")}, at(2, 0), levels[1], "ε = 0.1 "},
 		{"at the one below", at(1, 0), at(2, 0), levels[1], "ε = "},
 		{"at one lower than the one below", at(1, 0), at(2, 0), levels[0], "ε = "},
 		{"a response above that is none", none, at(2, 3), levels[0], "response 3"},
@@ -242,14 +246,15 @@ func TestBetweenRefuses(t *testing.T) {
 		{"a response above that never occurs", none, at(2, 1), levels[0], "never occurs"},
 		{"a response below that is none", at(0, 2), at(2, 0), levels[1], "response 2"},
 	} {
-		got, err := NewSampler().Between(f, c.below, c.above, c.at)
-		if got != none || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		got, err := new(Sampler).Between(f, c.below, c.above, c.at)
+		if got != none || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
 	}
 }
 
-// TestResponsesThatCannotOccurTogether has a family in which the highest response decides what the lowest can be.
+// TestResponsesThatCannotOccurTogether has a family in which the highest response decides what the
+// lowest can be.
 func TestResponsesThatCannotOccurTogether(t *testing.T) {
 	top := written(t, "3/5 1/5 1/5", "1/5 1/5 3/5")
 	apart := written(t, "1/2 1/2 0", "1/2 0 1/2", "0 1/2 1/2")
@@ -258,11 +263,11 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 	f := family(t, low, middle, top)
 	for upper := range 3 {
 		for lower := range 2 {
-			below := rrchain.Level{Epsilon: f.epsilons[0], Response: lower}
-			above := rrchain.Level{Epsilon: f.epsilons[2], Response: upper}
+			below := rrchain.Level[int]{Epsilon: f.epsilons[0], Response: lower}
+			above := rrchain.Level[int]{Epsilon: f.epsilons[2], Response: upper}
 			chance := f.likelihood(2, 0, lower)[upper]
-			drawn, err := NewSampler().Between(f, below, above, f.epsilons[1])
-			if chance.Sign() == 0 && !errors.Is(err, ErrInvalid) || chance.Sign() != 0 && err != nil {
+			drawn, err := new(Sampler).Between(f, below, above, f.epsilons[1])
+			if chance.Sign() == 0 && !errors.Is(err, rrchain.ErrInvalid) || chance.Sign() != 0 && err != nil {
 				t.Errorf("%d below and %d above, with probability %v: %v, %v", lower, upper, chance, drawn, err)
 			}
 		}
@@ -270,11 +275,11 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 	impossible := place{below: 0, at: 1, above: 2}
 	f.channels[1] = written(t, "0 0 1", "1 0 0", "1 0 0")
 	f.channels[0] = written(t, "1 0", "1 0", "0 1")
-	if laws, err := f.laws(impossible, []int{0}); laws != nil || !errors.Is(err, ErrInvalid) {
+	if laws, err := f.laws(impossible, []int{0}); laws != nil || !errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("%v, %v", laws, err)
 	}
-	below, above := rrchain.Level{Epsilon: f.epsilons[0]}, rrchain.Level{Epsilon: f.epsilons[2]}
-	if drawn, err := NewSampler().Between(f, below, above, f.epsilons[1]); drawn != (rrchain.Level{}) || !errors.Is(err, ErrInvalid) {
+	below, above := rrchain.Level[int]{Epsilon: f.epsilons[0]}, rrchain.Level[int]{Epsilon: f.epsilons[2]}
+	if drawn, err := new(Sampler).Between(f, below, above, f.epsilons[1]); drawn != (rrchain.Level[int]{}) || !errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("%v, %v", drawn, err)
 	}
 }
@@ -282,7 +287,7 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 // TestSamplerForgets draws more laws than a sampler keeps.
 func TestSamplerForgets(t *testing.T) {
 	f := family(t, randomized(t, 32, rat("2")), randomized(t, 32, rat("3")))
-	s := NewSampler()
+	s := new(Sampler)
 	most := 0
 	for i := range cachedCells/(32*31+tableCells) + 20 {
 		c := source{family: f, place: place{below: 0, lower: i % 32, at: 1, above: f.truth()}, upper: -i}
@@ -309,31 +314,32 @@ func TestSamplerForgets(t *testing.T) {
 // TestSamplerRemembers builds a table once for all truths.
 func TestSamplerRemembers(t *testing.T) {
 	f := families(t)["random channels"]
-	s := NewSampler()
+	s := new(Sampler)
 	for i := range 300 {
-		low := must[rrchain.Level](t)(s.Raise(f, rrchain.Level{}, f.epsilons[0], i%3))
-		if must[rrchain.Level](t)(s.Raise(f, low, f.epsilons[2], i%3)); len(s.tables) > 4 {
+		low := must(s.Raise(f, rrchain.Level[int]{}, f.epsilons[0], i%3))
+		if must(s.Raise(f, low, f.epsilons[2], i%3)); len(s.tables) > 4 {
 			t.Fatalf("%d tables for a first response and a raise from each of 3", len(s.tables))
 		}
 	}
 }
 
-// BenchmarkRaise raises a response of 16 outputs: by laws that the sampler has already, and by new ones.
+// BenchmarkRaise raises a response of 16 outputs: by laws that the sampler has already, and by new
+// ones.
 func BenchmarkRaise(b *testing.B) {
-	d := must[*Design](b)(SubsetSelection(16, 1))
-	f := must[*Family](b)(d.Family(eps(b, "0.5"), eps(b, "1"), eps(b, "2")))
-	s := NewSampler()
+	d := must(SubsetSelection(16, 1))
+	f := must(d.Family(eps(b, "0.5"), eps(b, "1"), eps(b, "2")))
+	s := new(Sampler)
 	b.Run("again", func(b *testing.B) {
 		for i := range b.N {
-			low := must[rrchain.Level](b)(s.Raise(f, rrchain.Level{}, f.epsilons[0], i%16))
-			must[rrchain.Level](b)(s.Raise(f, low, f.epsilons[2], i%16))
+			low := must(s.Raise(f, rrchain.Level[int]{}, f.epsilons[0], i%16))
+			must(s.Raise(f, low, f.epsilons[2], i%16))
 		}
 	})
 	b.Run("first", func(b *testing.B) {
 		for i := range b.N {
-			s := NewSampler()
-			low := must[rrchain.Level](b)(s.Raise(f, rrchain.Level{}, f.epsilons[0], i%16))
-			must[rrchain.Level](b)(s.Raise(f, low, f.epsilons[2], i%16))
+			s := new(Sampler)
+			low := must(s.Raise(f, rrchain.Level[int]{}, f.epsilons[0], i%16))
+			must(s.Raise(f, low, f.epsilons[2], i%16))
 		}
 	})
 }

@@ -8,15 +8,12 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// BenchmarkRaise raises reports of 128 bits from ε=1 to ε=2, and for comparison draws nothing but a word of the
-// same random numbers for each bit.
+// BenchmarkRaise raises reports of 128 bits from ε=1 to ε=2, and for comparison draws nothing but a
+// word of the same random numbers for each bit.
 func BenchmarkRaise(b *testing.B) {
 	p, low, high := Params{64, 128, 2}, eps(b, "1"), eps(b, "2")
-	sampler := rrchain.NewSampler()
-	first, err := NewClient(p, 0, "Emma")
-	if err != nil {
-		b.Fatal(err)
-	}
+	sampler := new(rrchain.Sampler)
+	first := must(p.NewClient(0, "Emma"))
 	if _, err := first.Raise(sampler, low); err != nil {
 		b.Fatal(err)
 	}
@@ -24,10 +21,7 @@ func BenchmarkRaise(b *testing.B) {
 	b.Run("raise", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			client, err := NewClient(p, 0, "Emma", recorded...)
-			if err != nil {
-				b.Fatal(err)
-			}
+			client := must(p.NewClient(0, "Emma", recorded...))
 			b.StartTimer()
 			if _, err := client.Raise(sampler, high); err != nil {
 				b.Fatal(err)
@@ -37,10 +31,7 @@ func BenchmarkRaise(b *testing.B) {
 	})
 	b.Run("restart-and-raise", func(b *testing.B) {
 		for b.Loop() {
-			client, err := NewClient(p, 0, "Emma", recorded...)
-			if err != nil {
-				b.Fatal(err)
-			}
+			client := must(p.NewClient(0, "Emma", recorded...))
 			if _, err := client.Raise(sampler, high); err != nil {
 				b.Fatal(err)
 			}
@@ -65,18 +56,9 @@ func bitsPerSecond(b *testing.B, bits int) {
 
 func BenchmarkTally(b *testing.B) {
 	p := Params{64, 128, 2}
-	client, err := NewClient(p, 0, "Emma")
-	if err != nil {
-		b.Fatal(err)
-	}
-	report, err := client.Raise(rrchain.NewSampler(), eps(b, "2"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	tally, err := NewTally(p, eps(b, "2"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	client := must(p.NewClient(0, "Emma"))
+	report := must(client.Raise(new(rrchain.Sampler), eps(b, "2")))
+	tally := must(p.NewTally(eps(b, "2")))
 	for b.Loop() {
 		if err := tally.Add(report); err != nil {
 			b.Fatal(err)
@@ -88,27 +70,18 @@ func BenchmarkDecode(b *testing.B) {
 	p := Params{64, 128, 2}
 	for _, candidates := range []int{100, 1000} {
 		listed := names("name", candidates)
-		tally, err := NewTally(p, eps(b, "4"))
-		if err != nil {
-			b.Fatal(err)
-		}
-		sampler := rrchain.NewSampler()
+		tally := must(p.NewTally(eps(b, "4")))
+		sampler := new(rrchain.Sampler)
 		for i := range 2000 {
-			client, err := NewClient(p, i%64, listed[i*i%candidates])
-			if err != nil {
-				b.Fatal(err)
-			}
-			report, err := client.Raise(sampler, tally.Epsilon())
-			if err != nil {
-				b.Fatal(err)
-			}
+			client := must(p.NewClient(i%64, listed[i*i%candidates]))
+			report := must(client.Raise(sampler, tally.epsilon))
 			if err := tally.Add(report); err != nil {
 				b.Fatal(err)
 			}
 		}
 		b.Run(fmt.Sprintf("candidates=%d", candidates), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := Decode(tally, listed, 0.95); err != nil {
+				if _, err := tally.Decode(listed, 0.95); err != nil {
 					b.Fatal(err)
 				}
 			}

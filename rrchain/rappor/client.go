@@ -2,6 +2,7 @@ package rappor
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -17,111 +18,102 @@ type Report struct {
 // Client has one string and everything ever reported about it. It holds the string's filter, so it
 // stays with the person whose string it is. It is not safe for concurrent use.
 type Client struct {
-	params Params
-	cohort int
-	filter rrchain.Bits
-	chain  *rrchain.BitChain
+	params  Params
+	cohort  int
+	filter  rrchain.Bits
+	reports []Report // by rising ε
 }
 
 // NewClient returns the client of a string in a cohort that [Params.DrawCohort] drew, with the
-// reports made so far by rising ε. Whoever keeps the string, the cohort and [Client.Reports] has
-// the client again after a restart; one that forgot its reports would draw them anew, and that
-// costs anew. How long NewClient takes depends on the string; how long its reports take does not.
+// reports made so far by rising ε. A program that keeps the string, the cohort and [Client.Reports]
+// has the client again after a restart; one that lost its reports would draw them again, at their
+// full cost. How long NewClient takes depends on the string; how long its reports take does not.
 //
 // NewClient returns [rrchain.ErrInvalid] for parameters or a cohort out of range, and for recorded
 // reports that no client with these parameters in this cohort makes, or not by rising ε.
-func NewClient(p Params, cohort int, s string, recorded ...Report) (*Client, error) {
+func (p Params) NewClient(cohort int, s string, recorded ...Report) (*Client, error) {
 	filter, err := p.Filter(cohort, s)
 	if err != nil {
 		return nil, err
 	}
-	levels := make([]rrchain.BitLevel, len(recorded))
-	for i, report := range recorded {
-		if report.Cohort != cohort {
-			return nil, fmt.Errorf("%w: a report of cohort %d for a client in cohort %d",
-				rrchain.ErrInvalid, report.Cohort, cohort)
+	last := privacy.Epsilon{}
+	for _, report := range recorded {
+		if report.Cohort != cohort || report.Bits.Len() != p.Bits {
+			return nil, fmt.Errorf("%w: a report of %d bits in cohort %d for a client with %d bits in cohort %d",
+				rrchain.ErrInvalid, report.Bits.Len(), report.Cohort, p.Bits, cohort)
 		}
-		cost, bit, err := p.atMost(report.Epsilon)
+		cost, _, err := p.atMost(report.Epsilon)
 		if err != nil {
 			return nil, err
 		}
-		if cost != report.Epsilon {
-			return nil, fmt.Errorf("%w: no report costs ε=%v; one at that ε costs %v",
-				rrchain.ErrInvalid, report.Epsilon, cost)
+		if cost != report.Epsilon || !last.Less(cost) {
+			return nil, fmt.Errorf("%w: a report at ε=%v after one at ε=%v; one at that ε costs %v",
+				rrchain.ErrInvalid, report.Epsilon, last, cost)
 		}
-		levels[i] = rrchain.BitLevel{Epsilon: bit, Response: report.Bits}
+		last = cost
 	}
-	chain, err := rrchain.NewBitChain(p.Bits, levels...)
-	if err != nil {
-		return nil, err
-	}
-	return &Client{p, cohort, filter, chain}, nil
+	return &Client{p, cohort, filter, slices.Clone(recorded)}, nil
 }
-
-// Cohort returns the cohort of the client.
-func (c *Client) Cohort() int { return c.cohort }
 
 // Raise draws the report at an ε above that of the last one, by the transition kernel for each bit
-// (pan2024 §5.1 and Eq. (54)). From then on the client has spent the report's ε in all: the ε asked
-// for, rounded down to a multiple of D nano-nats. It returns [rrchain.ErrInvalid], and leaves the
-// client as it was, when that is not above the ε spent before, or ε is too small for the number of
-// hashes.
+// ([rrchain.Sampler.RaiseBits]). From then on the client has spent the report's ε in all: the ε
+// asked for, rounded down to a multiple of D nano-nats. It returns [rrchain.ErrInvalid], and leaves
+// the client as it was, when that is not above the ε spent before, or ε is too small for the number
+// of hashes.
 func (c *Client) Raise(s *rrchain.Sampler, to privacy.Epsilon) (Report, error) {
-	return c.draw(to, func(bit privacy.Epsilon) (rrchain.BitLevel, error) { return c.chain.Raise(s, bit, c.filter) })
+	return c.draw(to, func(i int, bit privacy.Epsilon) (rrchain.Bits, error) {
+		return s.RaiseBits(c.params.Bits, c.level(len(c.reports)-1), bit, c.filter)
+	})
 }
 
-// Degrade draws a report at an ε below all others from the lowest one. It costs nothing. It returns
-// [rrchain.ErrInvalid] when there is no report, or ε is not below the lowest one, or too small.
-func (c *Client) Degrade(s *rrchain.Sampler, to privacy.Epsilon) (Report, error) {
-	return c.draw(to, func(bit privacy.Epsilon) (rrchain.BitLevel, error) { return c.chain.Degrade(s, bit) })
-}
-
-// Insert draws a report at an ε between two others from these two. It costs nothing. It returns
-// [rrchain.ErrInvalid] unless there is a report below, one above, and none at this ε.
+// Insert draws a report at an ε below that of the last one, from the reports just below and just
+// above it. It costs nothing. It returns [rrchain.ErrInvalid], and leaves the client as it was,
+// unless there is a report above it, and none at this ε, or if ε is too small.
 func (c *Client) Insert(s *rrchain.Sampler, at privacy.Epsilon) (Report, error) {
-	return c.draw(at, func(bit privacy.Epsilon) (rrchain.BitLevel, error) { return c.chain.Insert(s, bit) })
+	return c.draw(at, func(i int, bit privacy.Epsilon) (rrchain.Bits, error) {
+		return s.BetweenBits(c.params.Bits, c.level(i-1), bit, c.level(i))
+	})
 }
 
-func (c *Client) draw(epsilon privacy.Epsilon, by func(bit privacy.Epsilon) (rrchain.BitLevel, error)) (Report, error) {
+// level returns report i as a level of the chain of each of its bits; without one, the zero level.
+func (c *Client) level(i int) (l rrchain.Level[rrchain.Bits]) {
+	if i >= 0 && i < len(c.reports) {
+		_, l.Epsilon, _ = c.params.atMost(c.reports[i].Epsilon) // which is in range
+		l.Response = c.reports[i].Bits
+	}
+	return l
+}
+
+// draw records a report that is drawn for place i among the others.
+func (c *Client) draw(
+	epsilon privacy.Epsilon, by func(i int, bit privacy.Epsilon) (rrchain.Bits, error),
+) (Report, error) {
 	cost, bit, err := c.params.atMost(epsilon)
 	if err != nil {
 		return Report{}, err
 	}
-	level, err := by(bit)
+	i, _ := c.find(cost)
+	bits, err := by(i, bit)
 	if err != nil {
 		return Report{}, fmt.Errorf("a report at ε=%v, by bits: %w", epsilon, err)
 	}
-	return Report{c.cohort, cost, level.Response}, nil
+	report := Report{c.cohort, cost, bits}
+	c.reports = slices.Insert(c.reports, i, report)
+	return report, nil
+}
+
+func (c *Client) find(cost privacy.Epsilon) (int, bool) {
+	return slices.BinarySearchFunc(c.reports, cost,
+		func(r Report, e privacy.Epsilon) int { return r.Epsilon.Compare(e) })
 }
 
 // Reports returns all reports by rising ε.
-func (c *Client) Reports() []Report {
-	levels := c.chain.Levels()
-	reports := make([]Report, len(levels))
-	for i, level := range levels {
-		reports[i] = c.report(level)
-	}
-	return reports
-}
+func (c *Client) Reports() []Report { return slices.Clone(c.reports) }
 
-// Spent returns the ε that all reports together cost.
-func (c *Client) Spent() privacy.Epsilon { return c.report(c.chain.Current()).Epsilon }
-
-// At returns the report at an ε, if there is one.
-func (c *Client) At(epsilon privacy.Epsilon) (Report, bool) {
-	_, bit, err := c.params.atMost(epsilon)
-	if err != nil {
-		return Report{}, false
+// Spent returns the ε that all reports together cost: that of the last one.
+func (c *Client) Spent() (cost privacy.Epsilon) {
+	if len(c.reports) > 0 {
+		cost = c.reports[len(c.reports)-1].Epsilon
 	}
-	level, ok := c.chain.At(bit)
-	if !ok {
-		return Report{}, false
-	}
-	return c.report(level), true
-}
-
-// report says what a level costs. Every level came from a cost, so that is in range.
-func (c *Client) report(level rrchain.BitLevel) Report {
-	cost, _ := times(c.params.Distance(), level.Epsilon)
-	return Report{c.cohort, cost, level.Response}
+	return cost
 }

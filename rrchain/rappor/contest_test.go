@@ -3,18 +3,19 @@ package rappor
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// contest is between the published noise and chains that are raised as fast: what the same clients report with either, and what
-// is true, by cohort and bit.
+// contest is between the published noise and chains that are raised as fast: what the same clients
+// report with either, and what is true, by cohort and bit.
 type contest struct {
 	params  Params
 	noise   Noise
-	noisy   []*NoisyClient
+	noisy   []rrchain.Bits // permanent filters
 	chains  []*Client
 	cohorts []int
 	clients []int64   // by cohort
@@ -22,23 +23,20 @@ type contest struct {
 	ones    [][]int64 // how often it was set in all noisy reports so far
 }
 
-// After several reports chains tell more than noise that is drawn anew for each, at the same ε in all; and both are as precise
-// as theory says (pan2024 Eq. (68), (67)). The mean of 8,192 squared errors is off by 6.5·1.6 %, and a little more as they are not
-// quite normal.
+// After several reports chains tell more than noise that is drawn anew for each, at the same ε in
+// all; and both are as precise as theory says (pan2024 Eq. (68), (67)). The mean of 8,192 squared
+// errors is off by 6.5·1.6 %, and a little more as they are not quite normal.
 func TestRaisedChainsTellMoreThanNoiseAnew(t *testing.T) {
 	c := newContest(t, Params{Cohorts: 64, Bits: 128, Hashes: 1}, Noise{F: 0.5, P: 0.75, Q: 0.25}, 2000)
-	reports, chains, noises := 0, rrchain.NewSampler(), NewNoiseSampler()
+	reports, chains, random := 0, new(rrchain.Sampler), rand.New(rand.NewPCG(1, 2))
 	for _, upTo := range []int{1, 2, 4, 8, 16} {
 		for ; reports < upTo; reports++ {
-			c.reportNoisily(t, noises)
+			c.reportNoisily(t, random)
 		}
 		noisy := c.measure(t, func(cohort, bit int) (float64, error) {
 			return c.noise.Estimate(c.ones[cohort][bit], c.clients[cohort], reports)
 		})
-		noisyTheory, err := c.noise.Variance(reports, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noisyTheory := must(c.noise.Variance(reports, 0))
 		chain, chainTheory := c.raise(t, chains, reports)
 		if math.Abs(noisy/noisyTheory-1) > 0.12 || math.Abs(chain/chainTheory-1) > 0.12 {
 			t.Errorf("after %d reports the variances are %v and %v, and should be %v and %v", reports, noisy, chain, noisyTheory, chainTheory)
@@ -55,21 +53,12 @@ func newContest(t *testing.T, p Params, noise Noise, clients int) *contest {
 	for range p.Cohorts {
 		c.truth, c.ones = append(c.truth, make([]int64, p.Bits)), append(c.ones, make([]int64, p.Bits))
 	}
-	sampler := NewNoiseSampler()
+	random := rand.New(rand.NewPCG(3, 4))
 	for i := range clients {
 		name := fmt.Sprint("name ", i%(1+i/7)) // some are common
-		cohort, err := p.DrawCohort()
-		if err != nil {
-			t.Fatal(err)
-		}
-		filter, err := p.Filter(cohort, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		noisy, err := NewNoisyClient(sampler, p, noise, cohort, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cohort := must(p.DrawCohort())
+		filter := must(p.Filter(cohort, name))
+		noisy := redrawn(t, random, filter, 1-noise.F/2, noise.F/2)
 		c.noisy, c.chains, c.cohorts = append(c.noisy, noisy), append(c.chains, newClient(t, p, cohort, name)), append(c.cohorts, cohort)
 		c.clients[cohort]++
 		countBits(c.truth[cohort], filter)
@@ -83,53 +72,42 @@ func countBits(counts []int64, bits rrchain.Bits) {
 	}
 }
 
-// reportNoisily adds one more report of each client.
-func (c *contest) reportNoisily(t *testing.T, s *NoiseSampler) {
+// redrawn sets each bit with one probability where it is set, and with another where it is not.
+func redrawn(t *testing.T, random *rand.Rand, bits rrchain.Bits, set, unset float64) rrchain.Bits {
 	t.Helper()
-	for i, client := range c.noisy {
-		report, err := client.Report(s)
-		if err != nil {
-			t.Fatal(err)
+	var ones []int
+	for i := range bits.Len() {
+		if random.Float64() < [...]float64{unset, set}[bits.Bit(i)] {
+			ones = append(ones, i)
 		}
-		countBits(c.ones[c.cohorts[i]], report)
+	}
+	return bitsWith(t, bits.Len(), ones...)
+}
+
+// reportNoisily adds one more report of each client.
+func (c *contest) reportNoisily(t *testing.T, random *rand.Rand) {
+	t.Helper()
+	for i, permanent := range c.noisy {
+		countBits(c.ones[c.cohorts[i]], redrawn(t, random, permanent, c.noise.P, c.noise.Q))
 	}
 }
 
-// raise raises the chains to what the noisy reports cost, and returns their variance, and what it should be.
+// raise raises the chains to what the noisy reports cost, and returns their variance, and what it
+// should be.
 func (c *contest) raise(t *testing.T, s *rrchain.Sampler, reports int) (measured, theory float64) {
 	t.Helper()
-	loss, err := c.noise.Loss(c.params, reports)
-	if err != nil {
-		t.Fatal(err)
-	}
-	level, err := privacy.EpsilonFromNano(int64(loss * 1e9)) // rounded down: the chains get no more
-	if err != nil {
-		t.Fatal(err)
-	}
-	tally, err := NewTally(c.params, level)
-	if err != nil {
-		t.Fatal(err)
-	}
+	loss := must(c.noise.Loss(c.params, reports))
+	level := must(privacy.EpsilonFromNano(int64(loss * 1e9))) // rounded down: the chains get no more
+	tally := must(c.params.NewTally(level))
 	for _, client := range c.chains {
-		report, err := client.Raise(s, level)
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := must(client.Raise(s, level))
 		if err := tally.Add(report); err != nil {
 			t.Fatal(err)
 		}
 	}
-	counts := make([][]BitCount, c.params.Cohorts)
-	for cohort := range counts {
-		var clients int64
-		if clients, counts[cohort], err = tally.Cohort(cohort); err != nil {
-			t.Fatal(err)
-		}
-		if clients > 0 {
-			theory = counts[cohort][0].Noise / float64(clients)
-		}
-	}
-	return c.measure(t, func(cohort, bit int) (float64, error) { return counts[cohort][bit].Estimate, nil }), theory
+	return c.measure(t, func(cohort, bit int) (float64, error) {
+		return tally.noise.estimate(tally.cohortOnes(cohort)[bit], tally.clients[cohort]), nil
+	}), tally.noise.variance()
 }
 
 // measure returns the mean squared error of the count of a bit, for one client.
@@ -141,10 +119,7 @@ func (c *contest) measure(t *testing.T, estimate func(cohort, bit int) (float64,
 			continue
 		}
 		for bit, truth := range c.truth[cohort] {
-			estimated, err := estimate(cohort, bit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			estimated := must(estimate(cohort, bit))
 			away := estimated - float64(truth)
 			sum, bits = sum+away*away/float64(clients), bits+1
 		}

@@ -17,8 +17,9 @@ import (
 // seeded returns ordinary random numbers, the same in every run.
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 6)) }
 
-// trial is one kind of survey, of 2,000 clients: 12 candidates that people have, geometrically rarer, and as many
-// that nobody has; perhaps a third of the clients have one of 30 strings that are not among the candidates.
+// trial is one kind of survey, of 2,000 clients: 12 candidates that people have, geometrically
+// rarer, and as many that nobody has; perhaps a third of the clients have one of 30 strings that
+// are not among the candidates.
 type trial struct {
 	params   Params
 	epsilon  string
@@ -36,8 +37,8 @@ func trials() (all []trial) {
 
 const clients, candidates = 2000, 24
 
-// people returns who has which string in one survey. Every survey has strings of its own, so that the hash is drawn
-// with it.
+// people returns who has which string in one survey. Every survey has strings of its own, so that
+// the hash is drawn with it.
 func (x trial) people(number int) (listed []string, people population) {
 	listed, people = names(fmt.Sprint("listed ", number), candidates), population{}
 	left := clients
@@ -98,11 +99,12 @@ func holds(f estimate.Frequency, truth, factor float64) bool {
 	return f.Estimate-factor*(f.Estimate-f.Low) <= truth && truth <= f.Estimate+factor*(f.High-f.Estimate)
 }
 
-// TestDecodingKeepsItsPromises runs 200 surveys of each kind, in its deep form of every fifth, in its quick one of two, with a fixed seed. The means are unbiased, the intervals
-// cover as often as they say, and in at most 5 % of the surveys anything that nobody has is called significant.
+// TestDecodingKeepsItsPromises runs 200 surveys of each kind, in its deep form of every fifth, in
+// its quick one of two, with a fixed seed. The means are unbiased, the intervals cover as often as
+// they say, and in at most 5 % of the surveys anything that nobody has is called significant.
 //
-// A coverage may be 1 % lower for the normal approximation, and 2 % higher since the excess of the residuals never counts
-// as negative.
+// A coverage may be 1 % lower for the normal approximation, and 2 % higher since the excess of the
+// residuals never counts as negative.
 func TestDecodingKeepsItsPromises(t *testing.T) {
 	surveys := pace.Tries(80, 200, 200)
 	alarms, all := 0, 0
@@ -140,8 +142,8 @@ func TestDecodingKeepsItsPromises(t *testing.T) {
 	wantFewAlarms(t, alarms, all)
 }
 
-// wantFewAlarms allows 5 % of the surveys to have a false alarm. As the seed is fixed, it may be strict: with another one, a
-// right procedure fails with a probability below 10⁻⁴.
+// wantFewAlarms allows 5 % of the surveys to have a false alarm. As the seed is fixed, it may be
+// strict: with another one, a right procedure fails with a probability below 10⁻⁴.
 func wantFewAlarms(t *testing.T, alarms, surveys int) {
 	t.Helper()
 	if v := stattest.Share(alarms, surveys, 0, 0.05); v.P < 1e-4 {
@@ -151,9 +153,10 @@ func wantFewAlarms(t *testing.T, alarms, surveys int) {
 	}
 }
 
-// TestShiftIsFound has little noise, and a third of the clients with one of 30 strings outside of the list. The variance
-// of the shift that the residuals show is that of these strings' filters, Σq²·h(k−h)/(k(k−1)) for their shares q, on
-// average over 150 surveys, and so exactly that 15 % more or less would be seen.
+// TestShiftIsFound has little noise, and a third of the clients with one of 30 strings outside of
+// the list. The variance of the shift that the residuals show is that of these strings' filters,
+// Σq²·h(k−h)/(k(k−1)) for their shares q, on average over 150 surveys, and so exactly that 15 %
+// more or less would be seen.
 func TestShiftIsFound(t *testing.T) {
 	const surveys = 150
 	x := trial{Params{12, 24, 2}, "40", true}
@@ -199,7 +202,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 	}
 
 	three := func(cohort int, s string) (Params, int) { return Params{p.Cohorts, p.Bits, 3}, cohort }
-	_, err := Decode(tally(three), listed, 0.95)
+	_, err := tally(three).Decode(listed, 0.95)
 	if !errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("filters with 3 hashes instead of 2: %v", err)
 	}
@@ -208,7 +211,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 	}
 	mistaken, copied := newTally(t, p, "6"), tally(nil)
 	mistaken.clients, mistaken.ones = copied.clients, copied.ones
-	if _, err := Decode(mistaken, listed, 0.95); !errors.Is(err, rrchain.ErrInvalid) {
+	if _, err := mistaken.Decode(listed, 0.95); !errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("reports at ε=8 taken for ε=6: %v", err)
 	}
 }

@@ -97,7 +97,7 @@ func (e *UndecodableError) Unwrap() error { return rrchain.ErrInvalid }
 // strictly between 0 and 1. It returns [rrchain.ErrInvalid], too, when the number of ones in all
 // reports is one that clients with these parameters report with a probability below 10⁻¹²: with
 // another number of hashes, or at another ε.
-func Decode(t *Tally, candidates []string, confidence float64) (Decoding, error) {
+func (t *Tally) Decode(candidates []string, confidence float64) (Decoding, error) {
 	if !(confidence > 0 && confidence < 1) {
 		return Decoding{}, fmt.Errorf("%w: confidence %v is not between 0 and 1", rrchain.ErrInvalid, confidence)
 	}

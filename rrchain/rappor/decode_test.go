@@ -18,9 +18,10 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// TestDecodingIsUnbiased goes through all ways to part four clients into cohorts of given sizes, and all reports
-// that they can make. The mean of each estimate is the true share, its variance is the one that the standard
-// error is made of, and the mean of the squared residuals is the expectation they are compared with.
+// TestDecodingIsUnbiased goes through all ways to part four clients into cohorts of given sizes,
+// and all reports that they can make. The mean of each estimate is the true share, its variance is
+// the one that the standard error is made of, and the mean of the squared residuals is the
+// expectation they are compared with.
 func TestDecodingIsUnbiased(t *testing.T) {
 	for _, x := range []struct {
 		params  Params
@@ -43,10 +44,7 @@ func TestDecodingIsUnbiased(t *testing.T) {
 		mean, square, total := make([]float64, len(truth)), make([]float64, len(truth)), 0.0
 		residual, others := 0.0, 0.0
 		everySurvey(t, x.params, x.people, x.sizes, x.epsilon, func(chance float64, tally *Tally) {
-			result, err := Decode(tally, candidates, 0.9)
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := must(tally.Decode(candidates, 0.9))
 			total += chance
 			others += chance * result.Others.Estimate * result.Others.Estimate
 			for _, share := range result.Shares {
@@ -69,8 +67,8 @@ func TestDecodingIsUnbiased(t *testing.T) {
 	}
 }
 
-// everySurvey visits all tallies that clients with the given strings, parted into cohorts of the given sizes, can
-// lead to, each once. Each way to part them is as likely as the others.
+// everySurvey visits all tallies that clients with the given strings, parted into cohorts of the
+// given sizes, can lead to, each once. Each way to part them is as likely as the others.
 func everySurvey(
 	t *testing.T, p Params, people []string, sizes []int, epsilon string, visit func(chance float64, tally *Tally),
 ) {
@@ -142,11 +140,7 @@ func squaredResiduals(t *testing.T, tally *Tally, candidates []string) float64 {
 
 func mustDesign(t *testing.T, tally *Tally, candidates []string) *design {
 	t.Helper()
-	d, err := newDesign(tally, candidates)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return must(newDesign(tally, candidates))
 }
 
 type stated struct {
@@ -180,11 +174,12 @@ func trueAudit(t *testing.T, p Params, sizes []int, epsilon string, candidates [
 	return result
 }
 
-// TestStringsOutsideOfTheList goes through all filters that two strings outside of the list can have, and all ways to
-// part the clients, without noise. With shares q of the two strings, the variance of an estimate is that of parting
-// the clients plus Σq²·spread times its squared length; and the squared residuals are as large as expected, plus
-// that shift. (The package counts on many strings outside of the list, and leaves Σq² out of the first parts. Here it
-// is taken into account.)
+// TestStringsOutsideOfTheList goes through all filters that two strings outside of the list can
+// have, and all ways to part the clients, without noise. With shares q of the two strings, the
+// variance of an estimate is that of parting the clients plus Σq²·spread times its squared length;
+// and the squared residuals are as large as expected, plus that shift. (The package counts on many
+// strings outside of the list, and leaves Σq² out of the first parts. Here it is taken into
+// account.)
 func TestStringsOutsideOfTheList(t *testing.T) {
 	for _, x := range []struct {
 		params Params
@@ -233,8 +228,8 @@ func TestStringsOutsideOfTheList(t *testing.T) {
 	}
 }
 
-// everyFilter visits all filters of two strings outside of the list, in two cohorts: the centred filters by cohort
-// and string, the candidates' first.
+// everyFilter visits all filters of two strings outside of the list, in two cohorts: the centred
+// filters by cohort and string, the candidates' first.
 func everyFilter(d *design, visit func(filters [][][]float64)) {
 	sets := subsets(d.params.Bits, d.params.Hashes)
 	centred := func(ones []int, first int) []float64 {
@@ -260,8 +255,8 @@ func everyFilter(d *design, visit func(filters [][][]float64)) {
 	}
 }
 
-// TestDecodeIsLeastSquares solves the same regression by a QR factorization, with a column for the strings outside of
-// the list, which sets every bit to h/k.
+// TestDecodeIsLeastSquares solves the same regression by a QR factorization, with a column for the
+// strings outside of the list, which sets every bit to h/k.
 func TestDecodeIsLeastSquares(t *testing.T) {
 	p, candidates := Params{5, 16, 2}, names("x", 12)
 	tally := survey(t, seeded(1), p, eps(t, "3"), population{"x/0": 90, "x/1": 60, "x/5": 30, "y": 40}, nil)
@@ -272,10 +267,10 @@ func TestDecodeIsLeastSquares(t *testing.T) {
 	rows := (p.Cohorts - 1) * p.Bits
 	left, right := mat.NewDense(rows, len(candidates)+1, nil), mat.NewVecDense(rows, nil)
 	for c := range p.Cohorts - 1 {
-		clients, bits := cohort(t, tally, c)
+		clients := tally.clients[c]
 		weight := math.Sqrt(float64(clients))
-		for i, count := range bits {
-			right.SetVec(c*p.Bits+i, weight*count.Estimate/float64(clients))
+		for i, ones := range tally.cohortOnes(c) {
+			right.SetVec(c*p.Bits+i, weight*tally.noise.estimate(ones, clients)/float64(clients))
 			left.Set(c*p.Bits+i, len(candidates), weight*float64(p.Hashes)/float64(p.Bits))
 		}
 		for j, s := range candidates {
@@ -301,31 +296,21 @@ func TestDecodeIsLeastSquares(t *testing.T) {
 
 func decode(t *testing.T, tally *Tally, candidates []string, confidence float64) Decoding {
 	t.Helper()
-	result, err := Decode(tally, candidates, confidence)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
+	return must(tally.Decode(candidates, confidence))
 }
 
 // TestRealClients lets 4,000 clients report and raise, and decodes both reports.
 func TestRealClients(t *testing.T) {
-	p, sampler := Params{16, 32, 1}, rrchain.NewSampler()
+	p, sampler := Params{16, 32, 1}, new(rrchain.Sampler)
 	people := population{"Emma": 1600, "Olivia": 1000, "Noah": 600, "Ava": 0, "Liam": 300, "not listed": 500}
 	candidates := []string{"Ava", "Emma", "Liam", "Noah", "Olivia", "nobody"}
 	low, high := newTally(t, p, "1"), newTally(t, p, "5")
 	for s, n := range people {
 		for range n {
-			cohort, err := p.DrawCohort()
-			if err != nil {
-				t.Fatal(err)
-			}
+			cohort := must(p.DrawCohort())
 			client := newClient(t, p, cohort, s)
 			for _, tally := range []*Tally{low, high} {
-				report, err := client.Raise(sampler, tally.Epsilon())
-				if err != nil {
-					t.Fatal(err)
-				}
+				report := must(client.Raise(sampler, tally.epsilon))
 				add(t, tally, report)
 			}
 		}
@@ -359,12 +344,12 @@ func TestHolm(t *testing.T) {
 	}
 }
 
-// TestDecodeAtTheEdges takes next to no noise and next to nothing but noise, one client and one cohort: all numbers
-// are finite.
+// TestDecodeAtTheEdges takes next to no noise and next to nothing but noise, one client and one
+// cohort: all numbers are finite.
 func TestDecodeAtTheEdges(t *testing.T) {
 	candidates := []string{"a", "n/0"}
 	for _, p := range []Params{{1, 8, 1}, {1, 8, 2}, {4, 16, 3}} {
-		for _, e := range []int64{int64(p.Distance()), 1_000_000, 1_000_000_000, privacy.MaxEpsilonNano} {
+		for _, e := range []int64{int64(p.Distance()), 1_000_000, 1_000_000_000, privacy.MaxEpsilon().Nano()} {
 			for _, people := range []population{{"a": 1}, {"a": 2}, {"a": 40, "b": 7}} {
 				result := decode(t, survey(t, seeded(uint64(e)), p, nano(t, e), people, nil), candidates, 0.95)
 				for _, s := range append(result.Shares, Share{Frequency: result.Others}) {
@@ -373,7 +358,7 @@ func TestDecodeAtTheEdges(t *testing.T) {
 						t.Errorf("%+v at %d nano-nats, %v: %+v, misfit %v", p, e, people, s, result.Misfit)
 					}
 				}
-				if e == privacy.MaxEpsilonNano && len(people) == 1 { // no noise left
+				if e == privacy.MaxEpsilon().Nano() && len(people) == 1 { // no noise left
 					top := result.Shares[0]
 					found := p.Cohorts > 1 // in one cohort of 8 bits nothing can be
 					if top.String != "a" || math.Abs(top.Estimate-1) > 1e-9 || top.Significant != found || result.Misfit > 2 {
@@ -385,11 +370,11 @@ func TestDecodeAtTheEdges(t *testing.T) {
 	}
 }
 
-// TestDecodeForAnyConfidence decodes a report that leaves nothing unexplained, with the least and the largest confidence
-// there are.
+// TestDecodeForAnyConfidence decodes a report that leaves nothing unexplained, with the least and
+// the largest confidence there are.
 func TestDecodeForAnyConfidence(t *testing.T) {
 	tally := newTally(t, Params{1, 4, 1}, "1")
-	add(t, tally, Report{0, tally.Epsilon(), bitsWith(t, 4)})
+	add(t, tally, Report{0, tally.epsilon, bitsWith(t, 4)})
 	for _, confidence := range []float64{math.SmallestNonzeroFloat64, 0.5, 1 - 0x1p-52, math.Nextafter(1, 0)} {
 		result := decode(t, tally, []string{"a"}, confidence)
 		for _, s := range append(result.Shares, Share{Frequency: result.Others}) {
@@ -417,7 +402,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a candidate twice", full, []string{"a", "b", "a"}, 0.9, `"a" is given twice`},
 		{"no reports", empty, []string{"a"}, 0.9, "no reports"},
 	} {
-		result, err := Decode(c.tally, c.candidates, c.confidence)
+		result, err := c.tally.Decode(c.candidates, c.confidence)
 		if !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.says) || result.Shares != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -430,10 +415,7 @@ func TestUndecodable(t *testing.T) {
 	tally := survey(t, seeded(4), p, eps(t, "1"), population{"a": 50}, nil)
 	byFilter := map[string][]string{}
 	for _, s := range names("s", 60) {
-		filter, err := p.Filter(0, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		filter := must(p.Filter(0, s))
 		byFilter[filter.String()] = append(byFilter[filter.String()], s)
 	}
 	alike := byFilter["0110"][:2]
@@ -448,7 +430,7 @@ func TestUndecodable(t *testing.T) {
 		{independent, false, "3 candidates cannot be told apart by 3 counts"},
 		{opposite, false, "filters of the 2 candidates are not independent"},
 	} {
-		_, err := Decode(tally, c.candidates, 0.9)
+		_, err := tally.Decode(c.candidates, 0.9)
 		var undecodable *UndecodableError
 		if !errors.As(err, &undecodable) || !errors.Is(err, rrchain.ErrInvalid) {
 			t.Fatalf("%q: %v", c.candidates, err)
@@ -462,7 +444,8 @@ func TestUndecodable(t *testing.T) {
 	decode(t, tally, independent[:2], 0.9)
 }
 
-// TestNearlyUndecodable has two candidates that only a cohort of one client in two billion tells apart.
+// TestNearlyUndecodable has two candidates that only a cohort of one client in two billion tells
+// apart.
 func TestNearlyUndecodable(t *testing.T) {
 	p := Params{2, 4, 1}
 	var alike, different []string
@@ -485,7 +468,7 @@ func TestNearlyUndecodable(t *testing.T) {
 		}
 		tally.ones[i] = int64(often * float64(tally.clients[i/p.Bits]))
 	}
-	_, err := Decode(tally, candidates, 0.9)
+	_, err := tally.Decode(candidates, 0.9)
 	var undecodable *UndecodableError
 	if !errors.As(err, &undecodable) || !strings.Contains(err.Error(), "not independent") {
 		t.Errorf("error %v", err)

@@ -9,13 +9,13 @@
 //
 //	params := rappor.Params{Cohorts: 64, Bits: 128, Hashes: 1} // public, the same for all
 //	cohort, err := params.DrawCohort()                         // once for each client, and kept
-//	client, err := rappor.NewClient(params, cohort, "Emma")
+//	client, err := params.NewClient(cohort, "Emma")
 //	first, err := client.Raise(sampler, one)   // ε = 1
 //	second, err := client.Raise(sampler, four) // ε = 4: costs 3 more, not 4
 //
-//	tally, err := rappor.NewTally(params, four)
+//	tally, err := params.NewTally(four)
 //	err = tally.Add(second) // and those of all other clients
-//	result, err := rappor.Decode(tally, []string{"Emma", "Olivia", "Noah"}, 0.95)
+//	result, err := tally.Decode([]string{"Emma", "Olivia", "Noah"}, 0.95)
 //
 // # Privacy
 //
@@ -24,7 +24,7 @@
 // in at most D = 2·min(h, k−h) bits. A report at ε is a randomized response (m = 2) to every bit at
 // ε/D, rounded down to a nano-nat. So the reports of one client, all together, are ε-differentially
 // private for the largest ε among them: for no two strings does the likelihood of any set of
-// reports differ by a factor above e^ε ([rrchain.BitChain]). For strings whose filters have as
+// reports differ by a factor above e^ε ([rrchain.Sampler.RaiseBits]). For strings whose filters have as
 // little in common as can be that factor is reached. For others the loss is smaller, see
 // [Params.Loss]. Where h ≤ k/2, D is the 2h of the original.
 //
@@ -54,14 +54,14 @@
 //
 // where r are the counts less what the other candidates explain of them, w_c is the share of the
 // clients that cohort c has, and each R_c is a set of h of the k bits, all equally likely,
-// independently for each cohort. That is the law of a sum of independent terms, which [Decode]
-// computes with rounded r (the rounding is part of the statistic, so the law stays exact) and
-// nothing else approximated: not by normal, nor by many. It holds for every number of cohorts,
-// bits, hashes and clients, every ε, and whatever strings are outside of the list; a false alarm is
-// counted over the hash, surveys included that [Decode] refuses. With many cohorts it is close to
-// normal, and finds what a test by standard errors would. The least p-value is that of having all
-// bits in common, C(k,h)^−cohorts: a list of m needs more than m/(1 − confidence) ways of filters
-// before anything is significant.
+// independently for each cohort. That is the law of a sum of independent terms, which
+// [Tally.Decode] computes with rounded r (the rounding is part of the statistic, so the law stays
+// exact) and nothing else approximated: not by normal, nor by many. It holds for every number of
+// cohorts, bits, hashes and clients, every ε, and whatever strings are outside of the list; a false
+// alarm is counted over the hash, surveys included that [Tally.Decode] refuses. With many cohorts
+// it is close to normal, and finds what a test by standard errors would. The least p-value is that
+// of having all bits in common, C(k,h)^−cohorts: a list of m needs more than m/(1 − confidence)
+// ways of filters before anything is significant.
 //
 // The law needs candidates that were not chosen by their hash: not from strings searched for
 // collisions, by whoever writes the list or reports, nor by looking at the reports.
@@ -84,5 +84,5 @@
 // probability of a false alarm is proven for the law, and compared with all filters there are for a
 // few small parameters; the coverage of intervals is what is simulated.
 //
-// [Decode] says how the estimates are made. [Noise] is the original noise, for comparison.
+// [Tally.Decode] says how the estimates are made. [Noise] is the original noise, for comparison.
 package rappor

@@ -9,17 +9,17 @@ import (
 	"github.com/sluicedp/sluice/rrchain/rappor"
 )
 
-// 4,000 clients report their favourite editor twice, and the server learns how common each is, but not whose it
-// is. Both reports of a client together cost the ε of the second.
+// 4,000 clients report their favourite editor twice, and the server learns how common each is, but
+// not whose it is. Both reports of a client together cost the ε of the second.
 func Example() {
 	params := rappor.Params{Cohorts: 16, Bits: 64, Hashes: 1}
-	sampler := rrchain.NewSampler()
-	tally, err := rappor.NewTally(params, epsilon("6"))
+	sampler := new(rrchain.Sampler)
+	tally, err := params.NewTally(epsilon("6"))
 	check(err)
 	for i := range 4000 {
 		cohort, err := params.DrawCohort()
 		check(err)
-		client, err := rappor.NewClient(params, cohort, []string{"vi", "vi", "vi", "ed", "cat"}[i%5])
+		client, err := params.NewClient(cohort, []string{"vi", "vi", "vi", "ed", "cat"}[i%5])
 		check(err)
 		_, err = client.Raise(sampler, epsilon("2"))
 		check(err)
@@ -28,7 +28,7 @@ func Example() {
 		check(tally.Add(report))
 	}
 
-	result, err := rappor.Decode(tally, []string{"emacs", "vi", "ed"}, 0.95)
+	result, err := tally.Decode([]string{"emacs", "vi", "ed"}, 0.95)
 	check(err)
 	for _, share := range result.Shares[:2] {
 		fmt.Printf("%s: about %.0f0 %%, found: %v\n", share.String, 10*share.Estimate, share.Significant)

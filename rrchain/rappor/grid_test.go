@@ -13,8 +13,9 @@ import (
 	"github.com/sluicedp/sluice/internal/stattest"
 )
 
-// setting is a kind of survey of 1,000 clients. Some share of them has strings of the list, each half as common as the one
-// before, and the rest have strings that are not on it. Half of the candidates have no clients.
+// setting is a kind of survey of 1,000 clients. Some share of them has strings of the list, each
+// half as common as the one before, and the rest have strings that are not on it. Half of the
+// candidates have no clients.
 type setting struct {
 	params     Params
 	epsilon    string
@@ -23,7 +24,8 @@ type setting struct {
 	unlisted   int // how many strings the rest have
 }
 
-// people returns who has which string. Every survey has strings of its own, so that the hash is drawn with it.
+// people returns who has which string. Every survey has strings of its own, so that the hash is
+// drawn with it.
 func (x setting) people(number int) (listed []string, people population) {
 	listed, people = names(fmt.Sprint("listed ", number), x.candidates), population{}
 	left, share := 1000, x.listed
@@ -52,7 +54,7 @@ type promises struct {
 func (all *promises) note(t *testing.T, x setting, number int) {
 	listed, people := x.people(number)
 	tally := survey(t, seeded(uint64(number)), x.params, eps(t, x.epsilon), people, nil)
-	result, err := Decode(tally, listed, 0.95)
+	result, err := tally.Decode(listed, 0.95)
 	if err != nil { // candidates with the same filters, where there are few
 		return
 	}
@@ -85,9 +87,9 @@ func (all *promises) check(t *testing.T, name string) {
 	stattest.Share(all.others, n, 0.95, 1).Holds(t, "%s: intervals of the others that hold the truth", name)
 }
 
-// TestFewCohortsKeepThePromises has a common string outside of the list, little noise and few cohorts: errors are then
-// far from normal. Standard errors and Student's distribution would raise false alarms in 12 % of the surveys of
-// the fourth kind, and intervals cover in 89 % of the last.
+// TestFewCohortsKeepThePromises has a common string outside of the list, little noise and few
+// cohorts: errors are then far from normal. Standard errors and Student's distribution would raise
+// false alarms in 12 % of the surveys of the fourth kind, and intervals cover in 89 % of the last.
 func TestFewCohortsKeepThePromises(t *testing.T) {
 	for i, x := range []setting{
 		{Params{1, 64, 1}, "8", 6, 0.5, 1},
@@ -126,8 +128,10 @@ func grid() (all []setting) {
 	return all
 }
 
-// TestPromisesOnTheGrid makes surveys all over the grid. The deep form makes one of every thirteenth kind, the quick one of every fifty-ninth, and compares those
-// of each number of cohorts, of bits and so on with what is promised; the long one makes three of each kind, in all 11,520.
+// TestPromisesOnTheGrid makes surveys all over the grid. The deep form makes one of every
+// thirteenth kind, the quick one of every fifty-ninth, and compares those of each number of
+// cohorts, of bits and so on with what is promised; the long one makes three of each kind, in all
+// 11,520.
 func TestPromisesOnTheGrid(t *testing.T) {
 	groups := map[string]*promises{}
 	for i, x := range grid() {
@@ -161,8 +165,9 @@ func (all *promises) add(more promises) {
 	all.others += more.others
 }
 
-// TestManyCohortsFindAsMuch has 16 cohorts and more, where the errors are about normal: at least 97 % of what Student's
-// distribution and the standard errors would find is found. (With these seeds it is 98 to 99 %.)
+// TestManyCohortsFindAsMuch has 16 cohorts and more, where the errors are about normal: at least 97
+// % of what Student's distribution and the standard errors would find is found. (With these seeds
+// it is 98 to 99 %.)
 func TestManyCohortsFindAsMuch(t *testing.T) {
 	for i, x := range []setting{
 		{Params{16, 32, 1}, "4", 12, 0.9, 10}, {Params{16, 64, 2}, "8", 12, 0.9, 10}, {Params{32, 32, 1}, "2", 12, 0.9, 10},

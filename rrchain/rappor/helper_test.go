@@ -12,22 +12,22 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
+// must returns x, if there is no error.
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
 func eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.ParseEpsilon(text))
 }
 
 func nano(t testing.TB, n int64) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.EpsilonFromNano(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return must(privacy.EpsilonFromNano(n))
 }
 
 // wantNear reports a number that is not within a relative tolerance of want.
@@ -41,8 +41,8 @@ func wantNear(t *testing.T, name string, got, want, tolerance float64) {
 // population is how many clients have each string.
 type population map[string]int
 
-// names returns strings that no other prefix has. With a prefix for each survey the hash is as good as
-// drawn for each survey.
+// names returns strings that no other prefix has. With a prefix for each survey the hash is as good
+// as drawn for each survey.
 func names(prefix string, n int) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -51,18 +51,16 @@ func names(prefix string, n int) []string {
 	return all
 }
 
-// survey counts one report of each client at an ε. It uses ordinary random numbers, for speed: here it
-// is the server that is tested. Given the true filters, the ones of different bits are independent, and
-// each count is a sum of two binomial numbers. faulty, if not nil, changes the filters that clients use.
+// survey counts one report of each client at an ε. It uses ordinary random numbers, for speed: here
+// it is the server that is tested. Given the true filters, the ones of different bits are
+// independent, and each count is a sum of two binomial numbers. faulty, if not nil, changes the
+// filters that clients use.
 func survey(
 	t *testing.T, random *rand.Rand, p Params, epsilon privacy.Epsilon, people population,
 	faulty func(cohort int, s string) (Params, int),
 ) *Tally {
 	t.Helper()
-	tally, err := NewTally(p, epsilon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tally := must(p.NewTally(epsilon))
 	set := make([]int64, len(tally.ones))
 	for _, s := range slices.Sorted(maps.Keys(people)) { // the same survey for the same random numbers
 		filters := map[int][]int{}
@@ -94,9 +92,6 @@ func survey(
 // bitsOf returns the numbers of the bits that a string sets.
 func bitsOf(t *testing.T, p Params, cohort int, s string) []int {
 	t.Helper()
-	filter, err := p.Filter(cohort, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	filter := must(p.Filter(cohort, s))
 	return slices.Collect(filter.Ones())
 }

@@ -9,7 +9,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// TestLotteryIsExact goes through all filters in all cohorts: every tail is the share of those with so large a sum.
+// TestLotteryIsExact goes through all filters in all cohorts: every tail is the share of those with
+// so large a sum.
 func TestLotteryIsExact(t *testing.T) {
 	random := seeded(11)
 	for _, p := range []Params{{1, 6, 1}, {3, 5, 1}, {2, 6, 2}, {2, 7, 3}, {2, 5, 4}, {3, 4, 2}} {
@@ -48,8 +49,8 @@ func TestLotteryIsExact(t *testing.T) {
 	}
 }
 
-// TestLotteryOfManyBits has more filters than a number can count: one value is drawn for sure, of two, as far as a normal
-// number is one.
+// TestLotteryOfManyBits has more filters than a number can count: one value is drawn for sure, of
+// two, as far as a normal number is one.
 func TestLotteryOfManyBits(t *testing.T) {
 	p := Params{1, 1200, 500}
 	table := make([]float64, p.Bits)
@@ -67,9 +68,10 @@ func TestLotteryOfManyBits(t *testing.T) {
 	wantNear(t, "two values", l.tail(30, 0), distuv.UnitNormal.Survival((30-1)/deviation), 0.02)
 }
 
-// TestPIsThatOfAnyFilter puts, for fixed reports, every filter in the place of one candidate's. A p-value that holds
-// for whatever strings there are is at most x for at most a share x of them. There are few cohorts, and nobody has a
-// candidate: this is exact, and says more than a simulation.
+// TestPIsThatOfAnyFilter puts, for fixed reports, every filter in the place of one candidate's. A
+// p-value that holds for whatever strings there are is at most x for at most a share x of them.
+// There are few cohorts, and nobody has a candidate: this is exact, and says more than a
+// simulation.
 func TestPIsThatOfAnyFilter(t *testing.T) {
 	for i, x := range []struct {
 		params  Params

@@ -3,9 +3,7 @@ package rappor
 import (
 	"fmt"
 	"math"
-	"math/big"
 
-	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -123,76 +121,4 @@ func (n Noise) Variance(reports int, share float64) (float64, error) {
 	set := wrong + truth*share
 	instantaneous := (set*n.P*(1-n.P) + (1-set)*n.Q*(1-n.Q)) / (float64(reports) * (n.P - n.Q) * (n.P - n.Q))
 	return (wrong*(1-wrong) + instantaneous) / (truth * truth), nil
-}
-
-// NoiseSampler draws the original noise from the operating system's randomness, with exactly the
-// probabilities that the float64 values of a [Noise] are. Unlike those of an [rrchain.Sampler], its
-// draws take a time that depends on the bits. It is not safe for concurrent use.
-type NoiseSampler struct{ source *exact.Bits }
-
-// NewNoiseSampler returns a sampler.
-func NewNoiseSampler() *NoiseSampler { return &NoiseSampler{exact.NewBits()} }
-
-// redraw returns bits that are drawn one by one from the given ones.
-func redraw(bits rrchain.Bits, isSet func(bit int) bool) (rrchain.Bits, error) {
-	var ones []int
-	for i := range bits.Len() {
-		if isSet(bits.Bit(i)) {
-			ones = append(ones, i)
-		}
-	}
-	return rrchain.NewBits(bits.Len(), ones...)
-}
-
-// NoisyClient reports with the original noise.
-type NoisyClient struct {
-	permanent  rrchain.Bits
-	set, unset *big.Rat // how often a permanent 1 is reported as 1, and a permanent 0
-}
-
-// NewNoisyClient draws the permanent filter of a string. It is to be drawn once: whoever restarts
-// keeps [NoisyClient.Permanent] and goes on with [ResumeNoisyClient]. It returns
-// [rrchain.ErrInvalid] for parameters, noise or a cohort out of range.
-func NewNoisyClient(s *NoiseSampler, p Params, n Noise, cohort int, text string) (*NoisyClient, error) {
-	if err := n.check(); err != nil {
-		return nil, err
-	}
-	filter, err := p.Filter(cohort, text)
-	if err != nil {
-		return nil, err
-	}
-	replaced := new(big.Rat).SetFloat64(n.F) // F is exact, while 1 − F/2 may be 1 as a float64
-	permanent, err := redraw(filter, func(bit int) bool {
-		if exact.Below(s.source.Uint64, replaced) {
-			bit = int(s.source.Uint64() & 1)
-		}
-		return bit == 1
-	})
-	if err != nil {
-		return nil, err
-	}
-	return ResumeNoisyClient(n, permanent)
-}
-
-// ResumeNoisyClient returns the client that has a permanent filter already. It returns
-// [rrchain.ErrInvalid] for noise out of range, or no bits.
-func ResumeNoisyClient(n Noise, permanent rrchain.Bits) (*NoisyClient, error) {
-	if err := n.check(); err != nil {
-		return nil, err
-	}
-	if permanent.Len() == 0 {
-		return nil, fmt.Errorf("%w: a permanent filter without bits", rrchain.ErrInvalid)
-	}
-	return &NoisyClient{permanent, new(big.Rat).SetFloat64(n.P), new(big.Rat).SetFloat64(n.Q)}, nil
-}
-
-// Permanent returns the permanent filter. It must not leave the client: it costs what all reports
-// together approach.
-func (c *NoisyClient) Permanent() rrchain.Bits { return c.permanent }
-
-// Report draws one more report. [Noise.Loss] says what a number of them cost.
-func (c *NoisyClient) Report(s *NoiseSampler) (rrchain.Bits, error) {
-	return redraw(c.permanent, func(bit int) bool {
-		return exact.Below(s.source.Uint64, [...]*big.Rat{c.unset, c.set}[bit])
-	})
 }

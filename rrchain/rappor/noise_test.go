@@ -8,13 +8,11 @@ import (
 
 	"gonum.org/v1/gonum/stat/combin"
 
-	"github.com/sluicedp/sluice/internal/exact"
-	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// symmetric returns the noise that pan2024 compares with, whose permanent and instantaneous randomized
-// responses are at two ε.
+// symmetric returns the noise that pan2024 compares with, whose permanent and instantaneous
+// randomized responses are at two ε.
 func symmetric(alpha, beta float64) Noise {
 	return Noise{F: 2 / (1 + math.Exp(alpha)), P: 1 / (1 + math.Exp(-beta)), Q: 1 / (1 + math.Exp(beta))}
 }
@@ -63,7 +61,8 @@ func (n Noise) chances(reports, ones int) (of1, of0 float64) {
 	return (1-wrong)*set + wrong*unset, wrong*set + (1-wrong)*unset
 }
 
-// TestNoiseLossOfStrings compares with Theorems 1 and 2 of Erlingsson et al., whose q and p are P and Q here.
+// TestNoiseLossOfStrings compares with Theorems 1 and 2 of Erlingsson et al., whose q and p are P
+// and Q here.
 func TestNoiseLossOfStrings(t *testing.T) {
 	for _, p := range []Params{{1, 128, 2}, {1, 16, 1}, {1, 5, 4}} {
 		h := float64(min(p.Hashes, p.Bits-p.Hashes))
@@ -83,8 +82,8 @@ func TestNoiseLossOfStrings(t *testing.T) {
 	}
 }
 
-// TestNoiseLossOfSmallNoise is close to linear in K where a report says nearly nothing: the closed form as it
-// stands in the paper would lose all digits.
+// TestNoiseLossOfSmallNoise is close to linear in K where a report says nearly nothing: the closed
+// form as it stands in the paper would lose all digits.
 func TestNoiseLossOfSmallNoise(t *testing.T) {
 	n := symmetric(1, 1e-12)
 	retention := math.Tanh(0.5)
@@ -95,8 +94,8 @@ func TestNoiseLossOfSmallNoise(t *testing.T) {
 	}
 }
 
-// TestNoiseLossOfUnlikeSmallNoise has p and q that differ by little, far from 1 − q and 1 − p, or one that is next to
-// nothing: their quotients, as float64 numbers, would say next to nothing, too.
+// TestNoiseLossOfUnlikeSmallNoise has p and q that differ by little, far from 1 − q and 1 − p, or
+// one that is next to nothing: their quotients, as float64 numbers, would say next to nothing, too.
 func TestNoiseLossOfUnlikeSmallNoise(t *testing.T) {
 	const step = 0x1p-40
 	for _, c := range []struct {
@@ -117,8 +116,8 @@ func TestNoiseLossOfUnlikeSmallNoise(t *testing.T) {
 	}
 }
 
-// TestNoiseEstimateIsUnbiased goes through all reports of clients with a known bit: the mean is the bit, and
-// the variance is the one that Variance states.
+// TestNoiseEstimateIsUnbiased goes through all reports of clients with a known bit: the mean is the
+// bit, and the variance is the one that Variance states.
 func TestNoiseEstimateIsUnbiased(t *testing.T) {
 	for _, n := range append(uneven, symmetric(1, 0.5)) {
 		for _, reports := range []int{1, 2, 7} {
@@ -127,10 +126,7 @@ func TestNoiseEstimateIsUnbiased(t *testing.T) {
 				for ones := range reports + 1 {
 					of1, of0 := n.chances(reports, ones)
 					chance := []float64{of0, of1}[truth]
-					estimate, err := n.Estimate(int64(ones), 1, reports)
-					if err != nil {
-						t.Fatal(err)
-					}
+					estimate := must(n.Estimate(int64(ones), 1, reports))
 					mean += chance * estimate
 					square += chance * (estimate - float64(truth)) * (estimate - float64(truth))
 				}
@@ -151,73 +147,11 @@ func TestEstimateOfManyClients(t *testing.T) {
 	n := Noise{0.5, 0.75, 0.5}
 	want := 0.0
 	for _, ones := range []int64{0, 3, 2, 3} {
-		estimate, err := n.Estimate(ones, 1, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		estimate := must(n.Estimate(ones, 1, 3))
 		want += estimate
 	}
-	got, err := n.Estimate(8, 4, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(n.Estimate(8, 4, 3))
 	wantNear(t, "four clients", got, want, 1e-12)
-}
-
-// TestNoisyClientsFollowTheLaw draws 30,000 clients of two reports each. For every bit the number of ones in the
-// two has the law of the permanent bit that both share, whether or not the client restarts in between.
-// Clients that draw a new permanent filter for the second report are noticed.
-func TestNoisyClientsFollowTheLaw(t *testing.T) {
-	const clients = 30_000
-	p, n, sampler := Params{2, 4, 1}, Noise{0.5, 0.8, 0.3}, NewNoiseSampler()
-	truth := bitsOf(t, p, 1, "Emma")[0]
-	again := func(*NoisyClient) *NoisyClient { return newNoisy(t, sampler, p, n, "Emma") }
-	resumed := func(c *NoisyClient) *NoisyClient {
-		r, err := ResumeNoisyClient(n, c.Permanent())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	measure := func(second func(*NoisyClient) *NoisyClient) stattest.Verdict {
-		counts := map[int]map[int]int{} // by bit, how often it is 1 so many times
-		for bit := range p.Bits {
-			counts[bit] = map[int]int{}
-		}
-		for range clients {
-			client := newNoisy(t, sampler, p, n, "Emma")
-			a, b := noisyReport(t, sampler, client), noisyReport(t, sampler, second(client))
-			for bit := range counts {
-				counts[bit][a.Bit(bit)+b.Bit(bit)]++
-			}
-		}
-		return stattest.FitEach(counts, func(bit int) map[int]float64 {
-			law := map[int]float64{}
-			for ones := range 3 {
-				of1, of0 := n.chances(2, ones)
-				law[ones] = of0
-				if bit == truth {
-					law[ones] = of1
-				}
-			}
-			return law
-		})
-	}
-	for name, second := range map[string]func(*NoisyClient) *NoisyClient{
-		"the same client": func(c *NoisyClient) *NoisyClient { return c },
-		"after a restart": resumed,
-	} {
-		measure(second).Holds(t, "%s", name)
-	}
-	measure(again).Fails(t, "clients with a new permanent filter")
-}
-
-// TestTheLeastNoiseIsDrawn has noise so seldom that 1 − F/2 is 1 as a float64: a bit that is set is replaced, too.
-func TestTheLeastNoiseIsDrawn(t *testing.T) {
-	zeros := &NoiseSampler{exact.ReplayBits(func(page []byte) { clear(page) })}
-	if c := newNoisy(t, zeros, Params{2, 8, 1}, Noise{1e-17, 1, 0}, "Emma"); c.Permanent().Count() != 0 {
-		t.Error("a bit that is replaced by a fair coin stays 1")
-	}
 }
 
 func TestNoiseRefuses(t *testing.T) {
@@ -231,9 +165,7 @@ func TestNoiseRefuses(t *testing.T) {
 		_, errLoss := n.Loss(p, 1)
 		_, errEstimate := n.Estimate(1, 2, 3)
 		_, errVariance := n.Variance(1, 0.5)
-		_, errNew := NewNoisyClient(NewNoiseSampler(), p, n, 0, "secret")
-		_, errResume := ResumeNoisyClient(n, bitsWith(t, 8, 1))
-		for _, err := range []error{errBit, errLoss, errEstimate, errVariance, errNew, errResume} {
+		for _, err := range []error{errBit, errLoss, errEstimate, errVariance} {
 			if !errors.Is(err, rrchain.ErrInvalid) {
 				t.Errorf("%+v: error %v", n, err)
 			}
@@ -242,9 +174,7 @@ func TestNoiseRefuses(t *testing.T) {
 	good := Noise{0.5, 0.75, 0.25}
 	_, _, errBit := good.BitLoss(-1)
 	_, errLoss := good.Loss(p, -1)
-	_, errCohort := NewNoisyClient(NewNoiseSampler(), p, good, 2, "secret")
-	_, errBits := ResumeNoisyClient(good, rrchain.Bits{})
-	errs := []error{errBit, errLoss, errCohort, errBits}
+	errs := []error{errBit, errLoss}
 	for _, c := range []struct {
 		ones, clients int64
 		reports       int
@@ -275,36 +205,10 @@ func bitLoss(t *testing.T, n Noise, reports int) (one, zero float64) {
 
 func stringLoss(t *testing.T, n Noise, p Params, reports int) float64 {
 	t.Helper()
-	loss, err := n.Loss(p, reports)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return loss
+	return must(n.Loss(p, reports))
 }
 
 func clientVariance(t *testing.T, n Noise, reports int, share float64) float64 {
 	t.Helper()
-	variance, err := n.Variance(reports, share)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return variance
-}
-
-func newNoisy(t *testing.T, s *NoiseSampler, p Params, n Noise, text string) *NoisyClient {
-	t.Helper()
-	c, err := NewNoisyClient(s, p, n, 1, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func noisyReport(t *testing.T, s *NoiseSampler, c *NoisyClient) rrchain.Bits {
-	t.Helper()
-	report, err := c.Report(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report
+	return must(n.Variance(reports, share))
 }

@@ -11,25 +11,27 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// MaxCounts is the largest number of counts, cohorts × bits, that a server keeps for one ε.
-const MaxCounts = 1 << 24
+const (
+	maxBits   = 1 << 20 // of a filter: as many as values of a question
+	maxCounts = 1 << 24 // cohorts × bits, that a server keeps for one ε
+)
 
 // Params are what all clients and the server agree on. They are public.
 type Params struct {
 	Cohorts int // groups of clients, each with a hash of its own; at least 1
-	Bits    int // k, the length of the Bloom filter; at least 2, and Cohorts × Bits at most MaxCounts
+	Bits    int // k, the length of the Bloom filter; at least 2, and at most 2²⁰, and Cohorts × Bits at most 2²⁴
 	Hashes  int // h, how many bits a string sets; at least 1, less than Bits
 }
 
 // check returns [rrchain.ErrInvalid] for parameters out of range.
 func (p Params) check() error {
-	if p.Bits < 2 || p.Bits > rrchain.MaxValues {
+	if p.Bits < 2 || p.Bits > maxBits {
 		return fmt.Errorf("%w: a filter of %d bits; 2 to %d are possible",
-			rrchain.ErrInvalid, p.Bits, rrchain.MaxValues)
+			rrchain.ErrInvalid, p.Bits, maxBits)
 	}
-	if p.Cohorts < 1 || p.Cohorts > MaxCounts/p.Bits {
+	if p.Cohorts < 1 || p.Cohorts > maxCounts/p.Bits {
 		return fmt.Errorf("%w: %d cohorts of filters of %d bits; 1 to %d are possible",
-			rrchain.ErrInvalid, p.Cohorts, p.Bits, MaxCounts/p.Bits)
+			rrchain.ErrInvalid, p.Cohorts, p.Bits, maxCounts/p.Bits)
 	}
 	if p.Hashes < 1 || p.Hashes >= p.Bits {
 		return fmt.Errorf("%w: %d hashes into %d bits; 1 to %d are possible",
@@ -70,8 +72,11 @@ func (p Params) Filter(cohort int, s string) (rrchain.Bits, error) {
 	if err := p.checkCohort(cohort); err != nil {
 		return rrchain.Bits{}, err
 	}
-	words := hashWords{cohort: cohort, text: s}
-	return rrchain.NewBits(p.Bits, distinct(p.Hashes, p.Bits, words.next)...)
+	words, packed := hashWords{cohort: cohort, text: s}, make([]byte, (p.Bits+7)/8)
+	for _, bit := range distinct(p.Hashes, p.Bits, words.next) {
+		packed[bit/8] |= 1 << (bit % 8)
+	}
+	return rrchain.NewBits(p.Bits, packed)
 }
 
 // distinct draws different numbers below k, uniformly, by words of 64 random bits. A word that
@@ -155,7 +160,7 @@ func (p Params) ReportEpsilon(bit privacy.Epsilon) (privacy.Epsilon, error) {
 
 // times returns n·ε for n ≥ 0, or [privacy.ErrRange].
 func times(n int, epsilon privacy.Epsilon) (privacy.Epsilon, error) {
-	if n > 0 && epsilon.Nano() > privacy.MaxEpsilonNano/int64(n) {
+	if n > 0 && epsilon.Nano() > privacy.MaxEpsilon().Nano()/int64(n) {
 		return privacy.Epsilon{}, fmt.Errorf("%d times ε=%v: %w", n, epsilon, privacy.ErrRange)
 	}
 	return privacy.EpsilonFromNano(int64(n) * epsilon.Nano())

@@ -21,19 +21,13 @@ type Tally struct {
 
 // NewTally returns an empty tally of reports at an ε, which is rounded down as clients do it. It
 // returns the errors of [Params.BitEpsilon].
-func NewTally(p Params, epsilon privacy.Epsilon) (*Tally, error) {
+func (p Params) NewTally(epsilon privacy.Epsilon) (*Tally, error) {
 	cost, bit, err := p.atMost(epsilon)
 	if err != nil {
 		return nil, err
 	}
 	return &Tally{p, cost, newChannel(bit.Float64()), make([]int64, p.Cohorts), make([]int64, p.Cohorts*p.Bits)}, nil
 }
-
-// Params returns the parameters of the reports.
-func (t *Tally) Params() Params { return t.params }
-
-// Epsilon returns what a report costs.
-func (t *Tally) Epsilon() privacy.Epsilon { return t.epsilon }
 
 // Add counts a report. It returns [rrchain.ErrInvalid], and counts nothing, for a report at another
 // ε, of another length or of a cohort that does not exist.
@@ -83,34 +77,6 @@ func (t *Tally) Clients() int64 {
 	return total
 }
 
-// BitCount estimates in how many filters of a cohort's clients a bit is set.
-type BitCount struct {
-	// Estimate is unbiased, (n₁ − q·n)/(p − q) for n₁ ones in n reports, so it may lie outside of 0
-	// to n.
-	Estimate float64
-	// Noise is the variance of Estimate for these clients, exactly n·pq/(p−q)²: only their reports
-	// are random.
-	Noise float64
-	// Sampling is the variance if the clients are a random sample too: n·r(1−r)/(p−q)², where the
-	// share of ones, moved to the nearest possible one, stands for their probability r. It is never
-	// below Noise.
-	Sampling float64
-}
-
-// Cohort returns the number of reports of a cohort, and the count of each bit. It returns
-// [rrchain.ErrInvalid] if there is no such cohort.
-func (t *Tally) Cohort(cohort int) (clients int64, bits []BitCount, err error) {
-	if err := t.params.checkCohort(cohort); err != nil {
-		return 0, nil, err
-	}
-	clients = t.clients[cohort]
-	bits = make([]BitCount, t.params.Bits)
-	for i, ones := range t.cohortOnes(cohort) {
-		bits[i] = t.noise.count(ones, clients)
-	}
-	return clients, bits, nil
-}
-
 func (t *Tally) cohortOnes(cohort int) []int64 {
 	return t.ones[cohort*t.params.Bits : (cohort+1)*t.params.Bits]
 }
@@ -134,12 +100,3 @@ func (c channel) variance() float64 { return c.q * (1 - c.q) / (c.gap * c.gap) }
 
 // estimate returns the unbiased number of set bits behind some ones in n reports.
 func (c channel) estimate(ones, n int64) float64 { return (float64(ones) - c.q*float64(n)) / c.gap }
-
-func (c channel) count(ones, n int64) BitCount {
-	count := BitCount{Estimate: c.estimate(ones, n), Noise: float64(n) * c.variance()}
-	if n > 0 {
-		often := min(max(float64(ones)/float64(n), c.q), 1-c.q)
-		count.Sampling = float64(n) * often * (1 - often) / (c.gap * c.gap)
-	}
-	return count
-}

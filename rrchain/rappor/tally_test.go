@@ -14,8 +14,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// TestBitCountsAreUnbiased goes through all reports of three clients and sums: the mean of a bit's estimate is
-// how many have it set, and its variance is Noise.
+// TestBitCountsAreUnbiased goes through all reports of three clients and sums: the mean of a bit's
+// estimate is how many have it set, and its variance is Noise.
 func TestBitCountsAreUnbiased(t *testing.T) {
 	p := Params{2, 3, 1}
 	people := []string{"a", "b", "c"}
@@ -44,17 +44,17 @@ func TestBitCountsAreUnbiased(t *testing.T) {
 						chance *= q
 					}
 				}
-				add(t, tally, Report{1, tally.Epsilon(), bitsWith(t, p.Bits, ones...)})
+				add(t, tally, Report{1, tally.epsilon, bitsWith(t, p.Bits, ones...)})
 			}
-			clients, bits := cohort(t, tally, 1)
-			if clients != 3 {
-				t.Fatalf("%d clients", clients)
+			if tally.Clients() != 3 {
+				t.Fatalf("%d clients", tally.Clients())
 			}
-			for bit, count := range bits {
-				mean[bit] += chance * count.Estimate
-				square[bit] += chance * (count.Estimate - holders[bit]) * (count.Estimate - holders[bit])
-				noise = count.Noise
+			for bit, ones := range tally.cohortOnes(1) {
+				estimate := tally.noise.estimate(ones, 3)
+				mean[bit] += chance * estimate
+				square[bit] += chance * (estimate - holders[bit]) * (estimate - holders[bit])
 			}
+			noise = 3 * tally.noise.variance()
 		}
 		for bit := range mean {
 			if math.Abs(mean[bit]-holders[bit]) > 1e-10 {
@@ -62,20 +62,6 @@ func TestBitCountsAreUnbiased(t *testing.T) {
 			}
 			wantNear(t, fmt.Sprintf("ε=%s: the variance of bit %d", e, bit), noise, square[bit], 1e-10)
 		}
-	}
-}
-
-// TestSamplingVariance compares with n·r(1−r)/(p−q)² by hand; r is never outside of what it can be.
-func TestSamplingVariance(t *testing.T) {
-	noise := newChannel(math.Log(3)) // p = 3/4, q = 1/4
-	for ones, r := range map[int64]float64{0: 0.25, 10: 0.25, 30: 0.3, 50: 0.5, 60: 0.6, 80: 0.75, 100: 0.75} {
-		got := noise.count(ones, 100)
-		wantNear(t, fmt.Sprint("variance for ", ones, " ones"), got.Sampling, 100*r*(1-r)/0.25, 1e-12)
-		wantNear(t, "noise", got.Noise, 100*0.1875/0.25, 1e-12)
-		wantNear(t, "estimate", 1+got.Estimate, 1+(float64(ones)-25)/0.5, 1e-12)
-	}
-	if got := noise.count(0, 0); got != (BitCount{}) {
-		t.Errorf("without clients: %+v", got)
 	}
 }
 
@@ -91,10 +77,7 @@ type noisyRow struct {
 
 func noisyRows(t *testing.T) []noisyRow {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "noisy_sampling.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "noisy_sampling.json")))
 	var file struct{ Rows []noisyRow }
 	if err := json.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)
@@ -107,11 +90,7 @@ func noisyRows(t *testing.T) []noisyRow {
 
 func number(t *testing.T, text string) float64 {
 	t.Helper()
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return must(strconv.ParseFloat(text, 64))
 }
 
 // TestNoiseVarianceVectors checks pan2024 Eq. (67) with N = 1.
@@ -125,7 +104,7 @@ func TestTalliesMerge(t *testing.T) {
 	p := Params{2, 4, 2}
 	all, parts := newTally(t, p, "1"), []*Tally{newTally(t, p, "1"), newTally(t, p, "1")}
 	for i := range 20 {
-		report := Report{i % 3 % 2, all.Epsilon(), bitsWith(t, 4, i%4, i%3)}
+		report := Report{i % 3 % 2, all.epsilon, bitsWith(t, 4, i%4, i%3)}
 		add(t, all, report)
 		add(t, parts[i%2], report)
 	}
@@ -136,8 +115,8 @@ func TestTalliesMerge(t *testing.T) {
 		all.Clients() != 20 || parts[1].Clients() != 10 {
 		t.Errorf("merged %+v, want %+v", parts[0], all)
 	}
-	if all.Params() != p || all.Epsilon() != eps(t, "1") {
-		t.Errorf("a tally of %+v at ε=%v", all.Params(), all.Epsilon())
+	if all.params != p || all.epsilon != eps(t, "1") {
+		t.Errorf("a tally of %+v at ε=%v", all.params, all.epsilon)
 	}
 	for _, other := range []*Tally{newTally(t, Params{2, 4, 1}, "1"), newTally(t, Params{4, 2, 1}, "1"), newTally(t, p, "2")} {
 		if err := all.Merge(other); !errors.Is(err, rrchain.ErrInvalid) || all.Clients() != 20 {
@@ -160,20 +139,11 @@ func TestTallyRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, c := range []int{-1, 2} {
-		if _, _, err := tally.Cohort(c); !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("cohort %d: %v", c, err)
-		}
-	}
 }
 
 func newTally(t *testing.T, p Params, epsilon string) *Tally {
 	t.Helper()
-	tally, err := NewTally(p, eps(t, epsilon))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tally
+	return must(p.NewTally(eps(t, epsilon)))
 }
 
 func add(t *testing.T, tally *Tally, report Report) {
@@ -183,20 +153,11 @@ func add(t *testing.T, tally *Tally, report Report) {
 	}
 }
 
-func cohort(t *testing.T, tally *Tally, cohort int) (int64, []BitCount) {
-	t.Helper()
-	clients, bits, err := tally.Cohort(cohort)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return clients, bits
-}
-
 func bitsWith(t *testing.T, n int, ones ...int) rrchain.Bits {
 	t.Helper()
-	bits, err := rrchain.NewBits(n, ones...)
-	if err != nil {
-		t.Fatal(err)
+	packed := make([]byte, (n+7)/8)
+	for _, i := range ones {
+		packed[i/8] |= 1 << (i % 8)
 	}
-	return bits
+	return must(rrchain.NewBits(n, packed))
 }

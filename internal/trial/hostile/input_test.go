@@ -27,7 +27,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // field is a place where a caller can put a text.
@@ -718,7 +717,7 @@ func TestVeryManyObjectsInARequest(t *testing.T) {
 // TestVeryManyValues: a question has so many values, or is refused.
 func TestVeryManyValues(t *testing.T) {
 	l, _ := market(t)
-	values := crowd(rrchain.MaxValues + 1)
+	values := crowd(1<<20 + 1)
 	for _, encoding := range []api.Encoding{"", api.Direct, api.Unary} {
 		err := l.DefineQuestion(t.Context(), "many", api.Question{Name: "many", Values: values, Encoding: encoding})
 		check.That(t, errors.Is(err, api.ErrInvalid) && len(err.Error()) <= 300, "%q: %.300v", encoding, err)
@@ -726,9 +725,9 @@ func TestVeryManyValues(t *testing.T) {
 	if !pace.Deep() {
 		return // to define the largest, and to list it, takes long
 	}
-	check.Must(t, l.DefineQuestion(t.Context(), "most", api.Question{Name: "most", Values: values[:rrchain.MaxValues], Encoding: api.Direct}))
+	check.Must(t, l.DefineQuestion(t.Context(), "most", api.Question{Name: "most", Values: values[:1<<20], Encoding: api.Direct}))
 	all, err := l.Questions(t.Context())
-	check.That(t, err == nil && len(all) == 2 && len(all[1].Values) == rrchain.MaxValues,
+	check.That(t, err == nil && len(all) == 2 && len(all[1].Values) == 1<<20,
 		"%d questions, %v", len(all), err)
 }
 

@@ -156,7 +156,7 @@ func TestCheckAndActUnderOneLockAreRight(t *testing.T) {
 
 // drawn is a response drawn from the truth alone, whatever was drawn before.
 func drawn(object string, epsilon privacy.Epsilon) (string, error) {
-	chain, err := rrchain.NewChain(len(values()))
+	chain, err := rrchain.NewChain[int](len(values()))
 	if err != nil {
 		return "", err
 	}
@@ -164,7 +164,7 @@ func drawn(object string, epsilon privacy.Epsilon) (string, error) {
 	if truthOf(object) != values()[0] {
 		truth = 1
 	}
-	level, err := chain.Raise(rrchain.NewSampler(), epsilon, truth)
+	level, err := chain.Raise(new(rrchain.Sampler), epsilon, truth)
 	return values()[level.Response], err
 }
 

@@ -455,7 +455,7 @@ func noticeable(objects int, claim float64, tests int) float64 {
 type stall struct {
 	testing.TB
 	truths  []int
-	chains  []*rrchain.Chain
+	chains  []*rrchain.Chain[int]
 	sampler *rrchain.Sampler
 	told    map[string][]string // by the key of an order that was filled, or by what else a fault keeps responses
 	fault   fault
@@ -475,15 +475,15 @@ const (
 
 func newStall(t testing.TB, f fault, truths []int) *stall {
 	t.Helper()
-	s := &stall{TB: t, truths: truths, sampler: rrchain.NewSampler(), told: map[string][]string{}, fault: f}
+	s := &stall{TB: t, truths: truths, sampler: new(rrchain.Sampler), told: map[string][]string{}, fault: f}
 	for range truths {
 		s.chains = append(s.chains, newChain(t))
 	}
 	return s
 }
 
-func newChain(t testing.TB, levels ...rrchain.Level) *rrchain.Chain {
-	c := check.Value(rrchain.NewChain(2, levels...))(t)
+func newChain(t testing.TB, levels ...rrchain.Level[int]) *rrchain.Chain[int] {
+	c := check.Value(rrchain.NewChain[int](2, levels...))(t)
 	return c
 }
 
@@ -546,14 +546,11 @@ func (s *stall) respond(i int, o order) string {
 }
 
 // draw draws a response of a chain as it should be.
-func (s *stall) draw(c *rrchain.Chain, at privacy.Epsilon, truth int) (level rrchain.Level) {
+func (s *stall) draw(c *rrchain.Chain[int], at privacy.Epsilon, truth int) (level rrchain.Level[int]) {
 	var err error
-	switch {
-	case c.Current().Epsilon.Less(at):
+	if c.Current().Epsilon.Less(at) {
 		level, err = c.Raise(s.sampler, at, truth)
-	case at.Less(c.Levels()[0].Epsilon):
-		level, err = c.Degrade(s.sampler, at)
-	default:
+	} else {
 		level, err = c.Insert(s.sampler, at)
 	}
 	check.Must(s, err)

@@ -128,7 +128,7 @@ func testTwoPartsThatMakeTheWholeFitExactly(t *T) {
 func TestBoundsBindToTheNanoNat(t *testing.T) { Anywhere(t, testBoundsBindToTheNanoNat) }
 
 func testBoundsBindToTheNanoNat(t *T) {
-	for _, bound := range []int64{1, 2, 999_999_999, 1_000_000_001, privacy.MaxEpsilonNano - 1, privacy.MaxEpsilonNano} {
+	for _, bound := range []int64{1, 2, 999_999_999, 1_000_000_001, privacy.MaxEpsilon().Nano() - 1, privacy.MaxEpsilon().Nano()} {
 		for kind, request := range map[api.Reason]api.EnrollRequest{
 			api.ObjectCap:    {Cap: Nano(t, bound)},
 			api.ChainCeiling: {Policy: policy.Fixed(Nano(t, bound)), Cap: Boundless()},
@@ -146,7 +146,7 @@ func testBound(t testing.TB, kind api.Reason, request api.EnrollRequest, bound i
 		t.Fatal(err)
 	}
 	r := ReleaseOf(t, "r", "ann", "1")
-	if bound < privacy.MaxEpsilonNano { // there is no ε above the largest
+	if bound < privacy.MaxEpsilon().Nano() { // there is no ε above the largest
 		r.Epsilon = Nano(t, bound+1)
 		_, err := l.Release(t.Context(), r)
 		if refused := Refusals(t, err); refused[0].Reason != kind {

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func primitives() []primitive {
 		{"first response, 1000 values", million, false, firstOf(1000)},
 		{"raise, 2 values", million, false, raiseOf(2)},
 		{"raise, 1000 values", million, false, raiseOf(1000)},
-		{"unary, first response", million, false, unaryFrom(rrchain.BitLevel{})},
+		{"unary, first response", million, false, unaryFrom(rrchain.Level[rrchain.Bits]{})},
 		{"unary, raise", million, false, raiseOfUnary},
 		{"Bloom filter, raise", million, false, raiseOfBits},
 		{"staircase, 2 values", million, true, staircaseOf(2)},
@@ -78,7 +79,7 @@ func firstOf(values int) func(testing.TB, *exact.Bits) drawing {
 // raiseOf begins with a response that is the first truth.
 func raiseOf(values int) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
-		return chainFrom(t, bits, values, rrchain.Level{Epsilon: Eps(t, "0.5"), Response: 0})
+		return chainFrom(t, bits, values, rrchain.Level[int]{Epsilon: Eps(t, "0.5"), Response: 0})
 	}
 }
 
@@ -90,30 +91,30 @@ func middling(t testing.TB, values int) privacy.Epsilon {
 	return Eps(t, "7")
 }
 
-func chainFrom(t testing.TB, bits *exact.Bits, values int, recorded ...rrchain.Level) drawing {
-	s, at := rrchain.ReplaySampler(bits), middling(t, values)
+func chainFrom(t testing.TB, bits *exact.Bits, values int, recorded ...rrchain.Level[int]) drawing {
+	s, at := &rrchain.Sampler{Random: bits}, middling(t, values)
 	return func(truth int) (bool, time.Duration) {
-		c, err := rrchain.NewChain(values, recorded...)
+		c, err := rrchain.NewChain[int](values, recorded...)
 		check.Must(t, err)
 		number := places(values)[truth]
-		var level rrchain.Level
+		var level rrchain.Level[int]
 		took := timed(func() { level, err = c.Raise(s, at, number) })
 		check.Must(t, err)
 		return level.Response == number, took
 	}
 }
 
-func unaryFrom(last rrchain.BitLevel) func(testing.TB, *exact.Bits) drawing {
+func unaryFrom(last rrchain.Level[rrchain.Bits]) func(testing.TB, *exact.Bits) drawing {
 	return func(t testing.TB, bits *exact.Bits) drawing {
-		s, at, recorded := rrchain.ReplaySampler(bits), Eps(t, "1"), []rrchain.BitLevel(nil)
+		s, at, recorded := &rrchain.Sampler{Random: bits}, Eps(t, "1"), []rrchain.Level[rrchain.Bits](nil)
 		if !last.Epsilon.IsZero() {
 			recorded = append(recorded, last)
 		}
 		return func(truth int) (bool, time.Duration) {
-			c, err := rrchain.NewUnaryChain(rowOfWords, recorded...)
+			c, err := rrchain.NewChain[rrchain.Bits](rowOfWords, recorded...)
 			check.Must(t, err)
 			number := places(rowOfWords)[truth]
-			var level rrchain.BitLevel
+			var level rrchain.Level[rrchain.Bits]
 			took := timed(func() { level, err = c.Raise(s, at, number) })
 			check.Must(t, err)
 			return level.Response.Bit(number) == 1, took
@@ -123,33 +124,31 @@ func unaryFrom(last rrchain.BitLevel) func(testing.TB, *exact.Bits) drawing {
 
 // raiseOfUnary begins with a response that has the bit of the first truth, and not that of the second.
 func raiseOfUnary(t testing.TB, bits *exact.Bits) drawing {
-	last := check.Value(rrchain.NewBits(rowOfWords, 0, 9, 33))(t)
-	return unaryFrom(rrchain.BitLevel{Epsilon: Eps(t, "0.5"), Response: last})(t, bits)
+	packed := make([]byte, (rowOfWords+7)/8)
+	packed[0], packed[1], packed[4] = 1, 2, 2 // bits 0, 9 and 33
+	last := check.Value(rrchain.NewBits(rowOfWords, packed))(t)
+	return unaryFrom(rrchain.Level[rrchain.Bits]{Epsilon: Eps(t, "0.5"), Response: last})(t, bits)
 }
 
 // raiseOfBits has no bit set, or each. Its first bit stands for all.
 func raiseOfBits(t testing.TB, bits *exact.Bits) drawing {
-	var all []int
-	for i := range rowOfWords {
-		all = append(all, i)
-	}
-	none := check.Value(rrchain.NewBits(rowOfWords))(t)
-	each := check.Value(rrchain.NewBits(rowOfWords, all...))(t)
-	s, at := rrchain.ReplaySampler(bits), Eps(t, "1")
-	recorded := rrchain.BitLevel{Epsilon: Eps(t, "0.5"), Response: none}
+	var none, each rrchain.Bits
+	check.Must(t, none.UnmarshalText(bytes.Repeat([]byte("0"), rowOfWords)))
+	check.Must(t, each.UnmarshalText(bytes.Repeat([]byte("1"), rowOfWords)))
+	s, at := &rrchain.Sampler{Random: bits}, Eps(t, "1")
+	recorded := rrchain.Level[rrchain.Bits]{Epsilon: Eps(t, "0.5"), Response: none}
 	return func(truth int) (bool, time.Duration) {
-		c, err := rrchain.NewBitChain(rowOfWords, recorded)
-		check.Must(t, err)
 		row := [2]rrchain.Bits{none, each}[truth]
-		var level rrchain.BitLevel
-		took := timed(func() { level, err = c.Raise(s, at, row) })
+		var response rrchain.Bits
+		var err error
+		took := timed(func() { response, err = s.RaiseBits(rowOfWords, recorded, at, row) })
 		check.Must(t, err)
-		return level.Response.Bit(0) == truth, took
+		return response.Bit(0) == truth, took
 	}
 }
 
 func newKey(t testing.TB) *rrchain.NoiseKey {
-	key := check.Value(rrchain.NewNoiseKey(make([]byte, rrchain.NoiseKeySize)))(t) // it keeps no secret here
+	key := check.Value(rrchain.NewNoiseKey(make([]byte, 32)))(t) // it keeps no secret here
 	return key
 }
 
@@ -158,10 +157,10 @@ func staircaseOf(values int) func(testing.TB, *exact.Bits) drawing {
 		key, at, object := newKey(t), middling(t, values), 0
 		return func(truth int) (bool, time.Duration) {
 			object++
-			stairs, err := key.Staircase(question, objectName(object), values)
-			check.Must(t, err)
+			of := rrchain.Staircase{Question: question, Object: objectName(object), Values: values}
 			number, response := places(values)[truth], 0
-			took := timed(func() { response, err = stairs.Response(at, number) })
+			var err error
+			took := timed(func() { response, err = key.Response(of, at, number) })
 			check.Must(t, err)
 			return response == number, took
 		}
@@ -172,29 +171,29 @@ func unaryStaircase(t testing.TB, _ *exact.Bits) drawing {
 	key, at, object := newKey(t), Eps(t, "1"), 0
 	return func(truth int) (bool, time.Duration) {
 		object++
-		stairs, err := key.UnaryStaircase(question, objectName(object), rowOfWords)
-		check.Must(t, err)
+		of := rrchain.Staircase{Question: question, Object: objectName(object), Values: rowOfWords}
 		number := places(rowOfWords)[truth]
 		var response rrchain.Bits
-		took := timed(func() { response, err = stairs.Response(at, number) })
+		var err error
+		took := timed(func() { response, err = key.UnaryResponse(of, at, number) })
 		check.Must(t, err)
 		return response.Bit(number) == 1, took
 	}
 }
 
-func ownFirst(t testing.TB, bits *exact.Bits) drawing { return ownFrom(t, bits, rrchain.Level{}) }
+func ownFirst(t testing.TB, bits *exact.Bits) drawing { return ownFrom(t, bits, rrchain.Level[int]{}) }
 
 func ownRaise(t testing.TB, bits *exact.Bits) drawing {
-	return ownFrom(t, bits, rrchain.Level{Epsilon: Eps(t, "0.5"), Response: 0})
+	return ownFrom(t, bits, rrchain.Level[int]{Epsilon: Eps(t, "0.5"), Response: 0})
 }
 
 // ownFrom draws a subset of two values of four. Right is the one that has the truth and the value next to it.
-func ownFrom(t testing.TB, bits *exact.Bits, last rrchain.Level) drawing {
+func ownFrom(t testing.TB, bits *exact.Bits, last rrchain.Level[int]) drawing {
 	design := check.Value(finite.SubsetSelection(4, 2))(t)
 	family := check.Value(design.Family(Eps(t, "0.5"), Eps(t, "1")))(t)
-	s, at := finite.ReplaySampler(bits), Eps(t, "1")
+	s, at := &finite.Sampler{Random: bits}, Eps(t, "1")
 	return func(truth int) (bool, time.Duration) {
-		var level rrchain.Level
+		var level rrchain.Level[int]
 		var err error
 		number := places(4)[truth]
 		took := timed(func() { level, err = s.Raise(family, last, at, number) })

@@ -351,7 +351,7 @@ func newTable() *table {
 		b.fills++
 		_, _ = b.random.Read(p)
 	})
-	b.draws = ledgertest.Draws{Values: rrchain.ReplaySampler(b.bits), Outputs: finite.ReplaySampler(b.bits), Queries: &mechanism.Sampler{Random: b.bits}}
+	b.draws = ledgertest.Draws{Values: &rrchain.Sampler{Random: b.bits}, Outputs: &finite.Sampler{Random: b.bits}, Queries: &mechanism.Sampler{Random: b.bits}}
 	return b
 }
 
@@ -767,8 +767,8 @@ func (g *game) compareStatement(name string, p *person) {
 
 // counts are the responses to be counted by an estimate, by rising ε: how many there are, and how many say each
 // value or, in unary encoding, have its bit; of a mechanism, how many are each output.
-func (m *paper) counts(q api.Question, e int64, but string) (all []estimate.UnaryCounts) {
-	byLevel := map[int64]*estimate.UnaryCounts{}
+func (m *paper) counts(q api.Question, e int64, but string) (all []estimate.Counts) {
+	byLevel := map[int64]*estimate.Counts{}
 	for name := range m.people {
 		c := m.chain(q.Name, name)
 		if c == nil || name == but {
@@ -783,7 +783,7 @@ func (m *paper) counts(q api.Question, e int64, but string) (all []estimate.Unar
 			continue
 		}
 		if byLevel[at] == nil {
-			byLevel[at] = &estimate.UnaryCounts{Epsilon: epsilonOf(at), ByValue: make([]int64, len(responsesOnPaper(q, at)))}
+			byLevel[at] = &estimate.Counts{Epsilon: epsilonOf(at), ByValue: make([]int64, len(responsesOnPaper(q, at)))}
 		}
 		byLevel[at].Objects++
 		for i, value := range responsesOnPaper(q, at) {
@@ -807,30 +807,18 @@ func responsesOnPaper(q api.Question, e int64) []string {
 }
 
 // sharesOf estimates the shares of a question's values from counts of responses, and tests whether levels agree.
-func sharesOf(t testing.TB, q api.Question, counts []estimate.UnaryCounts) (shares []estimate.Frequency, p float64) {
+func sharesOf(t testing.TB, q api.Question, counts []estimate.Counts) (shares []estimate.Frequency, p float64) {
 	t.Helper()
 	o := estimate.Options{Confidence: 0.95}
-	var err, failed error
-	switch {
-	case q.Encoding == api.Unary:
-		shares, err = estimate.Frequencies(o, counts...)
-		p, failed = estimate.Disagreement(counts...)
-	case q.Mechanism != nil:
-		outputs := make([]estimate.OutputCounts, len(counts))
-		for i, c := range counts {
-			level, _ := q.Mechanism.Family.Level(c.Epsilon)
-			outputs[i] = estimate.OutputCounts{Mechanism: level, ByOutput: c.ByValue}
+	counts = slices.Clone(counts)
+	for i := range counts {
+		counts[i].Unary = q.Encoding == api.Unary
+		if q.Mechanism != nil {
+			counts[i].Mechanism, _ = q.Mechanism.Family.Level(counts[i].Epsilon)
 		}
-		shares, err = estimate.Frequencies(o, outputs...)
-		p, failed = estimate.Disagreement(outputs...)
-	default:
-		direct := make([]estimate.Counts, len(counts))
-		for i, c := range counts {
-			direct[i] = estimate.Counts{Epsilon: c.Epsilon, ByValue: c.ByValue}
-		}
-		shares, err = estimate.Frequencies(o, direct...)
-		p, failed = estimate.Disagreement(direct...)
 	}
+	shares, err := estimate.Frequencies(o, counts...)
+	p, failed := estimate.Disagreement(counts...)
 	check.Must(t, err)
 	check.Must(t, failed)
 	return shares, p

@@ -91,13 +91,13 @@ func fedWith(coin coinWords, row bitWords) ledgertest.Draws {
 	for _, pair := range row {
 		words = append(words, drawWord(2, pair[0], pair[1]))
 	}
-	return ledgertest.Draws{Values: rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return ledgertest.Draws{Values: &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		clear(p)
 		for i, word := range words {
 			binary.BigEndian.PutUint64(p[8*i:], word)
 		}
 		words = nil
-	}))}
+	})}}
 }
 
 // bitChoices are words that choose 0 and 1.
@@ -601,11 +601,11 @@ func (tr *tree) order(n int, truth api.TruthFunc) api.SellRequest {
 
 // seeing returns a sampler whose every draw from m values sees the same word.
 func seeing(m int, word, choice uint64) ledgertest.Draws {
-	return ledgertest.Draws{Values: rrchain.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return ledgertest.Draws{Values: &rrchain.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			binary.BigEndian.PutUint64(p[i:], drawWord(m, word, choice))
 		}
-	}))}
+	})}}
 }
 
 // drawWord returns the word of a draw from m values, few enough for one word: that of the real number (k+U)/m with U

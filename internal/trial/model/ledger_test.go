@@ -20,7 +20,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -73,7 +72,7 @@ func kinds(t testing.TB) []kind {
 func newHouse(t testing.TB, k kind, truths []int) *house {
 	t.Helper()
 	h := &house{TB: t, dir: pace.Scratch(t), truths: truths}
-	secret := make([]byte, rrchain.NoiseKeySize)
+	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails
 	h.options.TruthKey = secret[:16]
 	if k.keyed {

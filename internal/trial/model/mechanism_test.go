@@ -113,11 +113,11 @@ func enumerateFinite(t *testing.T, onFile bool, q api.Question, levels ...string
 
 // seeingWords returns a sampler that reads the same word again and again.
 func seeingWords(word uint64) ledgertest.Draws {
-	return ledgertest.Draws{Outputs: finite.ReplaySampler(exact.ReplayBits(func(p []byte) {
+	return ledgertest.Draws{Outputs: &finite.Sampler{Random: exact.ReplayBits(func(p []byte) {
 		for i := 0; i < len(p); i += 8 {
 			binary.BigEndian.PutUint64(p[i:], word)
 		}
-	}))}
+	})}}
 }
 
 // probe returns the output that the next sale would record.

@@ -92,7 +92,7 @@ func constantly(e int64) func(time.Time, int64) int64 {
 }
 
 func noRule() rule {
-	return rule{ceiling: constantly(privacy.MaxEpsilonNano), turns: []time.Time{timeZero()}}
+	return rule{ceiling: constantly(privacy.MaxEpsilon().Nano()), turns: []time.Time{timeZero()}}
 }
 
 func fixedRule(e int64) rule {

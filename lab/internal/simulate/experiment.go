@@ -144,7 +144,7 @@ type respond func(s *rrchain.Sampler, x *Experiment, truth int, responses []int)
 
 // raise is the real one: a chain.
 func raise(s *rrchain.Sampler, x *Experiment, truth int, responses []int) error {
-	chain, err := rrchain.NewChain(len(x.Values))
+	chain, err := rrchain.NewChain[int](len(x.Values))
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (x Experiment) run(ctx context.Context, runs int, progress Progress, draw r
 		return nil, err
 	}
 	r := newResult(x, runs, len(attacks))
-	s := rrchain.NewSampler()
+	s := new(rrchain.Sampler)
 	for run := range runs {
 		if err := ctx.Err(); err != nil {
 			return nil, err

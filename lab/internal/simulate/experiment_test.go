@@ -175,7 +175,7 @@ func forgetful(s *rrchain.Sampler, x *Experiment, truth int, responses []int) er
 		if i == 0 || responses[i-1] != truth {
 			return first(s, x, level, truth)
 		}
-		chain, err := rrchain.NewChain(len(x.Values), rrchain.Level{Epsilon: x.Levels[i-1], Response: truth})
+		chain, err := rrchain.NewChain[int](len(x.Values), rrchain.Level[int]{Epsilon: x.Levels[i-1], Response: truth})
 		if err != nil {
 			return 0, err
 		}
@@ -209,7 +209,7 @@ func each(x *Experiment, responses []int, draw func(i int, level privacy.Epsilon
 }
 
 func first(s *rrchain.Sampler, x *Experiment, level privacy.Epsilon, truth int) (int, error) {
-	chain, err := rrchain.NewChain(len(x.Values))
+	chain, err := rrchain.NewChain[int](len(x.Values))
 	if err != nil {
 		return 0, err
 	}

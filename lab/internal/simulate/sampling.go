@@ -60,7 +60,7 @@ func unbiased(epsilon privacy.Epsilon, share float64) float64 {
 
 // randomized draws a randomized response to a bit.
 func randomized(s *rrchain.Sampler, epsilon privacy.Epsilon, bit int) (int, error) {
-	chain, err := rrchain.NewChain(2)
+	chain, err := rrchain.NewChain[int](2)
 	if err != nil {
 		return 0, err
 	}

@@ -3,12 +3,12 @@ package event
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // CheckQuestion returns [errs.ErrInvalid] for what cannot be defined as a question: a name or value
@@ -19,10 +19,10 @@ func CheckQuestion(q api.Question) error {
 		return err
 	}
 	if len(q.Values) == 1 {
-		return errs.Invalid("question %q has one value; 2 to %d are possible", q.Name, rrchain.MaxValues)
+		return errs.Invalid("question %q has one value; 2 to %d are possible", q.Name, wire.MaxValues)
 	}
-	if len(q.Values) == 0 || len(q.Values) > rrchain.MaxValues {
-		return errs.Invalid("question %q has %d values; 2 to %d are possible", q.Name, len(q.Values), rrchain.MaxValues)
+	if len(q.Values) == 0 || len(q.Values) > wire.MaxValues {
+		return errs.Invalid("question %q has %d values; 2 to %d are possible", q.Name, len(q.Values), wire.MaxValues)
 	}
 	if err := checkEncoding(q); err != nil {
 		return errs.Invalid("question %q: %v", q.Name, err)
@@ -67,10 +67,24 @@ func EncodingFor(q api.Question) api.Encoding {
 	switch {
 	case q.Mechanism != nil:
 		return api.Finite
-	case len(q.Values) >= rrchain.UnaryFrom(usual) && len(q.Values) <= api.MaxUnaryValues:
+	case len(q.Values) >= UnaryFrom(usual) && len(q.Values) <= api.MaxUnaryValues:
 		return api.Unary
 	}
 	return api.Direct
+}
+
+// UnaryFrom returns the smallest number of values for which unary encoding at an ε estimates better
+// than randomized response, or [wire.MaxValues]+1 if there is none.
+//
+// Better means a smaller mean squared error summed over all values. That sum does not depend on how
+// common the values are: with E = e^ε it is (m−1)(2E+m−2)/(n(E−1)²) for randomized response and
+// ((E+1)²+4(m−1)E)/(n(E−1)²) for unary encoding. The two meet at m = 1 +
+// (2E+1+√((2E+1)²+4(E+1)²))/2: 6 values for a small ε, 10 at ε=1, 21 at ε=2, and (1+√2)E for a
+// large one. (For a single rare value, which is what Wang et al. compare, they meet at 3E+2.)
+func UnaryFrom(epsilon privacy.Epsilon) int {
+	e := math.Exp(min(epsilon.Float64(), 20)) // far above MaxValues already
+	meet := 1 + (2*e+1+math.Hypot(2*e+1, 2*(e+1)))/2
+	return min(int(math.Floor(meet))+1, wire.MaxValues+1)
 }
 
 // definitionDigest returns what stands for the definition of a question: the same in every ledger.

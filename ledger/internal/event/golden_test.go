@@ -40,8 +40,8 @@ func logKey(t testing.TB, name string) string {
 
 func bitsOf(t testing.TB, text string) rrchain.Bits {
 	t.Helper()
-	bits, err := rrchain.ParseBits(text)
-	must(t, err)
+	var bits rrchain.Bits
+	must(t, bits.UnmarshalText([]byte(text)))
 	return bits
 }
 

@@ -116,7 +116,9 @@ func (q *Question) CanOccur(lower privacy.Epsilon, a Value, higher privacy.Epsil
 	if q.Encoding != api.Finite {
 		return true
 	}
-	level := func(e privacy.Epsilon, v Value) rrchain.Level { return rrchain.Level{Epsilon: e, Response: v.Index} }
+	level := func(e privacy.Epsilon, v Value) rrchain.Level[int] {
+		return rrchain.Level[int]{Epsilon: e, Response: v.Index}
+	}
 	return q.Mechanism.Family.CanOccur(level(lower, a), level(higher, b))
 }
 
@@ -135,8 +137,7 @@ func (q *Question) Text(epsilon privacy.Epsilon, v Value) string {
 func (q *Question) Read(epsilon privacy.Epsilon, text string) (v Value, known bool) {
 	switch q.Encoding {
 	case api.Unary:
-		bits, err := rrchain.ParseBits(text)
-		v = Value{Bits: bits}
+		err := v.Bits.UnmarshalText([]byte(text))
 		return v, err == nil && q.Has(epsilon, v)
 	case api.Finite:
 		v.Index = slices.Index(OutputsAt(q.Mechanism, epsilon), text)

@@ -48,21 +48,21 @@ func (v *Value) Fields(x wire.Codec) {
 		x.Uvarint(&n)
 		return
 	}
-	n = uint64(rrchain.MaxValues + v.Bits.Len())
+	n = uint64(wire.MaxValues + v.Bits.Len())
 	x.Uvarint(&n)
 	x.Array(v.Bits.Pack())
 }
 
 // AsValue reads what [Value.Fields] writes, of which the first number was read already.
 func AsValue(d *wire.Decoder, n uint64) Value {
-	if n < rrchain.MaxValues {
+	if n < wire.MaxValues {
 		return Value{Index: int(n)}
 	}
-	if n -= rrchain.MaxValues; n > api.MaxUnaryValues {
+	if n -= wire.MaxValues; n > api.MaxUnaryValues {
 		d.Fail("a response of %d bits", n)
 		return Value{}
 	}
-	bits, err := rrchain.UnpackBits(int(n), d.Take((n+7)/8))
+	bits, err := rrchain.NewBits(int(n), d.Take((n+7)/8))
 	if err != nil {
 		d.Fail("%v", err)
 	}

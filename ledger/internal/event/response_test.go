@@ -13,7 +13,7 @@ import (
 
 // A response has one form, also when it is read over another one, and whatever the bytes are.
 func TestResponsesHaveOneForm(t *testing.T) {
-	bits, err := rrchain.NewBits(9, 1, 8)
+	bits, err := rrchain.NewBits(9, []byte{2, 1})
 	must(t, err)
 	responses := []Released{
 		{Object: "ann", Question: 1, Epsilon: nano(t, 1), Response: Response{Value: Value{Index: 1}, Method: MethodRaise}},

@@ -435,11 +435,7 @@ func TestNoCheckpointBeginsBeforeACopyHasItsSnapshot(t *testing.T) {
 	base := lateCopier{openBolt(t, filepath.Join(dir, "base")), func() {
 		write(t, s, 2, much(40, "second")...)
 		checkpoints.Go(func() { checkpoint(t, s) })
-		select {
-		case <-amid:
-			t.Error("a checkpoint goes on before the snapshot is taken")
-		case <-time.After(20 * time.Millisecond):
-		}
+		stillWaits(t, amid, "a checkpoint goes on before the snapshot is taken")
 	}}
 	s = tableOver(t, base, Options{Mark: mark, Portion: 50, Step: func(step Step) {
 		if _, n := content(t, base); step == Placed && n == 2 {

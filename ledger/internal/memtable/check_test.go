@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 )
 
 // wantErr checks that err wraps want, or is nil if that is.
@@ -52,5 +53,24 @@ func wantSame[T comparable](t testing.TB, got, want []T, format string, args ...
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf(format+": %v; want %v", append(args, got, want)...)
+	}
+}
+
+// reaching returns what calls do at one step of a checkpoint.
+func reaching(step Step, do func()) func(Step) {
+	return func(now Step) {
+		if now == step {
+			do()
+		}
+	}
+}
+
+// stillWaits ends the test with text if c is ready within 20 milliseconds.
+func stillWaits[T any](t testing.TB, c <-chan T, text string) {
+	t.Helper()
+	select {
+	case <-c:
+		t.Fatal(text)
+	case <-time.After(20 * time.Millisecond):
 	}
 }

@@ -185,11 +185,7 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 			reached, goOn := make(chan struct{}), make(chan struct{})
 			hold := sync.OnceFunc(func() { close(reached); <-goOn })
 			b := &base{}
-			s := tableOver(t, b, Options{Mark: mark, Portion: 1, Step: func(step Step) {
-				if step == at {
-					hold()
-				}
-			}})
+			s := tableOver(t, b, Options{Mark: mark, Portion: 1, Step: reaching(at, hold)})
 			write(t, s, 1, "a", "1", "b", "1")
 			check(t, s.View(func(r kv.Reader) error {
 				write(t, s, 2, "a", "2", "b", "", "c", "2")
@@ -201,11 +197,7 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 				want(t, s, "a=3", "b=3", "c=2")
 				second := make(chan error)
 				go func() { second <- s.Checkpoint() }()
-				select {
-				case <-second:
-					t.Error("a checkpoint does not wait for the one that runs")
-				case <-time.After(5 * time.Millisecond):
-				}
+				stillWaits(t, second, "a checkpoint does not wait for the one that runs")
 				close(goOn)
 				if err := errors.Join(<-done, <-second); err != nil {
 					return err
@@ -255,11 +247,7 @@ func TestALimitOfMemory(t *testing.T) {
 	var begun atomic.Int32
 	s := tableOver(t, &base{}, Options{Mark: mark, Limit: limit,
 		Begun: func([]byte) { begun.Add(1) },
-		Step: func(step Step) {
-			if step == Frozen {
-				<-goOn
-			}
-		}})
+		Step:  reaching(Frozen, func() { <-goOn })})
 	var n atomic.Uint64
 	done := make(chan struct{})
 	go func() {
@@ -302,11 +290,7 @@ func TestWrittenMayTakeLong(t *testing.T) {
 			written <- struct{}{}
 			<-goOn
 		},
-		Step: func(step Step) {
-			if step == Dropped {
-				dropped <- struct{}{}
-			}
-		}})
+		Step: reaching(Dropped, func() { dropped <- struct{}{} })})
 	letGo := sync.OnceFunc(func() { close(goOn) })
 	t.Cleanup(letGo)
 	ended := make(chan error, 3)
@@ -507,11 +491,7 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 		}
 		done <- err
 	}()
-	select {
-	case err := <-done:
-		t.Fatal("nobody has waited:", err)
-	case <-time.After(20 * time.Millisecond):
-	}
+	stillWaits(t, done, "no update waits")
 	close(goOn)
 	wantErr(t, <-done, kv.ErrUncertain, "error")
 }
@@ -649,21 +629,12 @@ func TestCloseWritesNothing(t *testing.T) {
 // Close waits for a checkpoint that runs.
 func TestCloseWaitsForACheckpoint(t *testing.T) {
 	b, reached, goOn := &base{}, make(chan struct{}), make(chan struct{})
-	s := tableOver(t, b, Options{Limit: 1, Step: func(step Step) {
-		if step == Frozen {
-			close(reached)
-			<-goOn
-		}
-	}})
+	s := tableOver(t, b, Options{Limit: 1, Step: reaching(Frozen, func() { close(reached); <-goOn })})
 	write(t, s, 1, "a", "1")
 	<-reached
 	done := make(chan error)
 	go func() { done <- s.Close() }()
-	select {
-	case <-done:
-		t.Error("Close did not wait")
-	case <-time.After(10 * time.Millisecond):
-	}
+	stillWaits(t, done, "Close did not wait")
 	close(goOn)
 	check(t, <-done)
 	if b.updates != 1 {

@@ -73,7 +73,7 @@ func draw(
 	case q.Encoding == api.Unary && raise:
 		v.Bits, err = c.Sampler.RaiseUnary(m, asBits(below), epsilon, int(truth))
 	case q.Encoding == api.Unary:
-		v.Bits, err = c.Sampler.BetweenUnary(m, asBits(below), epsilon, asBits(above))
+		v.Bits, err = c.Sampler.BetweenBits(m, asBits(below), epsilon, asBits(above))
 	case raise:
 		v.Index, err = c.Sampler.Raise(m, asValue(below), epsilon, int(truth))
 	default:
@@ -82,12 +82,12 @@ func draw(
 	return v, err
 }
 
-func asValue(l state.Level) rrchain.Level {
-	return rrchain.Level{Epsilon: l.Epsilon, Response: l.Response.Index}
+func asValue(l state.Level) rrchain.Level[int] {
+	return rrchain.Level[int]{Epsilon: l.Epsilon, Response: l.Response.Index}
 }
 
-func asBits(l state.Level) rrchain.BitLevel {
-	return rrchain.BitLevel{Epsilon: l.Epsilon, Response: l.Response.Bits}
+func asBits(l state.Level) rrchain.Level[rrchain.Bits] {
+	return rrchain.Level[rrchain.Bits]{Epsilon: l.Epsilon, Response: l.Response.Bits}
 }
 
 // Bind returns the change that binds a chain to the truth that it is drawn from, or nothing if it
@@ -103,13 +103,13 @@ func (l *Rules) Bind(q *event.Question, to state.Bond, name string, truth int32)
 // drawFinite returns a response of a chain.
 func drawFinite(m *api.Mechanism, sampler *finite.Sampler, levels []state.Level, place int,
 	epsilon privacy.Epsilon, truth int32) (int, error) {
-	at := func(i int) rrchain.Level {
+	at := func(i int) rrchain.Level[int] {
 		if i < 0 {
-			return rrchain.Level{}
+			return rrchain.Level[int]{}
 		}
-		return rrchain.Level{Epsilon: levels[i].Epsilon, Response: levels[i].Response.Index}
+		return rrchain.Level[int]{Epsilon: levels[i].Epsilon, Response: levels[i].Response.Index}
 	}
-	var made rrchain.Level
+	var made rrchain.Level[int]
 	var err error
 	if place == len(levels) {
 		made, err = sampler.Raise(m.Family, at(place-1), epsilon, int(truth))

@@ -131,23 +131,19 @@ func (l *Rules) keyed(
 	if key == nil {
 		return v, errs.Corrupt(nil, "object %q was not refused, and there is no noise key for it", x.Name)
 	}
+	of := rrchain.Staircase{Question: string(q.ID[:]), Object: x.Name, Values: len(q.Values)}
+	above := event.Value{Index: int(truth)}
 	derived := place < len(x.Chain.Levels)
-	if q.Encoding == api.Unary {
-		stairs, err := key.UnaryStaircase(string(q.ID[:]), x.Name, len(q.Values))
-		if err == nil && derived {
-			v.Bits, err = stairs.Below(epsilon, x.Chain.Levels[place].Response.Bits)
-		} else if err == nil {
-			v.Bits, err = stairs.Response(epsilon, int(truth))
-		}
-		return v, err
-	}
-	above := int(truth)
 	if derived {
-		above = x.Chain.Levels[place].Response.Index
+		above = x.Chain.Levels[place].Response
 	}
-	stairs, err := key.Staircase(string(q.ID[:]), x.Name, len(q.Values))
-	if err == nil {
-		v.Index, err = stairs.Response(epsilon, above)
+	switch {
+	case q.Encoding != api.Unary:
+		v.Index, err = key.Response(of, epsilon, above.Index)
+	case derived:
+		v.Bits, err = key.UnaryBelow(of, epsilon, above.Bits)
+	default:
+		v.Bits, err = key.UnaryResponse(of, epsilon, above.Index)
 	}
 	return v, err
 }

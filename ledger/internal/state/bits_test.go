@@ -12,7 +12,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // What is no record of bits is refused before anything is made of it; and what is one has a single spelling.
@@ -20,7 +19,7 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 	levelOf := func(response ...byte) []byte {
 		return append(append([]byte{4, 0, 0, 0, 0, 0, 0, 1, 1}, response...), 5, 0)
 	}
-	count := func(n uint64) []byte { return binary.AppendUvarint(nil, rrchain.MaxValues+n) }
+	count := func(n uint64) []byte { return binary.AppendUvarint(nil, wire.MaxValues+n) }
 	eight, nine := count(8), count(9)
 	for name, response := range map[string][]byte{
 		"no bits":                  count(0),
@@ -30,7 +29,7 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 		"only a bit beyond":        append(count(1), 0x02),
 		"fewer bytes":              append(nine, 0xff)[:len(nine)+1],
 		"more than there may be":   append(count(api.MaxUnaryValues+1), make([]byte, api.MaxUnaryValues/8+1)...),
-		"as many as values may be": append(count(rrchain.MaxValues), make([]byte, rrchain.MaxValues/8)...),
+		"as many as values may be": append(count((1 << 20)), make([]byte, wire.MaxValues/8)...),
 		"a count of 2⁶⁴−1":         binary.AppendUvarint(nil, 1<<64-1),
 		"a count of 2⁶³":           binary.AppendUvarint(nil, 1<<63),
 		"a count of many bytes":    append(append(slices.Clone(eight[:len(eight)-1]), eight[len(eight)-1]|0x80, 0), 0xff),
@@ -69,7 +68,7 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 // A claim of many bits must not be believed.
 func TestDecodersDoNotBelieveNumbersOfBits(t *testing.T) {
 	for _, n := range []uint64{1000, api.MaxUnaryValues, api.MaxUnaryValues + 1, 1 << 40} {
-		payload := binary.AppendUvarint([]byte{4, 0, 0, 0, 0, 1, 1}, rrchain.MaxValues+n)
+		payload := binary.AppendUvarint([]byte{4, 0, 0, 0, 0, 1, 1}, wire.MaxValues+n)
 		var err error
 		used := uint64(math.MaxUint64)
 		for range 20 { // others may allocate something at the same time, but not always

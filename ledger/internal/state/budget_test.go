@@ -8,7 +8,7 @@ import (
 
 // The sums are those of integers, held between 0 and the largest ε.
 func TestSumsStopAtTheirBounds(t *testing.T) {
-	const largest = privacy.MaxEpsilonNano
+	largest := privacy.MaxEpsilon().Nano()
 	epsilon := func(n int64) privacy.Epsilon {
 		e, err := privacy.EpsilonFromNano(n)
 		if err != nil {

@@ -14,7 +14,7 @@ type Chances struct {
 }
 
 // NewChances returns sources of randomness that share nothing with others.
-func NewChances() Chances { return Chances{rrchain.NewSampler(), finite.NewSampler()} }
+func NewChances() Chances { return Chances{new(rrchain.Sampler), new(finite.Sampler)} }
 
 // RandomBytes fills b from the operating system's generator.
 func RandomBytes(b []byte) { _, _ = rand.Read(b) } // it never fails

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -15,9 +16,9 @@ import (
 func usualRecords(t testing.TB) [][]byte {
 	t.Helper()
 	bound := event.Tag{1, 2, 0x80, 0xff}
-	long := NewLevel(nano(t, 1<<39), event.Value{Index: rrchain.MaxValues - 1}, 1<<62)
+	long := NewLevel(nano(t, 1<<39), event.Value{Index: wire.MaxValues - 1}, 1<<62)
 	long.Holders = []Holder{{1, 0}, {math.MaxUint32, math.MaxInt64}}
-	bits, err := rrchain.NewBits(9, 1, 8)
+	bits, err := rrchain.NewBits(9, []byte{2, 1})
 	must(t, err)
 	objects := []Object{
 		{Cap: nano(t, 10), Chains: 1, Links: Links{Latest: 3, Events: 1}},

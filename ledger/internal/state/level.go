@@ -13,7 +13,7 @@ import (
 
 // Level is a recorded response with the event that recorded it and the buyers who hold it.
 type Level struct {
-	rrchain.LevelOf[event.Value]
+	rrchain.Level[event.Value]
 	Event   uint64  // by number
 	Holders Holders `audit:"the buyers"` // in the order in which they bought it
 }
@@ -38,7 +38,7 @@ func (h Holders) String() string {
 
 // NewLevel returns a response at an ε, as an event recorded it, which nobody holds yet.
 func NewLevel(epsilon privacy.Epsilon, response event.Value, ev uint64) Level {
-	return Level{LevelOf: rrchain.LevelOf[event.Value]{Epsilon: epsilon, Response: response}, Event: ev}
+	return Level{Level: rrchain.Level[event.Value]{Epsilon: epsilon, Response: response}, Event: ev}
 }
 
 // FindLevel returns the place of a level, or where it would stand.

@@ -43,7 +43,7 @@ func (k TallyKey) Bytes() []byte {
 func DecodeTallyKey(key []byte) (TallyKey, error) {
 	d := &wire.Decoder{Rest: key}
 	k := TallyKey{Question: d.U32()}
-	if nanos := d.U64(); nanos > 0 && nanos <= privacy.MaxEpsilonNano {
+	if nanos := d.U64(); nanos > 0 && nanos <= uint64(privacy.MaxEpsilon().Nano()) {
 		k.Epsilon, _ = privacy.EpsilonFromNano(int64(nanos))
 	} else {
 		d.Fail("tally at %d nano-nats", nanos)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // Decoder takes values off the front of Rest. After the first fault it returns zero values and keeps the fault for
@@ -151,10 +150,13 @@ func (d *Decoder) AsEpsilon(n uint64) privacy.Epsilon {
 	return e
 }
 
-// Output reads the number of an answer, below [rrchain.MaxValues].
+// MaxValues is the largest number of values of a question: as many as package rrchain allows.
+const MaxValues = 1 << 20
+
+// Output reads the number of an answer, below [MaxValues].
 func (d *Decoder) Output() int {
 	n := d.Uvarint()
-	if n >= rrchain.MaxValues {
+	if n >= MaxValues {
 		d.Fail("answer %d to a query", n)
 		return 0
 	}

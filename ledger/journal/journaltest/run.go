@@ -491,6 +491,7 @@ func testReopen(t *testing.T, k Kind) {
 			t.Fatal(err)
 		}
 		g.open() // for reading only
+		g.wants(nil, "Settle", g.j.Settle(t.Context()))
 		g.check()
 		g.wants(journal.ErrFenced, "Append without a claim", g.j.Append(t.Context(), g.never(0)))
 		g.wants(journal.ErrFenced, "Trim without a claim", g.j.Trim(t.Context(), g.begin))
@@ -533,6 +534,7 @@ func (g *game) refused(want error) {
 	g.wants(want, "Read", read)
 	g.wants(want, "Append", g.j.Append(g.Context(), g.never(g.term)))
 	g.wants(want, "Trim", g.j.Trim(g.Context(), g.begin))
+	g.wants(want, "Settle", g.j.Settle(g.Context()))
 }
 
 func testClosed(t *testing.T, k Kind) {
@@ -763,6 +765,8 @@ func testFollow(t *testing.T, k Kind) {
 	g.wants(nil, "Close", f.Close())
 	g.wants(journal.ErrStopped, "Await after Close", f.Await(ctx, g.begin))
 	g.wants(journal.ErrStopped, "Folded after Close", f.Folded(ctx, g.log.End()))
+	_, err = f.Head(ctx)
+	g.wants(journal.ErrStopped, "Head after Close", err)
 }
 
 // awaited has a follower wait for groups, and read them.

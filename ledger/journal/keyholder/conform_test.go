@@ -109,18 +109,13 @@ func testConflict(g *game) {
 
 func testJournals(g *game) {
 	g.put(at(1, 1))
-	if err := g.h.Put(g.Context(), other, at(1, 1), keyOf(at(9, 9))); err != nil {
-		g.Error(err)
-	}
-	if err := g.h.Keep(g.Context(), other, at(1, 1), nil); err != nil {
-		g.Error(err)
-	}
+	must(g, g.h.Put(g.Context(), other, at(1, 1), keyOf(at(9, 9))))
+	must(g, g.h.Keep(g.Context(), other, at(1, 1), nil))
+	g.keep(at(2, 1))
+	g.has(ErrDestroyed, at(1, 1))
 	if k, err := g.h.Get(g.Context(), other, at(1, 1)); err != nil || k != keyOf(at(9, 9)) {
 		g.Errorf("the key of another journal: %v", err)
 	}
-	g.keep(at(2, 1))
-	g.has(ErrDestroyed, at(1, 1))
-	wantErr(g, failed(g.h.Get(g.Context(), other, at(1, 1))), nil, "the key of another journal")
 }
 
 func testKeep(g *game) {
@@ -210,9 +205,7 @@ func testSeen(g *game) {
 	term(3)
 	g.keep(at(5, 2))
 	term(5)
-	if err := g.h.Mark(g.Context(), one, markAt(6, 1)); err != nil {
-		g.Error(err)
-	}
+	must(g, g.h.Mark(g.Context(), one, markAt(6, 1)))
 	term(6)
 	g.put(at(7, 1), at(6, 1))
 	term(7)
@@ -221,17 +214,21 @@ func testSeen(g *game) {
 	g.marked(markAt(6, 1))
 }
 
+// calls calls each method of a holder, and returns their errors.
+func calls(ctx context.Context, h Holder, journal string) map[string]error {
+	_, _, seen := h.Seen(ctx, journal)
+	return map[string]error{
+		"Put": h.Put(ctx, journal, at(1, 1), keyOf(at(1, 1))), "Get": failed(h.Get(ctx, journal, at(1, 1))), "Seen": seen,
+		"Keep": h.Keep(ctx, journal, at(1, 1), nil), "Mark": h.Mark(ctx, journal, markAt(1, 1)),
+	}
+}
+
 func testInvalid(g *game) {
 	for _, name := range []string{
 		"", "test", "test:", one + "0", one[:len(one)-1], strings.ToUpper(one), "../test:00112233445566778899aabbccddeeff", "te/st" + one[4:],
 		"test:0011223344556677889/aabbccddeeff", one + "\n", "te st" + one[4:], "..:" + one[5:], "test-" + one[5:],
 	} {
-		_, got := g.h.Get(g.Context(), name, at(1, 1))
-		_, _, seen := g.h.Seen(g.Context(), name)
-		for call, err := range map[string]error{
-			"Put": g.h.Put(g.Context(), name, at(1, 1), keyOf(at(1, 1))), "Get": got, "Seen": seen,
-			"Keep": g.h.Keep(g.Context(), name, at(1, 1), nil), "Mark": g.h.Mark(g.Context(), name, markAt(1, 1)),
-		} {
+		for call, err := range calls(g.Context(), g.h, name) {
 			wantErr(g, err, errInvalid, "%s of the journal %q", call, name)
 		}
 	}
@@ -241,12 +238,7 @@ func testInvalid(g *game) {
 func testContext(g *game) {
 	ctx, cancel := context.WithCancel(g.Context())
 	cancel()
-	_, got := g.h.Get(ctx, one, at(1, 1))
-	_, _, seen := g.h.Seen(ctx, one)
-	for call, err := range map[string]error{
-		"Put": g.h.Put(ctx, one, at(1, 1), keyOf(at(1, 1))), "Get": got, "Seen": seen,
-		"Keep": g.h.Keep(ctx, one, at(1, 1), nil), "Mark": g.h.Mark(ctx, one, markAt(1, 1)),
-	} {
+	for call, err := range calls(ctx, g.h, one) {
 		wantErr(g, err, context.Canceled, "%s with a context that is done", call)
 	}
 }

@@ -33,10 +33,7 @@ func reopening(t *testing.T) func() Holder {
 }
 
 func TestDirectory(t *testing.T) {
-	testHolder(t, func(t *testing.T) func() Holder {
-		open := reopening(t)
-		return func() Holder { return open() }
-	})
+	testHolder(t, reopening)
 }
 
 // holding says that a file of a directory has bytes.
@@ -75,14 +72,18 @@ func TestKeysAreDestroyed(t *testing.T) {
 	if len(files) != 1 {
 		t.Fatalf("the key is in %v", files)
 	}
+	gone := func() {
+		t.Helper()
+		if files := holding(t, dir, key[:]); len(files) > 0 {
+			t.Errorf("the key is still in %v", files)
+		}
+	}
 	left, err := os.ReadFile(files[0])
 	must(t, err)
 	link := filepath.Join(dir, "link") // to see what becomes of the bytes
 	must(t, os.Link(files[0], link))
 	must(t, d.Keep(t.Context(), name, Segment{Term: 1, Number: 2}, nil))
-	if files := holding(t, dir, key[:]); len(files) > 0 {
-		t.Errorf("the key is still in %v", files)
-	}
+	gone()
 	if text, err := os.ReadFile(link); err != nil || !bytes.Equal(text, make([]byte, len(left))) {
 		t.Errorf("it was not overwritten: %q %v", text, err)
 	}
@@ -91,9 +92,7 @@ func TestKeysAreDestroyed(t *testing.T) {
 	must(t, os.WriteFile(files[0]+".new", left, 0o600))
 	d = openDirectory(t, dir)
 	wantErr(t, failed(d.Get(t.Context(), name, s)), ErrDestroyed, "a key that should be gone")
-	if files := holding(t, dir, key[:]); len(files) > 0 {
-		t.Errorf("the key is still in %v", files)
-	}
+	gone()
 }
 
 // A directory is open once, for its owner only, and of no use after Close.
@@ -113,9 +112,8 @@ func TestADirectoryIsOpenOnce(t *testing.T) {
 	}))
 	must(t, d.Close())
 	must(t, d.Close())
-	if _, _, err := d.Seen(t.Context(), name); !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("after Close: %v", err)
-	}
+	_, _, err := d.Seen(t.Context(), name)
+	wantErr(t, err, fs.ErrClosed, "after Close")
 	openDirectory(t, dir)
 }
 
@@ -194,9 +192,8 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 	wantErr(t, look(dir), errs.ErrCorrupt, "the key of another segment")
 	must(t, os.WriteFile(filepath.Join(dir, folder, "x.key"), nil, 0o600))
 	d := openDirectory(t, dir)
-	if _, _, err := d.Seen(t.Context(), name); !errors.Is(err, errs.ErrCorrupt) {
-		t.Errorf("a key of no segment: %v", err)
-	}
+	_, _, err := d.Seen(t.Context(), name)
+	wantErr(t, err, errs.ErrCorrupt, "a key of no segment")
 	must(t, d.Close())
 }
 
@@ -254,15 +251,9 @@ func TestADiskThatFails(t *testing.T) {
 	for _, file := range []string{"1.2.key", "kept"} {
 		must(t, os.Symlink(filepath.Join(dir, "nowhere", file), filepath.Join(folder, file)))
 	}
-	if err := d.Put(t.Context(), name, Segment{Term: 1, Number: 2}, Key{2}); err == nil {
-		t.Error("Put has kept a key where it cannot")
-	}
-	if err := d.Keep(t.Context(), name, Segment{Term: 1, Number: 2}, nil); err == nil {
-		t.Error("Keep has destroyed a key, and nobody would know")
-	}
-	if _, err := d.Get(t.Context(), name, s); err != nil {
-		t.Error(err)
-	}
+	wantErr(t, d.Put(t.Context(), name, Segment{Term: 1, Number: 2}, Key{2}), fs.ErrNotExist, "Put of a key that cannot be kept")
+	wantErr(t, d.Keep(t.Context(), name, Segment{Term: 1, Number: 2}, nil), fs.ErrNotExist, "Keep where it cannot be noted")
+	wantErr(t, failed(d.Get(t.Context(), name, s)), nil, "a key that is not destroyed")
 }
 
 // A mark in a file that nobody finds is not noted.
@@ -283,9 +274,7 @@ func TestMark_DirectoryReplaced_IsRefused(t *testing.T) {
 			must(t, change(path))
 			for range 2 {
 				m.Position.Events = 2
-				if err := d.Mark(t.Context(), name, m); !errors.Is(err, errs.ErrReplaced) {
-					t.Errorf("Mark: %v, not ErrReplaced", err)
-				}
+				wantErr(t, d.Mark(t.Context(), name, m), errs.ErrReplaced, "Mark")
 			}
 		})
 	}

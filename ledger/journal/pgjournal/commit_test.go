@@ -66,9 +66,7 @@ func (a *author) holds(after journal.Position, want ...journal.Group) {
 // What the server refuses has not happened, and the handle goes on: a statement that fails, and a commit that does, which comes when the statement
 // has been answered.
 func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	s, h, a := sharing(t, "a", "b")
 	begin := a.log.End()
 	there := []journal.Group{a.add("the first")}
 	s.Exec(t, "journals", `
@@ -401,9 +399,7 @@ func TestTheServerIsRestarted(t *testing.T) {
 
 // What a frame says of itself is bound to it: a row that is changed, moved or taken from elsewhere is found, and so is one that is missing.
 func TestRowsThatAreChangedAreFound(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	s, _, a := sharing(t, "a", "b")
 	begin := a.log.End()
 	a.add("one")
 	a.add("two", strings.Repeat("x", 5<<20), "three")
@@ -464,9 +460,7 @@ func TestRowsThatAreChangedAreFound(t *testing.T) {
 
 // In the database lies nothing of a record, and the lengths of rows tell little.
 func TestLengthsTellLittle(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	s, _, a := sharing(t, "a", "b")
 	for n := range 40 {
 		a.add(strings.Repeat("x", 5*n))
 	}

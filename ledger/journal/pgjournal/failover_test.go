@@ -59,9 +59,7 @@ func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
 			t.Error("nothing was told")
 		}
 		g := a.group("without a standby")
-		if err := a.j.Append(t.Context(), g); !isRejected(err) {
-			t.Errorf("the new primary has no standby: %v", err)
-		}
+		wantErr(t, a.j.Append(t.Context(), g), journal.ErrRejected, "the new primary has no standby")
 		a.log.Undo(1)
 		third := one.Standby(t, "three")
 		one.Waits(t, "three")
@@ -201,9 +199,7 @@ func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 
 // A loss is accepted behind just these events. Once it was, what is told from then on counts again: also under the term by which it was accepted.
 func TestWhatIsToldSinceALossCounts(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	_, h, a := sharing(t, "a", "b")
 	end := a.add("there").After
 	claim := func() (term uint64, err error) {
 		term, _, err = h.open(t, "a").Claim(t.Context())
@@ -258,16 +254,9 @@ func TestOthersAreToldHowFarItWent(t *testing.T) {
 
 // A mark that cannot be written keeps the next append from being sent: else somebody would be told what nobody could miss.
 func TestWhoCannotNoteWhatWasToldTellsNoMore(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	_, h, a := sharing(t, "a", "b")
 	full := errors.New("the disk is full")
-	h.keys["a"].Inject(func(call string) error {
-		if call == "Mark" {
-			return full
-		}
-		return nil
-	})
+	h.keys["a"].FailAt("Mark", full)
 	first := a.add("told")
 	g := a.group("not told")
 	if err := a.j.Append(t.Context(), g); !isRejected(err) || !errors.Is(err, full) {
@@ -415,9 +404,7 @@ func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 
 // A host that had the ledger, and has not noticed that the database was lost and the journal made anew, writes nothing to that one.
 func TestWhoeverHadTheJournalIsFencedByRestore(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	s, h, a := sharing(t, "a", "b")
 	a.add("told")
 	name, end := a.j.Name(), a.log.End()
 	s.Exec(t, "journals", "DROP SCHEMA sluice CASCADE")

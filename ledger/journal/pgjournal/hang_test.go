@@ -87,9 +87,7 @@ func TestClaim_BlockedByAnotherSession_WaitsForIt(t *testing.T) {
 				ended <- err
 			}()
 			b := h.beside(s.Address("journals"), 3*time.Second).open(t, "b")
-			if _, _, err := b.Claim(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Claim: %v", err)
-			}
+			wantErr(t, failed3(b.Claim(t.Context())), context.DeadlineExceeded, "Claim")
 			s.Exec(t, "journals", fmt.Sprintf("SELECT pg_cancel_backend(%d)", blocker.PgConn().PID()))
 			if err := <-ended; blocker.IsClosed() || err != nil && !strings.Contains(err.Error(), "user request") {
 				t.Errorf("the session was ended: %v", err)

@@ -15,9 +15,7 @@ import (
 
 // The head says who has the journal. The handle that it was taken from gets ErrFenced with the name of the host, without an append.
 func TestHead_AnotherHostClaims_EarlierHandleIsFenced(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	_, h, a := sharing(t, "a", "b")
 	a.add("one")
 	one, other := a.j.(journal.Follower), h.open(t, "b")
 	for name, j := range map[string]journal.Follower{"a": one, "b": other} {

@@ -23,7 +23,7 @@ var common struct {
 }
 
 // shared returns it.
-func shared(t *testing.T) *pgtest.Server {
+func shared(t testing.TB) *pgtest.Server {
 	t.Helper()
 	common.once.Do(func() { common.server = pgtest.StartLasting(t) })
 	if common.server == nil { // the test before was skipped, or failed, for this one's reason
@@ -163,4 +163,12 @@ func isUncertain(err error) bool { return err != nil && !isRejected(err) }
 func emptyRoot() (root [32]byte) {
 	var l journaltest.Log
 	return l.End().Root
+}
+
+// sharing makes a journal in an empty database, which hosts share, and has the host a claim it.
+func sharing(t testing.TB, names ...string) (*pgtest.Server, *hosts, *author) {
+	t.Helper()
+	s := shared(t)
+	h := newHosts(t, s.Database(t, "journals"), names...)
+	return s, h, started(t, h, "a")
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
 
@@ -22,7 +23,7 @@ type faultyKeys struct {
 
 func newKeys(t testing.TB, name string) *faultyKeys {
 	t.Helper()
-	k := &faultyKeys{name: name, dir: t.TempDir()}
+	k := &faultyKeys{name: name, dir: pace.Scratch(t)}
 	var err error
 	k.Holder, err = keyholder.OpenDirectory(k.dir)
 	must(t, err)
@@ -40,6 +41,16 @@ func (k *faultyKeys) Inject(fault func(call string) error) {
 
 // Fail has all calls fail with an error; nil ends that.
 func (k *faultyKeys) Fail(err error) { k.Inject(func(string) error { return err }) }
+
+// FailAt has the calls of one method fail with an error.
+func (k *faultyKeys) FailAt(method string, err error) {
+	k.Inject(func(call string) error {
+		if call == method {
+			return err
+		}
+		return nil
+	})
+}
 
 // Count returns how many keys of a journal it has.
 func (k *faultyKeys) Count(journal string) int {

@@ -106,9 +106,7 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 
 // A host that has the key of a segment from nobody cannot claim the journal, says so, and takes it from nobody. One that gets it from another can.
 func TestWhoHasNoKeyCannotClaim(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b", "c")
-	a := started(t, h, "a")
+	_, h, a := sharing(t, "a", "b", "c")
 	off := errors.New("it is off")
 	h.keys["c"].Fail(off)
 	first := a.add("c has no key of this")
@@ -131,12 +129,7 @@ func TestWhoHasNoKeyCannotClaim(t *testing.T) {
 	}
 	refused()
 	h.keys["a"].Fail(nil) // so that a can note what it tells
-	h.keys["a"].Inject(func(call string) error {
-		if call == "Get" {
-			return off
-		}
-		return nil
-	})
+	h.keys["a"].FailAt("Get", off)
 	second := a.add("a was not fenced")
 	refused()
 	h.keys["b"].Fail(nil)
@@ -153,9 +146,7 @@ func TestWhoHasNoKeyCannotClaim(t *testing.T) {
 
 // A segment that is begun while a host claims counts, too: it has the key of that as well, or has taken the journal from nobody.
 func TestASegmentIsBegunDuringAClaim(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b", "c")
-	a := started(t, h, "a")
+	_, h, a := sharing(t, "a", "b", "c")
 	first := a.add("c has the key of this")
 	pgtest.Until(t, "c has the key", func() error {
 		_, err := h.keys["c"].Get(t.Context(), a.j.Name(), keyholder.Segment{Term: a.term, Number: 1})
@@ -173,12 +164,7 @@ func TestASegmentIsBegunDuringAClaim(t *testing.T) {
 			second.Cut = true
 			must(t, a.j.Append(context.Background(), second))
 			h.keys["b"].Fail(off)
-			h.keys["a"].Inject(func(call string) error {
-				if call == "Get" {
-					return off
-				}
-				return nil
-			})
+			h.keys["a"].FailAt("Get", off)
 		}
 		return nil
 	})
@@ -210,19 +196,14 @@ func (b busy) Get(ctx context.Context, name string, id keyholder.Segment) (keyho
 
 // However many segments are begun while a host claims, it goes on until it is the faster one.
 func TestAClaimOutlastsWhoeverGoesOn(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	_, h, a := sharing(t, "a", "b")
 	all := []journal.Group{a.add("first")}
 	const often = 50
 	left := often
 	h.change = func(o *Options) {
 		o.Keys = busy{h.keys["b"], func() {
 			if left--; left > 0 {
-				g := a.group("another")
-				g.Cut = true
-				must(t, a.j.Append(t.Context(), g))
-				all = append(all, g)
+				all = append(all, a.cut("another"))
 			}
 		}}
 	}
@@ -235,9 +216,7 @@ func TestAClaimOutlastsWhoeverGoesOn(t *testing.T) {
 
 // What two hosts encrypt is under different keys, also when a term comes again; and a host that brings another key for a segment is not believed.
 func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	_, h, a := sharing(t, "a", "b")
 	must(t, h.keys["b"].Put(t.Context(), a.j.Name(), keyholder.Segment{Term: a.term, Number: 1}, keyholder.Key{1}))
 	g := a.group("under a key that is not b's")
 	if err := a.j.Append(t.Context(), g); !isRejected(err) || !strings.Contains(err.Error(), "another key for this segment") {
@@ -256,9 +235,7 @@ func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
 
 // A segment ends with its term, with a group that says so, and when it is large.
 func TestSegments(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	s, h, a := sharing(t, "a", "b")
 	segments := func(want int) {
 		t.Helper()
 		rows := s.Exec(t, "journals", "SELECT events FROM sluice.segments")
@@ -266,19 +243,13 @@ func TestSegments(t *testing.T) {
 			t.Errorf("%d segments and %d keys, not %d", len(rows), n, want)
 		}
 	}
-	cut := func(records ...string) {
-		t.Helper()
-		g := a.group(records...)
-		g.Cut = true
-		must(t, a.j.Append(t.Context(), g))
-	}
-	cut("the first group")
+	a.cut("the first group")
 	segments(1)
 	a.add("goes on")
 	segments(1)
-	cut("behind a checkpoint")
+	a.cut("behind a checkpoint")
 	segments(2)
-	cut("behind another one")
+	a.cut("behind another one")
 	segments(3)
 	a.claim()
 	segments(3)

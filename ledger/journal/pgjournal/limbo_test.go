@@ -94,12 +94,7 @@ func TestTrimBehindALostCutDestroysItsKey(t *testing.T) {
 func TestTrimBesideALostCutKeepsItsKey(t *testing.T) {
 	l := newLimbo(t)
 	off := errors.New("it is off")
-	l.hosts.keys["b"].Inject(func(call string) error {
-		if call == "Keep" {
-			return off
-		}
-		return nil
-	})
+	l.hosts.keys["b"].FailAt("Keep", off)
 	l.held(l.groups[0].After, "it is off") // cut, and the key is left
 	l.hosts.keys["b"].Inject(nil)
 	l.lose(l.groups[2].After)

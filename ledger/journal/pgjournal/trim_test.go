@@ -130,21 +130,14 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 // Trim is done when all holders have destroyed the keys. If it is cut short, the next one ends it, whoever makes it; and what nobody can use any
 // more is destroyed as well.
 func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b", "c")
-	a := started(t, h, "a")
+	_, h, a := sharing(t, "a", "b", "c")
 	begin := a.log.End()
 	a.add("old")
 	young := a.cut("young")
 	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
 	off := errors.New("it is off")
 	for _, name := range []string{"a", "b", "c"} {
-		h.keys[name].Inject(func(call string) error {
-			if call == "Keep" {
-				return off
-			}
-			return nil
-		})
+		h.keys[name].FailAt("Keep", off)
 		if through := a.held(young.Before, "keys may be left with "+name, "it is off"); through != begin {
 			t.Errorf("while %s has keys, up to %v all is destroyed", name, through)
 		}
@@ -171,9 +164,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 		h.keys["b"].Fail(off)
 		g := a.group("rejected")
 		g.Cut = true
-		if err := a.j.Append(t.Context(), g); !isRejected(err) {
-			t.Error(err)
-		}
+		wantErr(t, a.j.Append(t.Context(), g), journal.ErrRejected, "error")
 		a.log.Undo(1)
 		h.keys["a"].Fail(nil)
 		h.keys["b"].Fail(nil)
@@ -200,9 +191,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 
 // Groups that are appended while others are trimmed stay, with their keys, wherever it is trimmed to.
 func TestTrimBesideAppends(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	_, h, a := sharing(t, "a", "b")
 	b := h.open(t, "b")
 	var all sync.WaitGroup
 	at := make(chan journal.Position, 1000)
@@ -245,9 +234,7 @@ func TestTrimBesideAppends(t *testing.T) {
 
 // A group whose segment nobody knows of, in a database that somebody has mended by hand, keeps Trim from destroying keys.
 func TestNoKeyIsDestroyedThatAGroupNeeds(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	s, h, a := sharing(t, "a", "b")
 	a.add("old")
 	young := a.cut("young")
 	must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
@@ -368,9 +355,7 @@ func sealedOf(t *testing.T, s *pgtest.Server, events int) []byte {
 
 // Behind a trim to the end, or into the segment that groups go to, the next group begins a segment of its own: the old key is gone, or will be.
 func TestAGroupBehindATrimHasAnotherKey(t *testing.T) {
-	s := shared(t)
-	h := newHosts(t, s.Database(t, "journals"), "a", "b")
-	a := started(t, h, "a")
+	_, h, a := sharing(t, "a", "b")
 	b := h.open(t, "b")
 	trim := func(through journal.Position, keys int) {
 		t.Helper()

@@ -20,10 +20,10 @@ import (
 // IDColumn says how objects are identified in a CSV file. A flag that was forgotten must not draw
 // from another object: rows are numbered only when that is asked for.
 type IDColumn struct {
-	ID     string `flag:"id-column" default:"id"` // "" for the number of the row, from 1
-	ByRow  bool   `flag:"id-rows"`                // as if ID were ""
-	Prefix string `flag:"id-prefix"`              // comes before the numbers of rows
-	Raw    bool   `flag:"raw-cells"`              // cells are taken as they are (see [plain])
+	ID     string `flag:"id-column" default:"id"`  // "" for the number of the row, from 1
+	ByRow  bool   `flag:"id-rows,not=id-column"`   // as if ID were ""
+	Prefix string `flag:"id-prefix,needs=id-rows"` // comes before the numbers of rows
+	Raw    bool   `flag:"raw-cells"`               // cells are taken as they are (see [plain])
 }
 
 // Columns says which columns of a CSV file to use.
@@ -38,9 +38,6 @@ type Columns struct {
 	Skipped  *int // if set, rows with nothing in the value column are left out and counted here
 	Optional bool // a file without the value column is one without such rows
 }
-
-// IDs returns the columns to use of a file that is about people, not about their values.
-func (c Columns) IDs() Columns { return Columns{IDColumn: c.IDColumn} }
 
 // Entry is one row of a CSV file. The value may be a true value: no error or message may contain
 // it.
@@ -104,20 +101,17 @@ func readCSV(file string, in io.Reader, c Columns) iter.Seq2[Entry, error] {
 		s.raw = c.Raw
 		for {
 			entries, err := s.next()
-			if err == io.EOF {
-				return
-			}
 			for _, e := range entries {
 				if c.Skipped != nil && s.value != absent && e.value == "" {
 					*c.Skipped++
-					continue
-				}
-				if !yield(e, nil) {
+				} else if !yield(e, nil) {
 					return
 				}
 			}
 			if err != nil {
-				yield(Entry{}, err)
+				if err != io.EOF {
+					yield(Entry{}, err)
+				}
 				return
 			}
 		}
@@ -148,13 +142,8 @@ func (s *sheet) readHeader(c Columns) error {
 		c.ID = ""
 	}
 	s.title, s.prefix = c.ID, c.Prefix
-	if c.Prefix != "" {
-		if c.ID != "" {
-			return output.UsageError("", "--id-prefix is for --id-rows")
-		}
-		if err := ledger.CheckName("--id-prefix", c.Prefix+"1"); err != nil {
-			return output.UsageError("", "%w", err)
-		}
+	if err := ledger.CheckName("--id-prefix", c.Prefix+"1"); err != nil {
+		return output.UsageError("", "%w", err)
 	}
 	if s.id, err = s.find(header, c.ID, idHint); err != nil {
 		return err
@@ -238,16 +227,13 @@ func (s *sheet) otherTitles(header []string) string {
 
 // guessValue takes the column named like the question, or else the only one besides that of the
 // ids.
-func (s *sheet) guessValue(header []string, c Columns) error {
-	if like := slices.Index(header, c.question); c.question != "" && like >= 0 && like != s.id {
-		var err error
-		s.value, err = s.find(header, c.question, valueHint)
-		return err
-	}
+func (s *sheet) guessValue(header []string, c Columns) (err error) {
+	like := slices.Index(header, c.question)
 	switch {
+	case c.question != "" && like >= 0 && like != s.id:
+		s.value, err = s.find(header, c.question, valueHint)
 	case c.strict:
-		return output.InputError(fmt.Sprintf("--question %s with --value-column COLUMN takes them from any column",
-			c.question),
+		err = output.InputError("--question "+c.question+" with --value-column COLUMN takes them from any column",
 			"%s: the header has no column %q, which would have the true values of that question%s", s.file, c.question,
 			s.otherTitles(header))
 	case s.id == absent && s.width == 1:
@@ -255,33 +241,27 @@ func (s *sheet) guessValue(header []string, c Columns) error {
 	case s.id != absent && s.width == 2:
 		s.value = 1 - s.id
 	default:
-		return output.UsageError("", "%s has %d columns: --value-column must name the one with the true values%s",
+		err = output.UsageError("", "%s has %d columns: --value-column must name the one with the true values%s",
 			s.file, s.width, s.otherTitles(header))
 	}
-	return nil
+	return err
 }
 
 // next returns the row of the next record, after those of blank lines that count.
-func (s *sheet) next() ([]Entry, error) {
+func (s *sheet) next() (entries []Entry, err error) {
 	record, err := s.read()
 	if err != nil {
 		return nil, err
 	}
 	line, _ := s.records.FieldPos(0)
-	var entries []Entry
-	for blank := s.line + 1; s.width == 1 && blank < line; blank++ {
-		e, err := s.entry([]string{""}, blank)
-		if err != nil {
-			return entries, err
-		}
-		entries = append(entries, e)
+	for blank := s.line + 1; err == nil && s.width == 1 && blank < line; blank++ {
+		entries, err = s.add(entries, []string{""}, blank)
 	}
-	e, err := s.entry(record, line)
-	if err != nil {
-		return entries, err
+	if err == nil {
+		entries, err = s.add(entries, record, line)
 	}
 	s.line = s.lastLine(record)
-	return append(entries, e), nil
+	return entries, err
 }
 
 // read returns the next record or [io.EOF].
@@ -310,20 +290,19 @@ func (s *sheet) lastLine(record []string) int {
 	return line + strings.Count(record[last], "\n")
 }
 
-func (s *sheet) entry(record []string, line int) (Entry, error) {
+// add adds the row of a record.
+func (s *sheet) add(to []Entry, record []string, line int) (_ []Entry, err error) {
 	s.row++
 	e := Entry{Object: s.prefix + strconv.Itoa(s.row), line: line}
 	if s.id != absent {
-		id, err := s.newID(s.text(record[s.id]), line)
-		if err != nil {
-			return e, err
+		if e.Object, err = s.newID(s.text(record[s.id]), line); err != nil {
+			return to, err
 		}
-		e.Object = id
 	}
 	if s.value != absent {
 		e.value = s.text(record[s.value])
 	}
-	return e, nil
+	return append(to, e), nil
 }
 
 // text returns what a cell says.

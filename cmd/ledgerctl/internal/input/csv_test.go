@@ -94,7 +94,6 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"a blank at the end", "id,v\na,Y\nSECRET ,Y\n", both, `f.csv: line 3, column "id": the id has a space at its end (byte 6)`},
 		{"a wide blank", "id,v\nSECRET\u3000,Y\n", both, `line 2, column "id": the id has U+3000, which looks like a space (byte 6)`},
 		{"a long id", "id,v\n" + strings.Repeat("SECRET", 50) + ",Y\n", both, `line 2, column "id": the id has 300 bytes`},
-		{"a prefix without rows", "id,v\na,Y\n", Columns{IDColumn: IDColumn{ID: "id", Prefix: "p"}}, "--id-prefix is for --id-rows"},
 		{"a prefix that is no name", "id,v\na,Y\n", Columns{IDColumn: IDColumn{Prefix: " p"}}, "a space at its start"},
 		{"other case", "ID,v\na,SECRET\n", both, `no column "id"`},
 		{"column twice", "id,v,v\na,SECRET,SECRET\n", both, `column "v" twice`},

@@ -208,7 +208,14 @@ func (s *Files) same(one, other Named) bool {
 	if err == nil && otherErr == nil {
 		return info.Mode().IsRegular() && os.SameFile(info, otherInfo)
 	}
-	return one.Path != "-" && other.Path != "-" && samePlace(one.Path, other.Path)
+	a, err := place(one.Path)
+	b, otherErr := place(other.Path)
+	if one.Path == "-" || other.Path == "-" || err != nil || otherErr != nil || filepath.Base(a) != filepath.Base(b) {
+		return false // opening it reports the error
+	}
+	info, err = os.Stat(filepath.Dir(a))
+	otherInfo, otherErr = os.Stat(filepath.Dir(b))
+	return a == b || err == nil && otherErr == nil && os.SameFile(info, otherInfo)
 }
 
 func (s *Files) stat(f Named) (os.FileInfo, error) {
@@ -223,22 +230,6 @@ func (s *Files) stat(f Named) (os.FileInfo, error) {
 		return file.Stat()
 	}
 	return nil, fs.ErrInvalid
-}
-
-// samePlace reports whether two names of files, one of which does not exist, stand for the same
-// place.
-func samePlace(a, b string) bool {
-	one, err := place(a)
-	other, otherErr := place(b)
-	if err != nil || otherErr != nil || filepath.Base(one) != filepath.Base(other) {
-		return false // opening it reports the error
-	}
-	dir, err := os.Stat(filepath.Dir(one))
-	otherDir, otherErr := os.Stat(filepath.Dir(other))
-	if err != nil || otherErr != nil {
-		return one == other
-	}
-	return os.SameFile(dir, otherDir)
 }
 
 // open opens a file to read; the name - stands for stdin.

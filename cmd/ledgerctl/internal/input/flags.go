@@ -1,10 +1,14 @@
 package input
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
+	"math"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // None is the flags of a command that has none.
@@ -19,14 +24,41 @@ type None struct{}
 
 // Command returns a command whose flags are the fields of F (see [Define]), and whose arguments are
 // the words of use before its first flag: "make SALE --out FILE" takes one argument, and "withdraw
-// OBJECT…" one or more.
-func Command[F any](use string, run func(cmd *cobra.Command, args []string, f *F) error) *cobra.Command {
+// OBJECT…" one or more. The files of flags that are an [Output] are begun before it runs.
+func Command[F any](s *Files, use string, run func(cmd *cobra.Command, args []string, f *F) error) *cobra.Command {
 	f := new(F)
 	cmd := &cobra.Command{Use: use, Args: arguments(use), RunE: func(cmd *cobra.Command, args []string) error {
+		for _, out := range outputsOf(reflect.ValueOf(f).Elem()) {
+			if err := s.begin(out); err != nil {
+				return err
+			}
+			defer out.Discard()
+		}
 		return run(cmd, args, f)
 	}}
 	Define(cmd, cmd.Flags(), f)
 	return cmd
+}
+
+// outputsOf returns the flags of a struct, and of the structs in it, that are an [Output].
+func outputsOf(fields reflect.Value) (all []*Output) {
+	if fields.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range fields.NumField() {
+		tag, tagged := fields.Type().Field(i).Tag.Lookup("flag")
+		out, is := (*Output)(nil), false
+		if tagged {
+			out, is = fields.Field(i).Addr().Interface().(*Output)
+		}
+		if is {
+			out.by, _, _ = strings.Cut(tag, ",")
+			all = append(all, out)
+		} else if !tagged {
+			all = append(all, outputsOf(fields.Field(i))...)
+		}
+	}
+	return all
 }
 
 // Group returns a command that only has others below it, and asks which one is meant. path is its
@@ -58,7 +90,9 @@ func arguments(use string) cobra.PositionalArgs {
 //
 //   - required: the command makes no sense without it;
 //   - repeated: a list has an item for each time that the flag is given, not for each comma;
+//   - positive: it is above 0;
 //   - empty: an empty text means something;
+//   - not=NAME: it excludes another flag, and needs=NAME: it makes no sense without another one;
 //   - reads, writes: it names a file that the command reads or writes; reads@ is for a text or
 //     @FILE, and reads= for NAME=FILE.
 //
@@ -103,6 +137,8 @@ func defineOne(flags *pflag.FlagSet, text string, into any) *pflag.Flag {
 		flags.DurationVar(at, name, 0, "")
 	case *[]int:
 		flags.IntSliceVar(at, name, nil, "")
+	case *[]privacy.Epsilon:
+		flags.Var(&epsilons{at}, name, "")
 	case *[]string:
 		if slices.Contains(strings.Split(options, ","), "repeated") {
 			flags.StringArrayVar(at, name, nil, "")
@@ -129,11 +165,13 @@ func annotate(cmd *cobra.Command, f *pflag.Flag, tags reflect.StructTag, options
 		f.Annotations[key] = values
 	}
 	for _, option := range options {
-		switch option {
+		switch rule, other, _ := strings.Cut(option, "="); rule {
 		case "required":
 			note(cobra.BashCompOneRequiredFlag, "true")
-		case "empty":
-			note(mayBeEmpty)
+		case isPositive, mayBeEmpty, excludes, needs:
+			note(rule, other)
+		}
+		switch option {
 		case "reads":
 			note(FileNote, string(Reads), string(ByName))
 		case "reads@":
@@ -159,21 +197,120 @@ func annotate(cmd *cobra.Command, f *pflag.Flag, tags reflect.StructTag, options
 	}
 }
 
-// mayBeEmpty is the annotation of flags for which an empty text means something.
-const mayBeEmpty = "sluice_may_be_empty"
+// The rules of flags that are annotations.
+const (
+	isPositive = "positive"
+	mayBeEmpty = "empty"
+	excludes   = "not"
+	needs      = "needs"
+)
 
 // CheckFlags refuses what is wrong with the flags of any command. An empty text is most often a
 // variable of the shell that is not set, and must not count as a flag that is left out.
 func CheckFlags(flags *pflag.FlagSet) (err error) {
-	if rows := flags.Lookup("id-rows"); rows != nil && rows.Value.String() == "true" && flags.Changed("id-column") {
-		return output.UsageError("give one of them", "--id-rows and --id-column exclude each other")
-	}
 	flags.Visit(func(f *pflag.Flag) {
-		_, empty := f.Annotations[mayBeEmpty]
-		if f.Value.Type() == "string" && f.Value.String() == "" && !empty && err == nil {
-			err = output.UsageError("is a variable of the shell not set? leave the flag out if nothing is meant",
-				"--%s is empty", f.Name)
+		if err == nil {
+			err = checkFlag(flags, f)
 		}
 	})
 	return err
 }
+
+// checkFlag checks the rules of a flag that is given.
+func checkFlag(flags *pflag.FlagSet, f *pflag.Flag) error {
+	rule := func(name string) (other string, is bool) {
+		values, is := f.Annotations[name]
+		return strings.Join(values, ""), is
+	}
+	isGiven := func(name string) bool {
+		other := flags.Lookup(name)
+		return other != nil && other.Changed && other.Value.String() != "false"
+	}
+	value := f.Value.String()
+	if _, is := rule(mayBeEmpty); value == "" && f.Value.Type() == "string" && !is {
+		return output.UsageError("is a variable of the shell not set? leave the flag out if nothing is meant",
+			"--%s is empty", f.Name)
+	}
+	if _, is := rule(isPositive); is && !(numberOf(f.Value) > 0 && numberOf(f.Value) < math.Inf(1)) {
+		return output.UsageError("leave it out for the default", "--%s must be above 0", f.Name)
+	}
+	if other, is := rule(excludes); is && value != "false" && isGiven(other) {
+		return output.UsageError("give one of them", "--%s and --%s exclude each other", f.Name, other)
+	}
+	if other, is := rule(needs); is && value != "false" && !isGiven(other) {
+		return output.UsageError("add --"+other+", or leave it out", "--%s is for --%s", f.Name, other)
+	}
+	return nil
+}
+
+// numberOf returns the number that a flag has: a duration in seconds. It is NaN for others.
+func numberOf(value pflag.Value) float64 {
+	if d, err := time.ParseDuration(value.String()); err == nil {
+		return d.Seconds()
+	}
+	n, err := strconv.ParseFloat(value.String(), 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return n
+}
+
+// Amount is a flag for an amount of money, in minor units of the ledger's currency.
+type Amount struct {
+	Units *int64 // nil if it is not given
+}
+
+// decimalAmount is an amount as people write it, not in minor units.
+var decimalAmount = regexp.MustCompile(`^([0-9][0-9,']*)[.]([0-9]{1,3})( ?[A-Za-z]{3})?$`)
+
+// Set implements [pflag.Value]. Amounts have no decimals: of a point that was meant to be one of
+// them nobody knows where the minor units end.
+func (a *Amount) Set(text string) error {
+	units, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && units >= 0 {
+		a.Units = &units
+		return nil
+	}
+	const rule = "%q is not an amount: it is a whole number from 0 on, in minor units of the currency (cents, say)"
+	parts := decimalAmount.FindStringSubmatch(text)
+	if parts == nil {
+		return fmt.Errorf(rule, text)
+	}
+	digits := strings.NewReplacer(",", "", "'", "").Replace(parts[1]) + parts[2]
+	if len(parts[2]) == 1 {
+		digits += "0"
+	}
+	return fmt.Errorf(rule+"; write %s", text, cmp.Or(strings.TrimLeft(digits, "0"), "0"))
+}
+
+// String implements [pflag.Value].
+func (a *Amount) String() string {
+	if a.Units == nil {
+		return ""
+	}
+	return strconv.FormatInt(*a.Units, 10)
+}
+
+// Type implements [pflag.Value].
+func (a *Amount) Type() string { return "AMOUNT" }
+
+// epsilons is a flag for a list of ε, which are separated by commas or given by a flag each.
+type epsilons struct{ all *[]privacy.Epsilon }
+
+// Set implements [pflag.Value].
+func (e *epsilons) Set(text string) error {
+	for item := range strings.SplitSeq(text, ",") {
+		epsilon, err := privacy.ParseEpsilon(item)
+		if err != nil {
+			return err
+		}
+		*e.all = append(*e.all, epsilon)
+	}
+	return nil
+}
+
+// String implements [pflag.Value]: the flags have no defaults.
+func (e *epsilons) String() string { return "" }
+
+// Type implements [pflag.Value].
+func (e *epsilons) Type() string { return "epsilons" }

@@ -55,8 +55,8 @@ func (w RowWriter) Row(cells ...string) error {
 	return w.csv.Write(cells)
 }
 
-// SaveCSV writes a file with a header and rows. Raw cells are written as they are.
-func SaveCSV(o *Output, raw bool, write func(RowWriter) error) error {
+// SaveCSV has a file with a header and rows written. Raw cells are written as they are.
+func (o *Output) SaveCSV(raw bool, write func(RowWriter) error) error {
 	return o.Save(func(w io.Writer) error {
 		out := RowWriter{csv.NewWriter(w), raw}
 		if err := write(out); err != nil {

@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
-
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 func TestParseSecret(t *testing.T) {
@@ -53,7 +51,7 @@ func FuzzParseSecret(f *testing.F) {
 		if string(key) != string(text) && hex.EncodeToString(key) != strings.ToLower(written) {
 			t.Fatalf("%q became %x", text, key)
 		}
-		if len(key) != rrchain.NoiseKeySize && (len(key) < leastSecret || len(key) > mostSecret) {
+		if len(key) != noiseKeySize && (len(key) < leastSecret || len(key) > mostSecret) {
 			t.Fatalf("%q became a key of %d bytes", text, len(key))
 		}
 	})

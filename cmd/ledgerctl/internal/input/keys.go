@@ -23,8 +23,10 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
-	"github.com/sluicedp/sluice/rrchain"
 )
+
+// noiseKeySize is how many bytes [rrchain.NewNoiseKey] takes.
+const noiseKeySize = 32
 
 // maxKey is more than any key has, in bytes.
 const maxKey = 64 << 10
@@ -74,14 +76,13 @@ func CheckSigner(signer note.Signer, logKey string) error {
 		return nil // the ledger names no key
 	}
 	if ours.Name() != signer.Name() || ours.KeyHash() != signer.KeyHash() {
-		return output.UsageError(OtherSigner, "the signing key %s is not the one of this ledger's log key, %s",
-			keyID(signer.Name(), signer.KeyHash()), keyID(ours.Name(), ours.KeyHash()))
+		// Each is named by the beginning of its verifier key.
+		return output.UsageError(OtherSigner,
+			"the signing key %s+%08x is not the one of this ledger's log key, %s+%08x",
+			signer.Name(), signer.KeyHash(), ours.Name(), ours.KeyHash())
 	}
 	return nil
 }
-
-// keyID is the beginning of a verifier key, by which people know it.
-func keyID(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
 
 // Verifier is the flag --vkey.
 type Verifier struct {
@@ -108,24 +109,26 @@ func verifier(ctx context.Context, s *Files, flag, given string) (note.Verifier,
 	case err == nil:
 		return verifier, nil
 	case key == "":
-		return nil, output.UsageError("", "%s is empty", flag)
+		err = output.UsageError("", "%s is empty", flag)
 	case strings.HasPrefix(key, secretPrefix):
 		// A verifier should not have it: it would prove nothing.
-		return nil, output.UsageError("the log key is the public one of the pair",
+		err = output.UsageError("the log key is the public one of the pair",
 			"%s is given a signing key, which must stay secret", flag)
 	default:
-		return nil, output.UsageError(`it looks like sluice-1a2b3c4d+5e6f7a8b+AaBb…; "ledgerctl init" printed it `+
-			"as log key; @FILE reads it from a file", "%s is no verifier key", flag)
+		err = output.UsageError(`it looks like sluice-1a2b3c4d+5e6f7a8b+AaBb…; "ledgerctl init" printed it as log `+
+			"key; @FILE reads it from a file", "%s is no verifier key", flag)
 	}
+	return nil, err
 }
 
 // HostKeys are the flags for the secret keys of the host: by the truth key people are bound to
 // their true values, and responses are drawn from noise keys ([ledger.Options]). Commands that only
 // read need none, and open none of the files.
 type HostKeys struct {
-	Truth   string   `flag:"truth-key,reads"`           // the file with the key
-	Noise   []string `flag:"noise-key,repeated,reads="` // NAME=FILE
-	Current string   `flag:"noise-key-current,empty"`   // a NAME
+	Truth string   `flag:"truth-key,reads"`           // the file with the key
+	Noise []string `flag:"noise-key,repeated,reads="` // NAME=FILE
+	// a NAME
+	Current string `flag:"noise-key-current,empty,needs=noise-key"`
 
 	truthGiven, currentGiven bool
 }
@@ -152,8 +155,6 @@ func (k *HostKeys) Settle(cmd *cobra.Command) error {
 			"%d noise keys, and nothing says which is for people who are enrolled from now on", len(names))
 	case k.Current != "" && !slices.Contains(names, k.Current):
 		return output.UsageError("", "--noise-key-current is %q, and no --noise-key has that name", k.Current)
-	case k.currentGiven && len(names) == 0:
-		return output.UsageError("", "--noise-key-current is for --noise-key")
 	}
 	return nil
 }
@@ -187,13 +188,17 @@ func (k *HostKeys) Set(ctx context.Context, s *Files, options *ledger.Options) (
 		if err != nil {
 			return err
 		}
-		if len(key) != rrchain.NoiseKeySize {
+		if len(key) != noiseKeySize {
 			return output.InputError(secretHint, "--noise-key %s: the key in %q has %d bytes, not %d", name, file,
-				len(key), rrchain.NoiseKeySize)
+				len(key), noiseKeySize)
 		}
 		keys[name] = key
 	}
-	options.NoiseKey = api.NoiseKeys{Current: k.currentName(), Key: func(name string) ([]byte, error) {
+	current := k.Current
+	if !k.currentGiven {
+		current = k.Names()[0]
+	}
+	options.NoiseKey = api.NoiseKeys{Current: current, Key: func(name string) ([]byte, error) {
 		key, given := keys[name]
 		if !given {
 			return nil, output.UsageError("--noise-key "+name+"=FILE gives it",
@@ -202,14 +207,6 @@ func (k *HostKeys) Set(ctx context.Context, s *Files, options *ledger.Options) (
 		return key, nil
 	}}
 	return nil
-}
-
-// currentName returns the name of the key for chains that begin.
-func (k *HostKeys) currentName() string {
-	if k.currentGiven {
-		return k.Current
-	}
-	return k.Names()[0]
 }
 
 // leastSecret and mostSecret are the smallest and the largest number of bytes of a key.
@@ -258,7 +255,7 @@ func parseSecret(text []byte) (key []byte, ok bool) {
 		key, err := hex.DecodeString(digits)
 		return key, err == nil && len(key) >= leastSecret && len(key) <= mostSecret
 	}
-	return text, len(text) == rrchain.NoiseKeySize
+	return text, len(text) == noiseKeySize
 }
 
 func allDigits(text string) bool { return strings.Trim(text, "0123456789abcdefABCDEF") == "" }
@@ -356,19 +353,17 @@ func (r *Remote) secret(ctx context.Context, s *Files) (string, error) {
 	return token, nil
 }
 
-func (r *Remote) tls(ctx context.Context, s *Files) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS13}
+func (r *Remote) tls(ctx context.Context, s *Files) (config *tls.Config, err error) {
+	config = &tls.Config{MinVersion: tls.VersionTLS13}
 	if r.CA != "" {
-		pool, err := Pool(ctx, s, "--addr-ca", r.CA)
-		if err != nil {
+		if config.RootCAs, err = Pool(ctx, s, "--addr-ca", r.CA); err != nil {
 			return nil, err
 		}
-		config.RootCAs = pool
 	}
-	switch {
-	case (r.Cert == "") != (r.Key == ""):
+	if (r.Cert == "") != (r.Key == "") {
 		return nil, output.UsageError("", "--addr-cert and --addr-key go together")
-	case r.Cert != "":
+	}
+	if r.Cert != "" {
 		pair, err := Pair(ctx, s, r.Cert, r.Key)
 		if err != nil {
 			return nil, output.InputError("", "--addr-cert, --addr-key: %w", err)

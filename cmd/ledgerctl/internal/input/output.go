@@ -11,28 +11,44 @@ import (
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 )
 
-// Output is a file of results that gets its name only when it is complete, or standard output. A
-// nil one is none.
+// Output is a flag for a file of results, which gets its name only when it is complete, or for
+// standard output. Without a path it is none.
 type Output struct {
 	Path string           // its name; - for standard output
+	by   string           // the name of the flag
 	file *ledgerfile.File // nil for standard output
 	out  io.Writer
 }
 
-// NewOutput begins the file that a flag names (see [Files.CheckFiles]), or none if path is empty,
-// before anything is drawn: a draw that could not be handed out would be a waste. It replaces the
-// file that path leads to, whose owner and mode it keeps; only the owner can read a new one. What
-// goes to standard output, named -, is there in place of the result.
-func (s *Files) NewOutput(flag, path string) (*Output, error) {
-	return s.NewFile(flag, path, ledgerfile.Unknown, 0o600)
+// Set implements [pflag.Value].
+func (o *Output) Set(text string) error {
+	o.Path = text
+	return nil
 }
 
-// NewFile is [Files.NewOutput] for a file that is something to a ledger, or that has another mode
-// if it is new.
-func (s *Files) NewFile(flag, path string, as ledgerfile.Kind, mode fs.FileMode) (*Output, error) {
-	if path == "" {
-		return nil, nil
+// String implements [pflag.Value].
+func (o *Output) String() string { return o.Path }
+
+// Type implements [pflag.Value].
+func (o *Output) Type() string { return "string" }
+
+// begin begins the file that a flag names (see [Files.CheckFiles]), or none if it names none,
+// before anything is drawn: a draw that could not be handed out would be a waste.
+func (s *Files) begin(o *Output) error {
+	if o.Path == "" {
+		return nil
 	}
+	begun, err := s.NewFile("--"+o.by, o.Path, ledgerfile.Unknown, 0o600)
+	if err == nil {
+		o.file, o.out = begun.file, begun.out
+	}
+	return err
+}
+
+// NewFile begins a file that is something to a ledger. It replaces the file that path leads to,
+// whose owner and mode it keeps; a new one has the mode. What goes to standard output, named -, is
+// there in place of the result.
+func (s *Files) NewFile(flag, path string, as ledgerfile.Kind, mode fs.FileMode) (*Output, error) {
 	if path == "-" {
 		if s.Out.Taken {
 			return nil, output.UsageError("", "%s and another file cannot both be standard output", flag)
@@ -48,9 +64,8 @@ func (s *Files) NewFile(flag, path string, as ledgerfile.Kind, mode fs.FileMode)
 	}
 	check := func(resolved string) error { return s.checkResolved(flag, resolved, as) }
 	file, err := ledgerfile.Create(path, ledgerfile.Options{Mode: mode, Check: check})
-	var classed *output.Error
 	switch {
-	case errors.As(err, &classed):
+	case errors.As(err, new(*output.Error)):
 		return nil, err
 	case errors.Is(err, fs.ErrNotExist) && isDir(filepath.Dir(path)):
 		return nil, output.InputError("", "%s: the symbolic link %q leads to a directory that does not exist", flag,
@@ -60,7 +75,7 @@ func (s *Files) NewFile(flag, path string, as ledgerfile.Kind, mode fs.FileMode)
 	case err != nil:
 		return nil, output.InputError("", "%s: %q cannot be written: %w", flag, path, output.Cause(err))
 	}
-	return &Output{path, file, file}, nil
+	return &Output{Path: path, file: file, out: file}, nil
 }
 
 func isDir(path string) bool {
@@ -70,7 +85,7 @@ func isDir(path string) bool {
 
 // Save has the file written, and gives it its name.
 func (o *Output) Save(write func(io.Writer) error) error {
-	if o == nil {
+	if o.Path == "" {
 		return nil
 	}
 	err := write(o.out)
@@ -89,8 +104,4 @@ func (o *Output) SaveBytes(content []byte) error {
 }
 
 // Discard removes the file if it did not get its name.
-func (o *Output) Discard() {
-	if o != nil {
-		o.file.Discard()
-	}
-}
+func (o *Output) Discard() { o.file.Discard() }

@@ -24,11 +24,11 @@ func TestOutputGetsItsNameWhenItIsWhole(t *testing.T) {
 		err  error
 		want string
 	}{{failed, "before"}, {nil, "after"}} {
-		out, err := s.NewOutput("--out", path)
-		if err != nil {
+		out := &Output{Path: path}
+		if err := s.begin(out); err != nil {
 			t.Fatal(err)
 		}
-		err = out.Save(func(w io.Writer) error {
+		err := out.Save(func(w io.Writer) error {
 			_, err := io.WriteString(w, "after")
 			return errors.Join(err, test.err)
 		})
@@ -52,11 +52,11 @@ func TestOutputGetsItsNameWhenItIsWhole(t *testing.T) {
 func TestOutputToStandardOutput(t *testing.T) {
 	var stdout bytes.Buffer
 	s := &Files{Out: &output.Printer{Stdout: &stdout}}
-	out, err := s.NewOutput("--receipt", "-")
-	if err != nil {
+	out := &Output{Path: "-"}
+	if err := s.begin(out); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.NewOutput("--out", "-"); err == nil {
+	if err := s.begin(&Output{Path: "-"}); err == nil {
 		t.Error("it is two files")
 	}
 	if err := out.Save(func(w io.Writer) error { _, err := io.WriteString(w, "receipt"); return err }); err != nil || stdout.String() != "receipt" || !s.Out.Taken {
@@ -68,11 +68,11 @@ func TestOutputToStandardOutput(t *testing.T) {
 // Nobody is told of the temporary file, whose name was never given.
 func TestOutputWithoutItsDirectory(t *testing.T) {
 	s := &Files{Out: &output.Printer{}}
-	_, err := s.NewOutput("--out", "nodir/x.csv")
+	err := s.begin(&Output{Path: "nodir/x.csv", by: "out"})
 	if want := `--out: there is no directory "nodir"`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	_, err = s.NewOutput("--out", "output.go/x.csv")
+	err = s.begin(&Output{Path: "output.go/x.csv", by: "out"})
 	if want := `--out: "output.go/x.csv" cannot be written: `; err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), ".x.csv.") {
 		t.Errorf("%v, want %s", err, want)
 	}

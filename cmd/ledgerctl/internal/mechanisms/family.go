@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
@@ -19,29 +20,10 @@ import (
 
 // familyFlags are the flags of the commands that make a family of mechanisms.
 type familyFlags struct {
-	Values   []string    `flag:"values,required,reads@"`
-	Epsilons epsilonList `flag:"epsilon,required"`
-	Out      string      `flag:"out,writes" ext:"json"`
+	Values   []string          `flag:"values,required,reads@"`
+	Epsilons []privacy.Epsilon `flag:"epsilon,required"`
+	Out      input.Output      `flag:"out,writes" ext:"json"`
 }
-
-// epsilonList is a flag for a list of ε.
-type epsilonList []privacy.Epsilon
-
-// Set implements [pflag.Value].
-func (e *epsilonList) Set(text string) error {
-	*e = epsilonList{}
-	for item := range strings.SplitSeq(text, ",") {
-		epsilon, err := privacy.ParseEpsilon(item)
-		if err != nil {
-			return err
-		}
-		*e = append(*e, epsilon)
-	}
-	return nil
-}
-
-func (e *epsilonList) String() string { return "" } // the flag has no default
-func (e *epsilonList) Type() string   { return "epsilons" }
 
 // check refuses what makes no family, in the words of the flags.
 func (f *familyFlags) check(values []string) error {
@@ -69,16 +51,11 @@ func (h *Host) family(cmd *cobra.Command, f *familyFlags, design func(ctx contex
 	if err := f.check(values); err != nil {
 		return err
 	}
-	file, err := h.NewOutput("--out", f.Out)
-	if err != nil {
-		return err
-	}
-	defer file.Discard()
 	made, err := design(cmd.Context(), values)
 	if err != nil {
 		return err
 	}
-	if err := file.Save(func(w io.Writer) error { return output.WriteJSON(w, made) }); err != nil {
+	if err := f.Out.Save(func(w io.Writer) error { return output.WriteJSON(w, made) }); err != nil {
 		return err
 	}
 	return h.Print(made)
@@ -96,7 +73,7 @@ type step struct {
 // meanVariance returns the variance of an estimated share from one response, on average over the
 // shares, if all are equal.
 func meanVariance(m *finite.Matrix) (float64, error) {
-	variances, err := estimate.OutputVariance(m, slices.Repeat([]int64{1}, m.Inputs()))
+	variances, err := estimate.Variance(estimate.Counts{Mechanism: m, ByValue: slices.Repeat([]int64{1}, m.Inputs())})
 	if err != nil {
 		return 0, err
 	}
@@ -163,7 +140,7 @@ func subsetStep(values, size int, epsilon privacy.Epsilon) (step, error) {
 		return step{}, err
 	}
 	matrix, err := design.At(epsilon)
-	return step{epsilon: epsilon, size: size, blocks: design.Blocks(), matrix: matrix}, err
+	return step{epsilon: epsilon, size: size, blocks: design.Blocks, matrix: matrix}, err
 }
 
 // maxName is the most bytes that the name of an output can have.
@@ -262,7 +239,7 @@ func extend(ways []way, candidates []step, values int) ([]way, error) {
 
 // candidates returns subset selection of all sizes for which there are few enough subsets.
 func (f *subsetFlags) candidates(values int, epsilon privacy.Epsilon) ([]step, error) {
-	most := finite.MaxCells
+	most := math.MaxInt
 	if len(f.Epsilons) > 1 {
 		most = 64 // subsets, so that the channel to the next ε does not get too large
 	}

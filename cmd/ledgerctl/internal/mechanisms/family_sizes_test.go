@@ -3,18 +3,23 @@ package mechanisms
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-func mustEpsilons(t *testing.T, text string) (e epsilonList) {
+func mustEpsilons(t *testing.T, text string) (all []privacy.Epsilon) {
 	t.Helper()
-	if err := e.Set(text); err != nil {
-		t.Fatal(err)
+	for item := range strings.SplitSeq(text, ",") {
+		epsilon, err := privacy.ParseEpsilon(item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, epsilon)
 	}
-	return e
+	return all
 }
 
 func mustSubsets(t *testing.T, values, size int, epsilon privacy.Epsilon) step {
@@ -36,7 +41,7 @@ func TestLeadsIsDegradation(t *testing.T) {
 				for from := 1; from < values; from++ {
 					for to := 1; to < values; to++ {
 						higher, lower := mustSubsets(t, values, from, high), mustSubsets(t, values, to, low)
-						_, err := finite.Degradation(t.Context(), higher.matrix, lower.matrix)
+						_, err := finite.NewFamily(t.Context(), lower.matrix, higher.matrix)
 						if got := leads(values, higher, lower); got != (err == nil) {
 							t.Errorf("%d values, from size %d at ε=%v to size %d at ε=%v: %v, and %v", values, from, high, to, low, got, err)
 						}

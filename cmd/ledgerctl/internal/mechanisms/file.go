@@ -16,9 +16,11 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
+
+// maxValues is how many values a question can have.
+const maxValues = 1 << 20
 
 // mechanismFile is a file with a mechanism: a [api.Mechanism], and what "ledgerctl mechanism
 // family" adds, which may be left out.
@@ -69,19 +71,15 @@ func (h *Host) ReadMechanism(ctx context.Context, path string, values []string) 
 }
 
 // readMechanismText reads a file, or standard input, up to the size of the largest mechanism.
-func (h *Host) readMechanismText(ctx context.Context, path string) (text string, err error) {
+func (h *Host) readMechanismText(ctx context.Context, path string) (string, error) {
 	if path != "-" {
 		return readText(path, api.MaxMechanism)
 	}
-	err = h.Stream(ctx, path, func(in io.Reader) error {
-		read, err := io.ReadAll(io.LimitReader(in, api.MaxMechanism+1))
-		if err == nil && len(read) > api.MaxMechanism {
-			err = fmt.Errorf("standard input has more than %d bytes", api.MaxMechanism)
-		}
-		text = string(read)
-		return err
-	})
-	return text, err
+	text, err := h.TextOrFile(ctx, "@-", api.MaxMechanism+1)
+	if err == nil && len(text) > api.MaxMechanism {
+		err = fmt.Errorf("standard input has more than %d bytes", api.MaxMechanism)
+	}
+	return string(text), err
 }
 
 // strictJSON reads one JSON value without unknown fields: a field with a slip in its name would be
@@ -197,6 +195,7 @@ func newFamilyLevel(s step) (familyLevel, error) {
 	return level, err
 }
 
+// Table implements [output.Result].
 func (r mechanismFile) Table(w io.Writer) {
 	fmt.Fprintln(w, "ε\tSUBSETS OF\tOUTPUTS\tVARIANCE\tRANDOMIZED RESPONSE\tRATIO")
 	for _, l := range r.Levels {
@@ -226,7 +225,7 @@ func ReadValues(values []string) ([]string, error) {
 		return nil, output.UsageError("a file's name cannot have a comma in it; a value that begins with @ can "+
 			"stand in a file", "--values takes a list of values or one @FILE, not both")
 	}
-	text, err := readText(values[0][1:], rrchain.MaxValues*(256+2))
+	text, err := readText(values[0][1:], maxValues*(256+2))
 	if err != nil {
 		return nil, output.InputError("", "--values: %w", err)
 	}

@@ -31,11 +31,14 @@ type Host struct {
 
 // Commands returns the commands.
 func (h *Host) Commands() []*cobra.Command {
-	return []*cobra.Command{input.Group("mechanism", "say which mechanism to compute: solve or family",
-		input.Command("solve", h.solve),
+	solve := input.Command(h.Files, "solve", h.solve)
+	boundary := []string{"balanced", "boundary", "boundary-file", "order"}
+	solve.MarkFlagsOneRequired(boundary...)
+	solve.MarkFlagsMutuallyExclusive(boundary...)
+	return []*cobra.Command{input.Group("mechanism", "say which mechanism to compute: solve or family", solve,
 		input.Group("mechanism family", "say which mechanism to make: subset or hadamard",
-			input.Command("subset", h.subset),
-			input.Command("hadamard", h.hadamard)))}
+			input.Command(h.Files, "subset", h.subset),
+			input.Command(h.Files, "hadamard", h.hadamard)))}
 }
 
 // bounds are the flags that bound how much neighbours may differ.
@@ -72,8 +75,11 @@ func (l *law) Set(text string) error {
 	return nil
 }
 
-func (l *law) String() string { return "" } // the flags have no defaults
-func (l *law) Type() string   { return "law" }
+// String implements [pflag.Value]: the flag has no default.
+func (l *law) String() string { return "" }
+
+// Type implements [pflag.Value].
+func (l *law) Type() string { return "law" }
 
 // cells returns the cells of probabilities, each after a tab.
 func cells(probabilities []float64) string {
@@ -95,12 +101,16 @@ type solveFlags struct {
 	Boundary     []string `flag:"boundary"`
 	BoundaryFile string   `flag:"boundary-file,reads"`
 	Order        []string `flag:"order"`
-	Law          law      `flag:"boundary-law"`
+	Law          law      `flag:"boundary-law,needs=order"`
 }
 
 func (h *Host) solve(cmd *cobra.Command, _ []string, f *solveFlags) error {
-	if err := f.check(cmd); err != nil {
-		return err
+	if cmd.Flags().Changed("balanced") && !f.Balanced {
+		return output.UsageError("leave it out, and say what is given at the boundary", "--balanced is false")
+	}
+	if f.Law != nil && len(f.Law) != len(f.Order) {
+		return output.UsageError("", "--boundary-law has %d probabilities, and --order %d colours", len(f.Law),
+			len(f.Order))
 	}
 	var infeasible *conflict
 	out, err := interruptible(cmd.Context(), func() (out solveResult, err error) {
@@ -145,36 +155,6 @@ func interruptible[T any](ctx context.Context, compute func() (T, error)) (T, er
 	}
 }
 
-// check tests that the flags go together.
-func (f *solveFlags) check(cmd *cobra.Command) error {
-	var modes, inputs []string
-	for _, name := range []string{"balanced", "boundary", "boundary-file", "order"} {
-		if cmd.Flags().Changed(name) && (name != "balanced" || f.Balanced) {
-			modes = append(modes, "--"+name)
-		}
-	}
-	for _, path := range []string{f.Nodes, f.Edges, f.BoundaryFile} {
-		if path == "-" {
-			inputs = append(inputs, path)
-		}
-	}
-	switch {
-	case len(modes) == 0:
-		return output.UsageError("give --balanced, --boundary, --boundary-file or --order",
-			"nothing is said about the boundary")
-	case len(modes) > 1:
-		return output.UsageError("give one of them", "%s exclude each other", strings.Join(modes, " and "))
-	case f.Law != nil && f.Order == nil:
-		return output.UsageError("", "--boundary-law is for --order")
-	case f.Law != nil && len(f.Law) != len(f.Order):
-		return output.UsageError("", "--boundary-law has %d probabilities, and --order %d colours", len(f.Law),
-			len(f.Order))
-	case len(inputs) > 1:
-		return output.UsageError("", "no more than one file can be standard input")
-	}
-	return nil
-}
-
 func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph, err error) {
 	err = h.Stream(ctx, f.Nodes, func(nodes io.Reader) error {
 		return h.Stream(ctx, f.Edges, func(edges io.Reader) error {
@@ -188,30 +168,27 @@ func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph,
 
 // inFile says in an error about a file which one it is.
 func (f *solveFlags) inFile(err error) error {
-	var fields *graph.InputError
+	fields, isInput := errors.AsType[*graph.InputError](err)
 	switch {
-	case err == nil, errors.Is(err, graph.ErrInvalid) && !errors.As(err, &fields):
+	case err == nil, errors.Is(err, graph.ErrInvalid) && !isInput:
 		return err
-	case !errors.As(err, &fields):
+	case !isInput:
 		return output.InputError("", "%w", err) // it cannot be read
 	}
 	named, hint := *fields, ""
 	switch fields.File {
 	case "nodes":
 		named.File = f.Nodes
-		if fields.Line == 1 {
-			hint = "--id-column and --color-column must name columns of the first row, in the same spelling"
-		}
+		hint = "--id-column and --color-column must name columns of the first row, in the same spelling"
 	case "edges":
 		named.File = f.Edges
-		if fields.Line == 1 {
-			hint = `the first row must name the columns "source" and "target", which hold the ids of the two ends`
-		}
+		hint = `the first row must name the columns "source" and "target", which hold the ids of the two ends`
 	default:
 		named.File = f.BoundaryFile
-		if fields.Line == 1 {
-			hint = `the first row must name the columns "id", "color" and "probability"`
-		}
+		hint = `the first row must name the columns "id", "color" and "probability"`
+	}
+	if fields.Line != 1 {
+		hint = ""
 	}
 	return output.InputError(hint, "%w", &named)
 }
@@ -300,18 +277,13 @@ type conflict struct {
 }
 
 func (c *conflict) Error() string {
+	var colors []string
+	for _, color := range c.Colors {
+		colors = append(colors, strconv.Quote(color))
+	}
 	return fmt.Sprintf("no mechanism has these probabilities: vertex %q answers %s with %.12g; "+
 		"at distance %d, vertex %q may with at most %.12g, but does with %.12g",
-		c.From, quotedList(c.Colors), c.FromProbability, c.Distance, c.To, c.Bound, c.ToProbability)
-}
-
-// quotedList returns "A" or "B".
-func quotedList(names []string) string {
-	all := make([]string, len(names))
-	for i, name := range names {
-		all[i] = fmt.Sprintf("%q", name)
-	}
-	return strings.Join(all, " or ")
+		c.From, strings.Join(colors, " or "), c.FromProbability, c.Distance, c.To, c.Bound, c.ToProbability)
 }
 
 // newConflict puts the error of a mechanism that does not exist in the words of the files. It
@@ -419,6 +391,7 @@ func boundaryEdges(g *graph.CSVGraph) int {
 	return ends / 2
 }
 
+// Table implements [output.Result].
 func (r solveResult) Table(w io.Writer) {
 	fmt.Fprintf(w, "vertices\t%d\nedges\t%d\nedges between colours\t%d\n", len(r.Vertices), r.Edges, r.BoundaryEdges)
 	fmt.Fprintf(w, "ε\t%s\nδ\t%s\n", r.Epsilon, r.Delta)
@@ -433,11 +406,26 @@ func (r solveResult) Table(w io.Writer) {
 		fmt.Fprintln(w, "mechanism\tnone")
 		return
 	}
+	heads := ""
+	for _, color := range r.Colors {
+		heads += "\tPr[" + output.OneLine(color) + "]"
+	}
 	if r.uniform {
+		fmt.Fprintf(w, "\nTRUE ANSWER\tDISTANCE\tVERTICES%s\n", heads)
 		r.tableRegions(w)
 	}
-	r.tableVertices(w)
+	fmt.Fprintf(w, "\nVERTEX\tTRUE ANSWER\tDISTANCE%s\n", heads)
+	for _, v := range r.Vertices[:min(len(r.Vertices), mostVertices)] {
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", output.OneLine(v.ID), output.OneLine(v.Color), v.distance(),
+			cells(v.Probabilities.values))
+	}
+	if more := len(r.Vertices) - mostVertices; more > 0 {
+		fmt.Fprintf(w, "… and %d more; --json lists all\n", more)
+	}
 }
+
+// mostVertices is how many of them a table has.
+const mostVertices = 100
 
 // tableRegions has a line for all vertices of one colour at one distance, which have the same law.
 func (r solveResult) tableRegions(w io.Writer) {
@@ -445,15 +433,14 @@ func (r solveResult) tableRegions(w io.Writer) {
 		color    int
 		distance int64
 	}
-	of := map[region][]*vertexResult{}
-	for i, v := range r.Vertices {
+	of := map[region][]vertexResult{}
+	for _, v := range r.Vertices {
 		at := region{v.color, 1 << 32} // no boundary comes last
 		if v.Distance != nil {
 			at.distance = int64(*v.Distance)
 		}
-		of[at] = append(of[at], &r.Vertices[i])
+		of[at] = append(of[at], v)
 	}
-	fmt.Fprintf(w, "\nTRUE ANSWER\tDISTANCE\tVERTICES%s\n", r.heads())
 	for _, at := range slices.SortedFunc(maps.Keys(of), func(a, b region) int {
 		return cmp.Or(cmp.Compare(a.color, b.color), cmp.Compare(a.distance, b.distance))
 	}) {
@@ -461,28 +448,6 @@ func (r solveResult) tableRegions(w io.Writer) {
 		fmt.Fprintf(w, "%s\t%s\t%d%s\n", output.OneLine(first.Color), first.distance(), len(of[at]),
 			cells(first.Probabilities.values))
 	}
-}
-
-func (r solveResult) tableVertices(w io.Writer) {
-	const most = 100
-	fmt.Fprintf(w, "\nVERTEX\tTRUE ANSWER\tDISTANCE%s\n", r.heads())
-	for i, v := range r.Vertices {
-		if i == most {
-			fmt.Fprintf(w, "… and %d more; --json lists all\n", len(r.Vertices)-most)
-			return
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s%s\n", output.OneLine(v.ID), output.OneLine(v.Color), v.distance(),
-			cells(v.Probabilities.values))
-	}
-}
-
-// heads returns the heads of the columns with the probabilities.
-func (r solveResult) heads() string {
-	var text strings.Builder
-	for _, color := range r.Colors {
-		fmt.Fprintf(&text, "\tPr[%s]", output.OneLine(color))
-	}
-	return text.String()
 }
 
 func (v *vertexResult) distance() string {

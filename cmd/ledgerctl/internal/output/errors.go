@@ -120,7 +120,7 @@ func Unfinished(done string, sale uint64, err error) error {
 		return nil
 	}
 	err = &unfinishedError{done, sale, err}
-	if class := classify(err); class.Code == ExitMisuse {
+	if classify(err).Code == ExitMisuse {
 		return &Error{Kind: "unexpected", Code: ExitUnexpected, Err: err}
 	}
 	return err
@@ -181,69 +181,61 @@ func permissionHint(err error) string {
 	return ""
 }
 
-// ofLedger returns the class of an error of a ledger, which may be served. Others are
-// unexpected.
-func ofLedger(err error) Error {
-	kind, exit, _ := problem.Classify(err)
-	class := Error{string(kind), ExitCode(exit), "", err}
-	for _, h := range hints() {
-		if errors.Is(err, h.against) {
-			class.Hint = h.text
-			return class
-		}
-	}
-	var told *problem.Problem
-	switch errors.As(err, &told); {
-	case told == nil:
-	case kind == problem.Unreachable:
-		class.Hint = `is "ledgerctl serve" running there, and do --addr or $LEDGER_ADDR name the right address?`
-	case kind == problem.Unauthorized || kind == problem.Forbidden:
-		class.Hint = "$LEDGER_TOKEN, or --token FILE, is the token of whoever may"
-	default:
-		class.Hint = told.Hint
-	}
-	return class
-}
-
 // classify returns the class of an error; it always finds one.
 func classify(err error) Error {
-	var classed *Error
-	var refused *api.RefusedError
-	var quote *api.QuoteError
-	var rollback *api.RollbackError
-	var clock *api.ClockError
-	var displaced *api.DisplacedError
-	var closed *api.ReservationError
+	rollback, isRollback := errors.AsType[*api.RollbackError](err)
+	classed, isClassed := errors.AsType[*Error](err)
 	switch {
 	case errors.Is(err, context.Canceled):
 		return Error{"interrupted", ExitUnexpected, "", err}
-	case errors.As(err, &rollback):
-		return Error{"rolled-back", ExitIntegrity, RollbackHint(rollback.Checkpoint.Origin != rollback.Ledger.Origin),
-			err}
-	case errors.As(err, &classed):
+	case isRollback:
+		isForeign := rollback.Checkpoint.Origin != rollback.Ledger.Origin
+		return Error{"rolled-back", ExitIntegrity, RollbackHint(isForeign), err}
+	case isClassed:
 		return *classed
-	case errors.As(err, &refused):
-		return Error{"refused", ExitRefused, explained(refused), err}
-	case errors.As(err, &quote):
-		return classifyQuote(quote, err)
-	case errors.As(err, &displaced):
-		return Error{"displaced", ExitRefused, "--quote lists what would be lost; --accept-loss answers all the same",
-			err}
-	case errors.As(err, &clock):
-		return Error{"clock", ExitMisuse, clockHint(clock), err}
-	case errors.As(err, &closed):
-		return Error{string(problem.NotReserved), ExitRefused, reservationHint(closed), err}
 	}
-	class := ofLedger(err)
-	if class.Kind != string(problem.Unexpected) {
-		return class
-	}
+	kind, exit, _ := problem.Classify(err)
 	for _, other := range others(err) {
-		if errors.Is(err, other.Err) {
+		if kind == problem.Unexpected && errors.Is(err, other.Err) {
 			return other
 		}
 	}
-	return class
+	return Error{string(kind), ExitCode(exit), hintAgainst(kind, err), err}
+}
+
+// hintAgainst says what may help against an error of a ledger, which may be served.
+func hintAgainst(kind problem.Kind, err error) string {
+	var refused *api.RefusedError
+	var quote *api.QuoteError
+	var clock *api.ClockError
+	var closed *api.ReservationError
+	switch {
+	case errors.As(err, &refused):
+		return explained(refused)
+	case errors.As(err, &quote):
+		return quoteHint(quote)
+	case errors.As(err, new(*api.DisplacedError)):
+		return "--quote lists what would be lost; --accept-loss answers all the same"
+	case errors.As(err, &clock):
+		return clockHint(clock)
+	case errors.As(err, &closed):
+		return reservationHint(closed)
+	}
+	for _, h := range hints() {
+		if errors.Is(err, h.against) {
+			return h.text
+		}
+	}
+	served, isServed := errors.AsType[*problem.Problem](err)
+	switch {
+	case !isServed:
+		return ""
+	case kind == problem.Unreachable:
+		return `is "ledgerctl serve" running there, and do --addr or $LEDGER_ADDR name the right address?`
+	case kind == problem.Unauthorized || kind == problem.Forbidden:
+		return "$LEDGER_TOKEN, or --token FILE, is the token of whoever may"
+	}
+	return served.Hint
 }
 
 // RollbackHint says what helps if a ledger does not go on from a checkpoint, which may be of
@@ -256,15 +248,15 @@ func RollbackHint(foreign bool) string {
 		"the checkpoint"
 }
 
-func classifyQuote(quote *api.QuoteError, err error) Error {
-	if quote.Remedy == api.RemedyPaying {
-		return Error{"price", ExitRefused, "raise --max-price, or lower --epsilon", err}
-	}
+func quoteHint(quote *api.QuoteError) string {
 	hint := `"ledgerctl quote" with the same order says what it is now, and the ID to sell that by`
-	if quote.TermsChanged {
-		hint = "the terms of somebody in it have changed since; " + hint
+	switch {
+	case quote.Remedy == api.RemedyPaying:
+		return "raise --max-price, or lower --epsilon"
+	case quote.TermsChanged:
+		return "the terms of somebody in it have changed since; " + hint
 	}
-	return Error{"quote-changed", ExitRefused, hint, err}
+	return hint
 }
 
 // Refusal adds what may help against the refusal of a request, if err is one.
@@ -280,20 +272,12 @@ func Refusal(err error, partial bool) error {
 	return &Error{Kind: "refused", Code: ExitRefused, Hint: hint, Err: err}
 }
 
-// explained explains why a request was refused, also for reasons of which no refusal is listed.
+// explained explains why a request was refused, where the names of the reasons do not. It also
+// explains reasons of which no refusal is listed.
 func explained(e *api.RefusedError) string {
-	all := slices.Clone(e.Refused)
-	for _, sum := range e.Sums {
-		all = append(all, api.Refusal{Reason: sum.Reason})
-	}
-	return reasons(all)
-}
-
-// reasons explains why people were refused, where the reason's name does not.
-func reasons(refused []api.Refusal) string {
 	var texts []string
-	for _, r := range refused {
-		text := explainReason(r)
+	for _, sum := range append(api.SumRefusals(e.Refused), e.Sums...) {
+		text := explainReason(sum.Reason)
 		if text != "" && !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
@@ -301,7 +285,7 @@ func reasons(refused []api.Refusal) string {
 	return strings.Join(texts, "; ")
 }
 
-func explainReason(r api.Refusal) string {
+func explainReason(reason api.Reason) string {
 	text := map[api.Reason]string{
 		api.NotEnrolled: `"ledgerctl enroll" adds people to a question`,
 		api.NoNoiseKey:  "--noise-key NAME=FILE gives the key that they began with",
@@ -322,11 +306,11 @@ func explainReason(r api.Refusal) string {
 		api.HoldersFull: "as many buyers as their policy allows hold this ε",
 		api.Full: "the ledger keeps no more levels, buyers and reservations of them; a level that is " +
 			"recorded already may be possible",
-	}[r.Reason]
+	}[reason]
 	if text == "" {
 		return ""
 	}
-	return string(r.Reason) + ": " + text
+	return string(reason) + ": " + text
 }
 
 // Report is what --json prints of an error.
@@ -364,51 +348,51 @@ type details struct {
 
 // Explain puts an error in words, and says what the program ends with.
 func Explain(err error) (Report, ExitCode) {
-	class := classify(err)
-	f := Report{Kind: class.Kind, Message: err.Error(), Details: details{Hint: class.Hint}}
-	if refused, is := errors.AsType[*api.RefusedError](err); is {
-		f.Details.Question, f.Details.Refused, f.Details.Unlisted = refused.Question, refused.Refused, refused.Unlisted
-		f.Details.Sums, f.Details.Instead = refused.Sums, refused.Instead
+	class, p := classify(err), problem.Of(err)
+	f := Report{Kind: class.Kind, Message: err.Error(), Details: details{
+		Hint: class.Hint, Question: p.Question, Refused: p.Refused, Unlisted: p.Unlisted, Sums: p.Sums,
+		Instead: p.Instead, Displaced: p.Displaced,
+	}}
+	d := &f.Details
+	if p.Key != "" {
+		d.Key, d.Field = p.Key, p.Field
 	}
-	if quote, is := errors.AsType[*api.QuoteError](err); is {
-		q := quote.Quote
-		f.Details.Question, f.Details.Refused = q.Question, q.Refused
-		f.Details.Unlisted, f.Details.Sums = q.Unlisted, q.Sums
-		f.Details.Price, f.Details.Currency, f.Details.MaxPrice = &q.Price, q.Currency, quote.MaxPrice
-		f.Details.Quote, f.Details.Terms = q.ID, quote.TermsChanged
+	if q := p.Quote; q != nil {
+		d.Question, d.Refused, d.Unlisted, d.Sums = q.Question, q.Refused, q.Unlisted, q.Sums
+		d.Price, d.Currency, d.Quote = &q.Price, q.Currency, q.ID
+		d.MaxPrice, d.Terms = p.MaxPrice, p.TermsChanged
 	}
-	if displaced, is := errors.AsType[*api.DisplacedError](err); is {
-		f.Details.Question, f.Details.Displaced = displaced.Question, displaced.Displaced
+	if r := p.Reservation; r != nil {
+		d.Reservation, d.State, d.Sale = r.Number, r.State, r.Sale
 	}
 	if rollback, is := errors.AsType[*api.RollbackError](err); is {
-		f.Details.Checkpoint, f.Details.Ledger = &rollback.Checkpoint, &rollback.Ledger
-	}
-	if conflict, is := errors.AsType[*api.KeyConflictError](err); is {
-		f.Details.Key, f.Details.Field = conflict.Key, conflict.Field
-	}
-	if closed, is := errors.AsType[*api.ReservationError](err); is {
-		f.Details.Reservation, f.Details.State, f.Details.Sale = closed.Number, closed.State, closed.Sale
+		d.Checkpoint, d.Ledger = &rollback.Checkpoint, &rollback.Ledger
 	}
 	if class.Kind == "interrupted" {
 		f.Message = "interrupted"
 	}
-	var request *keyed
-	var done *unfinishedError
+	if request, is := errors.AsType[*keyed](err); is {
+		f.takeUp(request.key, class, err)
+	}
+	return f, class.Code
+}
+
+// takeUp says how a request that failed on the way is taken up again by its key.
+func (f *Report) takeUp(key string, class Error, err error) {
+	done, isDone := errors.AsType[*unfinishedError](err)
 	switch {
-	case !errors.As(err, &request):
-	case errors.As(err, &done):
-		f.Details.Key, f.Details.Sale = request.key, done.sale
+	case isDone:
+		f.Details.Key, f.Details.Sale = key, done.sale
 		f.Details.Hint = fmt.Sprintf("the same command with --key %s gives the result again, and does nothing twice",
-			Quoted(request.key))
+			Quoted(key))
 	case class.Code == ExitUnexpected:
-		f.Details.Key = request.key
-		f.Details.Hint = "the parts committed so far stay; the same command with --key " +
-			Quoted(request.key) + " goes on from there"
+		f.Details.Key = key
+		f.Details.Hint = "the parts committed so far stay; the same command with --key " + Quoted(key) +
+			" goes on from there"
 		if class.Kind == string(problem.Unreachable) || class.Hint == problem.TakenOver {
 			f.Details.Hint = class.Hint + "; " + f.Details.Hint
 		}
 	}
-	return f, class.Code
 }
 
 // reservationHint says what to do about a reservation that is not open.

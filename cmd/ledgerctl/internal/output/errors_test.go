@@ -42,7 +42,7 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 		{rrchain.ErrInvalid, "invalid", 2},
 		{mechanism.ErrInvalid, "invalid", 2},
 		{graph.ErrInvalid, "invalid", 2},
-		{finite.ErrInvalid, "invalid", 2},
+		{rrchain.ErrInvalid, "invalid", 2},
 		{finite.ErrNoCertificate, "no-certificate", 2},
 		{&privacy.ParseError{Kind: "epsilon"}, "invalid", 2},
 		{fs.ErrNotExist, "not-found", 2},
@@ -105,11 +105,12 @@ func TestEveryReasonIsExplainedOnce(t *testing.T) {
 		api.NotOnOffer, api.BuyerRefused, api.SaleClosed, api.HoldersFull,
 	} {
 		refused = append(refused, api.Refusal{Object: "a", Reason: reason}, api.Refusal{Object: "b", Reason: reason})
-		if text := explainReason(refused[len(refused)-1]); !strings.HasPrefix(text, string(reason)+": ") {
+		if text := explainReason(reason); !strings.HasPrefix(text, string(reason)+": ") {
 			t.Errorf("%s: %q", reason, text)
 		}
 	}
-	if text := reasons(refused); strings.Count(text, "holders-full: ") != 1 || strings.Count(text, "no-truth: ") != 1 {
+	text := explained(&api.RefusedError{Refused: refused, Sums: api.SumRefusals(refused)})
+	if strings.Count(text, "holders-full: ") != 1 || strings.Count(text, "no-truth: ") != 1 {
 		t.Error(text)
 	}
 	err := &api.RefusedError{Question: "q", Refused: refused[:1]}

@@ -1,11 +1,9 @@
 package output
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,114 +13,63 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// WriteEvent writes an event on one line for people: its number, its time, its kind, and its
-// fields.
-func WriteEvent(w io.Writer, ev event.Event) {
+// WriteEvent writes an event on one line for people: its number, its time, its kind, and what it
+// says, by the keys that it has in JSON. Texts that are empty, and counts, ε and numbers that are 0,
+// are left out; amounts are in the currency of the ledger.
+func WriteEvent(w io.Writer, ev event.Event, currency string) {
 	fmt.Fprintf(w, "%6d  %s  %-9s", ev.Number, ev.Time.Format("2006-01-02T15:04:05.000Z07:00"), ev.Kind())
 	if ev.Erased {
 		fmt.Fprint(w, " erased")
 	}
-	if refused, is := ev.Says.(event.ObjectRefused); is && !ev.Erased {
-		writeField(w, "object", refused.Refusal.Object)
-		writeField(w, "question", refused.Question)
-		writeRefusal(w, refused.Refusal)
-	} else if says := reflect.ValueOf(ev.Says); says.IsValid() && !says.IsZero() {
-		for _, f := range fieldsOf(says) {
-			writeField(w, f.label, f.value)
-		}
+	if says := reflect.ValueOf(ev.Says); says.IsValid() && !says.IsZero() {
+		writeMembers(w, membersOf(says), currency)
 	}
 	fmt.Fprintln(w)
 }
 
-// eventField is a field of an event.
-type eventField struct {
-	label string
-	value any
+func writeMembers(w io.Writer, all []member, currency string) {
+	for _, m := range all {
+		if refusal, is := m.value.(api.Refusal); is {
+			writeMembers(w, membersOf(reflect.ValueOf(refusal)), currency)
+		} else if text := wordOf(m, currency); text != "" && !m.isHidden {
+			fmt.Fprintf(w, " %s=%s", m.key, text)
+		}
+	}
 }
 
-// fieldsOf returns the fields of a detail that have a key in JSON, in the order of a line.
-func fieldsOf(detail reflect.Value) (all []eventField) {
-	for i := range detail.NumField() {
-		f := detail.Type().Field(i)
-		label, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch label = strings.ReplaceAll(label, "_", "-"); {
-		case label == "-":
-			continue
-		case f.Name == "Spent":
-			label = "spent" // in JSON it is the epsilon of a forgotten object
-		case label == "left-out":
-			label = "refused"
-		case label == "mechanism":
-			label = "levels"
-		}
-		all = append(all, eventField{label, detail.Field(i).Interface()})
-	}
-	order := strings.Fields("id object question values encoding levels noise-key epsilon query sale buyer objects " +
-		"key counts refused response method price expires policy cap consent spent")
-	place := func(f eventField) int {
-		if i := slices.Index(order, f.label); i >= 0 {
-			return i
-		}
-		return len(order)
-	}
-	slices.SortStableFunc(all, func(a, b eventField) int { return cmp.Compare(place(a), place(b)) })
-	return all
-}
-
-// writeField writes a field after a blank. It leaves out empty texts, and counts and numbers of
-// sales that are 0.
-func writeField(w io.Writer, label string, value any) {
-	text := ""
-	switch v := value.(type) {
+// wordOf returns a value as one word, or "" to leave it out.
+func wordOf(m member, currency string) string {
+	switch value := shown(m, currency).(type) {
 	case string:
-		if label == "response" {
-			v = Brief(v)
-		}
-		text = Quoted(v)
-	case api.Encoding:
-		text = Quoted(string(v))
+		return Quoted(value)
 	case []string:
-		text = Quoted(strings.ReplaceAll(Listed(v), ", ", ","))
+		return Quoted(strings.ReplaceAll(Listed(value), ", ", ","))
+	case [3]uint64:
+		return fmt.Sprintf("%d,%d,%d", value[0], value[1], value[2])
 	case *api.Mechanism:
-		if v != nil {
-			text = Quoted(strings.ReplaceAll(Listed(LevelsOf(v)), ", ", ","))
+		if value != nil {
+			return Quoted(strings.ReplaceAll(Listed(LevelsOf(value)), ", ", ","))
 		}
 	case *policy.Policy:
-		if v != nil {
-			text = v.String()
+		if value != nil {
+			return value.String()
 		}
 	case policy.Policy:
-		text = v.String()
-	case [3]uint64:
-		text = fmt.Sprintf("%d,%d,%d", v[0], v[1], v[2])
-	case privacy.Epsilon:
-		text = Quoted(v.String())
+		return value.String()
 	case time.Time:
-		text = Quoted(Stamp(v))
+		return Quoted(Stamp(value))
 	case uint64:
-		if v != 0 {
-			text = fmt.Sprint(v)
+		if value != 0 {
+			return fmt.Sprint(value)
+		}
+	case privacy.Epsilon:
+		if !value.IsZero() {
+			return value.String()
 		}
 	default:
-		text = fmt.Sprint(v)
+		return Quoted(fmt.Sprint(value))
 	}
-	if text != "" {
-		fmt.Fprintf(w, " %s=%s", label, text)
-	}
-}
-
-func writeRefusal(w io.Writer, r api.Refusal) {
-	fmt.Fprintf(w, " reason=%s asked=%s", r.Reason, r.Asked)
-	if r.Reason == api.ChainCeiling || r.Reason == api.ObjectCap {
-		fmt.Fprintf(w, " cost=%s ceiling=%s spent=%s remaining=%s", r.Cost, r.Ceiling, r.Spent, r.Remaining)
-	}
-	if r.Why != "" {
-		fmt.Fprintf(w, " why=%s", Quoted(r.Why))
-	}
-	fmt.Fprintf(w, " helps=%s", r.Remedy)
-	if !r.Largest.IsZero() {
-		fmt.Fprintf(w, " largest=%s", r.Largest)
-	}
+	return ""
 }
 
 // LevelsOf returns the ε of a mechanism, rising.

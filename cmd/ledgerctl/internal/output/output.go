@@ -14,8 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"text/tabwriter"
-	"time"
 
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -46,8 +44,19 @@ func (f *Fields) AddNonZero(key, label string, value any) {
 	}
 }
 
-// Inline adds the members of a struct to the JSON form.
-func (f *Fields) Inline(value any) { f.Add("", "", value) }
+// AddMoney adds an amount in minor units of a currency.
+func (f *Fields) AddMoney(key, label string, amount int64, currency string) {
+	f.Add(key, "", amount)
+	f.Add("currency", "", currency)
+	f.Add("", label, Money(amount, currency))
+}
+
+// Inline adds the members of a struct to the JSON form, and to the table those that are named: each
+// by its key in JSON, or by "key label".
+func (f *Fields) Inline(value any, rows ...string) {
+	f.Add("", "", value)
+	*f = append(*f, rowsOf(value, rows)...)
+}
 
 // Section adds lines to the table.
 func (f *Fields) Section(write func(w io.Writer)) { f.Add("", "", write) }
@@ -77,17 +86,6 @@ func (f Fields) Table(w io.Writer) {
 	}
 }
 
-// cell returns a value as it is in a table.
-func cell(value any) any {
-	switch value := value.(type) {
-	case time.Time:
-		return Stamp(value)
-	case string:
-		return OneLine(value)
-	}
-	return value
-}
-
 // MarshalJSON implements [json.Marshaler].
 func (f Fields) MarshalJSON() ([]byte, error) {
 	var members [][]byte
@@ -112,30 +110,17 @@ func (f Fields) MarshalJSON() ([]byte, error) {
 	return append(append([]byte("{"), bytes.Join(members, []byte(","))...), '}'), nil
 }
 
-// List returns a result with one list: a row of the table for each item, below a header.
-func List[T any](key string, items []T, header string, row func(T) []any) Fields {
+// List returns a result with one list, as a table with some columns (see [Rows]).
+func List[T any](key string, items []T, columns, currency string) Fields {
 	var out Fields
 	out.Add(key, "", items)
 	out.Section(func(w io.Writer) {
 		if len(items) == 0 {
 			fmt.Fprintf(w, "no %s\n", key)
-			return
 		}
-		Rows(w, header, items, row)
+		Rows(w, columns, currency, items)
 	})
 	return out
-}
-
-// Rows writes a table of items below a header, whose columns are separated by tabs.
-func Rows[T any](w io.Writer, header string, items []T, row func(T) []any) {
-	fmt.Fprintln(w, header)
-	for _, one := range items {
-		cells := row(one)
-		for i, value := range cells {
-			cells[i] = cell(value)
-		}
-		fmt.Fprintf(w, strings.Repeat("%v\t", len(cells)-1)+"%v\n", cells...)
-	}
 }
 
 // Printer is where the results, warnings and errors of one run of the program go.
@@ -157,12 +142,8 @@ func (p *Printer) Print(r Result) error {
 		return WriteJSON(p.Stdout, r)
 	}
 	var text bytes.Buffer
-	aligned := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	r.Table(aligned)
-	if err := aligned.Flush(); err != nil {
-		return err
-	}
-	return p.show(text.Bytes())
+	r.Table(&text)
+	return p.show([]byte(align(text.String())))
 }
 
 // PrintDone prints the result of a request that is done for good. If that fails, the error says so,

@@ -110,21 +110,48 @@ func TestFields(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
-	row := func(n int) []any { return []any{n, fmt.Sprint(n, "\x1b")} }
+// row is an item of a list.
+type row struct {
+	N      int    `json:"n"`
+	Text   string `json:"text"`
+	Hidden int    `json:"hidden,omitempty"`
+	Price  int64  `json:"price"`
+}
+
+func TestList_Columns_AreTheKeysOfJSON(t *testing.T) {
 	for _, test := range []struct {
-		items       []int
+		items       []row
 		json, table string
 	}{
 		{nil, `{"sales":[]}`, "no sales\n"},
-		{[]int{1, 2}, `{"sales":[1,2]}`, "N\tTEXT\n1\t1\ufffd\n2\t2\ufffd\n"},
+		{
+			[]row{{N: 1, Text: "a\x1b", Price: 223100}, {N: 2, Hidden: 3}},
+			`{"sales":[{"n":1,"text":"a\u001b","price":223100},{"n":2,"text":"","hidden":3,"price":0}]}`,
+			"TEXT\tNUMBER\tHIDDEN\tPRICE\na\ufffd\t1\t\t2,231.00 EUR\n\t2\t3\t0.00 EUR\n",
+		},
 	} {
-		list := List("sales", test.items, "N\tTEXT", row)
+		list := List("sales", test.items, "text n=number hidden price", "EUR")
 		text, err := json.Marshal(list)
 		var table bytes.Buffer
 		list.Table(&table)
 		if err != nil || string(text) != test.json || table.String() != test.table {
 			t.Errorf("%v: %s and %q, %v", test.items, text, &table, err)
 		}
+	}
+}
+
+func TestInline_Rows_AreMembersWithTheirCurrency(t *testing.T) {
+	var out Fields
+	out.Inline(struct {
+		row
+		Epsilon  string   `json:"epsilon"`
+		Currency string   `json:"currency"`
+		Lines    []string `json:"lines"`
+		Secret   string   `json:"-"`
+	}{row{N: 7, Price: -5}, "0.5", "JPY", []string{"a", "b"}, "x"}, "price", "epsilon", "n how many", "hidden", "lines", "none")
+	var table bytes.Buffer
+	out.Table(&table)
+	if want := "price\t-5 JPY\nε\t0.5\nhow many\t7\nlines\t2\n"; table.String() != want {
+		t.Errorf("table %q, want %q", &table, want)
 	}
 }

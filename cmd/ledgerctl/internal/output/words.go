@@ -32,11 +32,6 @@ func Quoted(value string) string {
 	return value
 }
 
-// Money shows an amount, which may be in cents or yen, without a guess at where the point belongs.
-func Money(amount int64, currency string) string {
-	return fmt.Sprintf("%d %s (minor units)", amount, currency)
-}
-
 // Percent shows a share to a hundredth of a per cent.
 func Percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
 

@@ -57,15 +57,15 @@ func (h *Host) openWithLoss(ctx context.Context, j *sharedJournal, events uint64
 	if err == nil {
 		return nil, errors.Join(output.InputError("", "no event is lost: there is nothing to accept"), l.Close())
 	}
-	end, lost := leftOf(err)
+	lost, isLost := errors.AsType[*pgjournal.LostError](err)
 	switch {
-	case !lost:
+	case !isLost:
 		return nil, err
-	case end.Events != events:
+	case lost.End.Events != events:
 		return nil, &output.Error{Kind: "journal", Code: output.ExitIntegrity,
-			Hint: fmt.Sprintf("to accept it, give --events %d", end.Events), Err: err}
+			Hint: fmt.Sprintf("to accept it, give --events %d", lost.End.Events), Err: err}
 	}
-	j.AcceptLoss(end)
+	j.options.AcceptLoss = &lost.End // it is opened although it lacks acknowledged events, if it ends there
 	return h.Open(ctx, ledger.Options{Journal: j.Restore})
 }
 
@@ -101,19 +101,15 @@ func (h *Host) dismiss(cmd *cobra.Command, args []string, f *dismissFlags) error
 	if err != nil {
 		return err
 	}
-	var out output.Fields
-	out.Add("", "dismissed", args[0])
-	out = append(out, journalEnd(head.End.Events)...)
-	out.Add("host", "", args[0])
+	out := journalEnd(head.End.Events)
+	out.Add("host", "dismissed", args[0])
 	return h.PrintDone(fmt.Sprintf("host %q is dismissed", args[0]), "", out)
 }
 
 // journalEnd returns where a journal ends now.
 func journalEnd(events uint64) (out output.Fields) {
-	now := time.Now().UTC()
 	out.Add("events", "events", events)
-	out.Add("time", "", now)
-	out.Add("", "time", now.Format(time.RFC3339))
+	out.Add("time", "time", time.Now().UTC())
 	return out
 }
 
@@ -148,8 +144,8 @@ func readSettings(ctx context.Context, f *input.Files, path string) (s settings,
 	}
 	input.WarnExposed(f.Out, path)
 	for _, must := range []struct{ name, value string }{
-		{"database", s.Database}, {"host", s.Host}, {"keys", s.Keys}, {"listen", s.Listen}, {"cert", s.Cert}, {"key",
-			s.Key}, {"authority", s.Authority},
+		{"database", s.Database}, {"host", s.Host}, {"keys", s.Keys}, {"listen", s.Listen}, {"cert", s.Cert},
+		{"key", s.Key}, {"authority", s.Authority},
 	} {
 		if must.value == "" {
 			return s, output.InputError("", "--journal %q: %q is missing", path, must.name)
@@ -170,12 +166,10 @@ func readSettings(ctx context.Context, f *input.Files, path string) (s settings,
 // jsonReason returns what is wrong with the file, without the values in it: one of them has a
 // password.
 func jsonReason(err error) string {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
+	if syntax, is := errors.AsType[*json.SyntaxError](err); is {
 		return fmt.Sprintf("a syntax error at byte %d", syntax.Offset)
-	case errors.As(err, &kind):
+	}
+	if kind, is := errors.AsType[*json.UnmarshalTypeError](err); is {
 		return fmt.Sprintf("%q is no %v", kind.Field, kind.Type)
 	}
 	return err.Error() // names a field that is unknown, or the end of the file
@@ -256,17 +250,6 @@ func (j *sharedJournal) Restore(ctx context.Context, w journal.Wanted) (journal.
 	o.Restore = true
 	return pgjournal.For(o)(ctx, w)
 }
-
-// leftOf returns where a ledger ends that an error says has lost acknowledged events.
-func leftOf(err error) (end journal.Position, lost bool) {
-	if l, is := errors.AsType[*pgjournal.LostError](err); is {
-		return l.End, true
-	}
-	return end, false
-}
-
-// AcceptLoss has the journal opened although it lacks acknowledged events, if it ends there.
-func (j *sharedJournal) AcceptLoss(end journal.Position) { j.options.AcceptLoss = &end }
 
 // dismissHost has the journal of a ledger forget the base of a host, and returns what the database
 // says of the journal. It needs neither the ledger's file nor the keys of this host, which a server

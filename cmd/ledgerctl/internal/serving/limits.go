@@ -3,7 +3,6 @@ package serving
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -16,40 +15,31 @@ import (
 
 // limits are the flags that bound what callers may take.
 type limits struct {
-	Connections int           `flag:"limit-connections"`
+	Connections int           `flag:"limit-connections,positive"`
 	PerAddress  int           `flag:"limit-connections-per-address" default:"3000"`
-	Unproven    time.Duration `flag:"limit-unproven" default:"20s"`
-	Header      time.Duration `flag:"limit-header" default:"10s"`
-	Idle        time.Duration `flag:"limit-idle" default:"2m"`
+	Unproven    time.Duration `flag:"limit-unproven,positive" default:"20s"`
+	Header      time.Duration `flag:"limit-header,positive" default:"10s"`
+	Idle        time.Duration `flag:"limit-idle,positive" default:"2m"`
 	Body        size          `flag:"limit-body" default:"64MiB"`
 	Memory      size          `flag:"limit-memory" default:"256MiB"`
 	Slowest     size          `flag:"limit-slowest" default:"16KiB"`
-	Read        time.Duration `flag:"limit-read" default:"10s"`
-	Write       time.Duration `flag:"limit-write" default:"30s"`
-	Time        time.Duration `flag:"limit-time" default:"10m"`
-	Requests    int           `flag:"limit-requests" default:"256"`
-	Streams     int           `flag:"limit-streams" default:"1024"`
-	StreamsEach int           `flag:"limit-streams-each" default:"64"`
-	Rate        float64       `flag:"limit-rate" default:"1000"`
-	Burst       int           `flag:"limit-burst" default:"2000"`
-	Records     float64       `flag:"limit-records" default:"500000"`
-	RecordBurst int           `flag:"limit-record-burst" default:"4000000"`
-	Large       int           `flag:"limit-large-requests"`
+	Read        time.Duration `flag:"limit-read,positive" default:"10s"`
+	Write       time.Duration `flag:"limit-write,positive" default:"30s"`
+	Time        time.Duration `flag:"limit-time,positive" default:"10m"`
+	Requests    int           `flag:"limit-requests,positive" default:"256"`
+	Streams     int           `flag:"limit-streams,positive" default:"1024"`
+	StreamsEach int           `flag:"limit-streams-each,positive" default:"64"`
+	Rate        float64       `flag:"limit-rate,positive" default:"1000"`
+	Burst       int           `flag:"limit-burst,positive" default:"2000"`
+	Records     float64       `flag:"limit-records,positive" default:"500000"`
+	RecordBurst int           `flag:"limit-record-burst,positive" default:"4000000"`
+	Large       int           `flag:"limit-large-requests,positive"`
 }
 
 // check refuses limits that cannot be, and finds out how many connections there can be.
 func (l *limits) check() error {
-	for name, value := range map[string]float64{
-		"unproven": float64(l.Unproven), "header": float64(l.Header), "idle": float64(l.Idle), "read": float64(l.Read),
-		"write": float64(l.Write), "time": float64(l.Time), "requests": float64(l.Requests),
-		"streams": float64(l.Streams), "streams-each": float64(l.StreamsEach), "rate": l.Rate,
-		"burst": float64(l.Burst), "records": l.Records, "record-burst": float64(l.RecordBurst),
-		"large-requests": float64(l.Large) + 1, "connections-per-address": float64(l.PerAddress) + 1,
-		"connections": float64(l.Connections) + 1,
-	} {
-		if !(value > 0) || math.IsInf(value, 1) {
-			return output.UsageError("leave it out for the default", "--limit-%s is not positive", name)
-		}
+	if l.PerAddress < 0 {
+		return output.UsageError("0 is for no limit", "--limit-connections-per-address is below 0")
 	}
 	if l.Body > l.Memory/2 {
 		return output.UsageError("raise --limit-memory, or lower --limit-body",

@@ -21,7 +21,7 @@ func parsed(t *testing.T, args ...string) (*limits, error) {
 	t.Helper()
 	l, flags := &limits{}, pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	input.Define(&cobra.Command{}, flags, l)
-	if err := flags.Parse(args); err != nil {
+	if err := errors.Join(flags.Parse(args), input.CheckFlags(flags)); err != nil {
 		return nil, err
 	}
 	return l, l.check()

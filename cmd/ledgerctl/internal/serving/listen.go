@@ -23,9 +23,10 @@ import (
 type tlsFiles struct {
 	// The server's certificate and its key, in PEM. They are read for each connection, so that they
 	// can be renewed.
-	Cert     string `flag:"tls-cert,reads"`
-	Key      string `flag:"tls-key,reads"`
-	ClientCA string `flag:"client-ca,reads"` // the certificates that a client's must be signed by; "" asks for none
+	Cert string `flag:"tls-cert,reads,needs=tls-key"`
+	Key  string `flag:"tls-key,reads,needs=tls-cert"`
+	// the certificates that a client's must be signed by; "" asks for none
+	ClientCA string `flag:"client-ca,reads,needs=tls-cert"`
 }
 
 // listenOn listens on an address: unix:PATH, for the owner of this process only, or HOST:PORT.
@@ -78,11 +79,8 @@ func loopback(host string) bool {
 
 // config returns what TLS needs, or nil if there is to be none.
 func (s tlsFiles) config(ctx context.Context, f *input.Files) (*tls.Config, error) {
-	switch {
-	case s == tlsFiles{}:
+	if s == (tlsFiles{}) {
 		return nil, nil
-	case s.Cert == "" || s.Key == "":
-		return nil, output.UsageError("", "--tls-cert and --tls-key go together, and --client-ca needs them")
 	}
 	for _, path := range []string{s.Cert, s.Key} {
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {

@@ -44,14 +44,14 @@ type Host struct {
 // Commands returns the commands.
 func (h *Host) Commands() []*cobra.Command {
 	return []*cobra.Command{
-		input.Command("serve", h.serve),
-		input.Command("health", h.health),
+		input.Command(h.Files, "serve", h.serve),
+		input.Command(h.Files, "health", h.health),
 		h.tokenCommand(),
-		input.Command("keyholder --journal FILE", h.keyholder),
+		input.Command(h.Files, "keyholder --journal FILE", h.keyholder),
 		input.Group("journal", "no command given",
-			input.Command("restore --journal FILE", h.restore),
-			input.Command("accept-loss --journal FILE --events N", h.acceptLoss),
-			input.Command("dismiss HOST --journal FILE", h.dismiss)),
+			input.Command(h.Files, "restore --journal FILE", h.restore),
+			input.Command(h.Files, "accept-loss --journal FILE --events N", h.acceptLoss),
+			input.Command(h.Files, "dismiss HOST --journal FILE", h.dismiss)),
 	}
 }
 
@@ -60,10 +60,10 @@ type serveFlags struct {
 	Listen       string        `flag:"listen"`
 	Tokens       string        `flag:"tokens,reads"`
 	TruthURL     string        `flag:"truth-url"`
-	TruthToken   string        `flag:"truth-token,reads"`
+	TruthToken   string        `flag:"truth-token,reads,needs=truth-url"`
 	TruthTimeout time.Duration `flag:"truth-timeout" default:"1m"`
 	Journal      string        `flag:"journal,reads"`
-	Standby      bool          `flag:"standby"`
+	Standby      bool          `flag:"standby,needs=journal"`
 	TLS          tlsFiles
 	Signer       input.Signer
 	Limits       limits
@@ -85,9 +85,6 @@ func (h *Host) socketFile() string {
 func (h *Host) serve(cmd *cobra.Command, _ []string, f *serveFlags) (err error) {
 	if err := h.Check(cmd); err != nil {
 		return err
-	}
-	if f.Standby && f.Journal == "" {
-		return output.UsageError("give --journal FILE", "a standby follows a journal that other hosts have, too")
 	}
 	if err := f.Limits.check(); err != nil {
 		return err
@@ -238,9 +235,6 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 	if o.Gate, err = h.gate(f, o.Logger); err != nil {
 		return o, err
 	}
-	if f.TruthURL == "" && f.TruthToken != "" {
-		return o, output.UsageError("", "--truth-token is for --truth-url")
-	}
 	if f.TruthURL == "" {
 		return o, nil
 	}
@@ -311,17 +305,13 @@ func describeHealth(h observe.Health) (out output.Fields) {
 	case h.Host.Term == 0:
 		leader, term = "this host alone", "none"
 	}
-	out.Inline(h)
 	out.Add("", "role", h.Host.Role)
 	out.Add("", "leader", leader)
 	out.Add("", "term", term)
 	out.Add("", "lag", lag)
 	out.Add("", "fenced", h.Host.Fenced)
-	out.Add("", "events", h.Events)
-	out.Add("", "waiting", h.Waiting)
-	out.Add("", "pending", h.Pending)
+	out.Inline(h, "events", "waiting", "pending", "reservations")
 	out.Add("", "memory", fmt.Sprintf("%d of %d bytes", h.Memory, h.Room))
 	out.Add("", "file", fmt.Sprintf("%d bytes, %d of them free", h.Bytes, h.Free))
-	out.Add("", "reservations", h.Reservations)
 	return out
 }

@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,13 +27,13 @@ type tokenFlags struct {
 func (h *Host) tokenCommand() *cobra.Command {
 	of := &tokenFlags{}
 	cmd := input.Group("token", "say whether to add, to remove or to list tokens",
-		input.Command("add NAME --role ROLE", func(cmd *cobra.Command, args []string, f *tokenAddFlags) error {
+		input.Command(h.Files, "add NAME --role ROLE", func(cmd *cobra.Command, args []string, f *tokenAddFlags) error {
 			return h.tokenAdd(cmd, args[0], of.Tokens, f)
 		}),
-		input.Command("remove NAME", func(cmd *cobra.Command, args []string, _ *input.None) error {
+		input.Command(h.Files, "remove NAME", func(cmd *cobra.Command, args []string, _ *input.None) error {
 			return h.tokenRemove(cmd.Context(), args[0], h.orTokens(of.Tokens))
 		}),
-		input.Command("list", func(cmd *cobra.Command, _ []string, _ *input.None) error {
+		input.Command(h.Files, "list", func(cmd *cobra.Command, _ []string, _ *input.None) error {
 			file, err := h.readTokens(cmd.Context(), h.orTokens(of.Tokens), false)
 			if err != nil {
 				return err
@@ -139,22 +137,13 @@ func checkToken(t ledgerhttp.Token) error {
 	case t.Name == "":
 		return output.UsageError("", "NAME is empty")
 	case !slices.Contains(ledgerhttp.Roles(), t.Role):
-		return output.UsageError(fmt.Sprintf("the roles are %s", strings.Join(roles(), ", ")), "there is no role %q",
-			t.Role)
+		return output.UsageError(fmt.Sprint("the roles are ", ledgerhttp.Roles()), "there is no role %q", t.Role)
 	case of != "" && t.Whom == "":
 		return output.UsageError("", "--role %s needs --name %s", t.Role, of)
 	case of == "" && t.Whom != "":
 		return output.UsageError("--name is for the roles buyer and person", "--role %s has no --name", t.Role)
 	}
 	return nil
-}
-
-// roles returns the names of all roles.
-func roles() (all []string) {
-	for _, r := range ledgerhttp.Roles() {
-		all = append(all, string(r))
-	}
-	return all
 }
 
 // readTokens reads a file of tokens, which may be missing if one is to be made.
@@ -212,10 +201,6 @@ func (h *Host) tokenRemove(ctx context.Context, name, path string) error {
 }
 
 // listTokens lists tokens, by their hashes.
-func listTokens(all []ledgerhttp.Token) (out output.Fields) {
-	out.Add("tokens", "", all)
-	out.Section(func(w io.Writer) {
-		output.Rows(w, "NAME\tROLE\tOF", all, func(t ledgerhttp.Token) []any { return []any{t.Name, t.Role, t.Whom} })
-	})
-	return out
+func listTokens(all []ledgerhttp.Token) output.Fields {
+	return output.List("tokens", all, "name role whom=of", "")
 }

@@ -236,11 +236,11 @@ func checkSaleCounts(s *state.State, c *event.Settled) error {
 // erased is accounted for when they are found to be forgotten.
 func checkSpent(s *state.State, c *event.Settled) error {
 	u := &s.Counters.Underway
-	hidden, least := c.Spent-u.Spent, u.Draws
+	hidden, least, most := c.Spent-u.Spent, u.Draws, u.Draws*uint64(privacy.MaxEpsilon().Nano())
 	if len(c.Swept) > 0 {
 		least = 0 // an object that was raised by hand may have got the lower levels of the calendar, for nothing
 	}
-	if c.Spent < u.Spent || hidden < least || hidden > 0 && u.Draws == 0 || hidden > u.Draws*privacy.MaxEpsilonNano {
+	if c.Spent < u.Spent || hidden < least || hidden > 0 && u.Draws == 0 || hidden > most {
 		return fault("request %q costs %d nano-nats, its events %d, without %d draws that are erased",
 			c.Key, c.Spent, u.Spent, u.Draws)
 	}

@@ -28,6 +28,23 @@ var _ interface {
 
 var ways = map[string]kv.Copying{"pages": kv.Pages, "records": kv.Records}
 
+// eachWay runs a test for each way to copy.
+func eachWay(t *testing.T, test func(t *testing.T, how kv.Copying)) {
+	for name, how := range ways {
+		t.Run(name, func(t *testing.T) { test(t, how) })
+	}
+}
+
+// failAt is a hook by which one step fails.
+func failAt(step string, err error) func(string) error {
+	return func(now string) error {
+		if now == step {
+			return err
+		}
+		return nil
+	}
+}
+
 func putOne(s kv.Store, bucket, key, value string) error {
 	return s.Update(func(w kv.Writer) error { return w.Put(bucket, []byte(key), []byte(value)) })
 }
@@ -132,158 +149,150 @@ func TestDeleteOfNothingWritesNothing(t *testing.T) {
 }
 
 func TestCopyHoldsEveryRecord(t *testing.T) {
-	for name, how := range ways {
-		t.Run(name, func(t *testing.T) {
-			path := newFile(t)
-			s := mustOpen(t, path)
-			grow(t, s)
-			for i := 0; i < grown; i += 200 {
-				key := binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15)
-				must(t, deleteOne(s, "second", string(key)))
+	eachWay(t, func(t *testing.T, how kv.Copying) {
+		path := newFile(t)
+		s := mustOpen(t, path)
+		grow(t, s)
+		for i := 0; i < grown; i += 200 {
+			key := binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15)
+			must(t, deleteOne(s, "second", string(key)))
+		}
+		want := records(t, s)
+		to := filepath.Join(pace.Scratch(t), "copy")
+		must(t, s.CopyTo(t.Context(), to, how, nil, func(temp string) error {
+			wantFiles(t, to, filepath.Base(temp))
+			if !strings.HasPrefix(filepath.Base(temp), ".copy.copy-") {
+				t.Errorf("the temporary name is %s", temp)
 			}
-			want := records(t, s)
-			to := filepath.Join(pace.Scratch(t), "copy")
-			must(t, s.CopyTo(t.Context(), to, how, nil, func(temp string) error {
-				wantFiles(t, to, filepath.Base(temp))
-				if !strings.HasPrefix(filepath.Base(temp), ".copy.copy-") {
-					t.Errorf("the temporary name is %s", temp)
-				}
-				checked, err := Open(temp, true)
-				if err != nil {
-					return err
-				}
-				wantRecords(t, checked, want)
-				return checked.Close()
-			}))
-			wantFiles(t, to, "copy")
-			if info, err := os.Stat(to); err != nil || info.Mode() != 0o600 {
-				t.Errorf("mode %v, %v", info.Mode(), err)
+			checked, err := Open(temp, true)
+			if err != nil {
+				return err
 			}
-			copied := mustOpen(t, to)
-			wantRecords(t, copied, want)
-			wantSound(t, copied)
-			must(t, putOne(copied, "second", "later", "x"))
-			grow(t, copied)
-			wantSound(t, copied)
-			wantRecords(t, s, want)
-		})
-	}
+			wantRecords(t, checked, want)
+			return checked.Close()
+		}))
+		wantFiles(t, to, "copy")
+		if info, err := os.Stat(to); err != nil || info.Mode() != 0o600 {
+			t.Errorf("mode %v, %v", info.Mode(), err)
+		}
+		copied := mustOpen(t, to)
+		wantRecords(t, copied, want)
+		wantSound(t, copied)
+		must(t, putOne(copied, "second", "later", "x"))
+		grow(t, copied)
+		wantSound(t, copied)
+		wantRecords(t, s, want)
+	})
 }
 
 // Also of what was opened for reading only, and of nothing at all.
 func TestCopyOfOthers(t *testing.T) {
-	for name, how := range ways {
-		t.Run(name, func(t *testing.T) {
-			dir := pace.Scratch(t)
-			path := filepath.Join(dir, "data.db")
-			must(t, Create(path, func(kv.Writer) error { return nil }))
-			s, err := Open(path, true)
-			must(t, err)
-			defer s.Close()
-			must(t, s.CopyTo(t.Context(), filepath.Join(dir, "copy"), how, nil, nil))
-			copied := mustOpen(t, filepath.Join(dir, "copy"))
-			wantRecords(t, copied, map[string]string{})
-			must(t, copied.Update(putK("v")))
-			must(t, s.Close())
-			wantFailure(t, s.CopyTo(t.Context(), filepath.Join(dir, "late"), how, nil, nil), "a closed store was copied")
-			wantFiles(t, path, "copy", "data.db")
-		})
-	}
+	eachWay(t, func(t *testing.T, how kv.Copying) {
+		dir := pace.Scratch(t)
+		path := filepath.Join(dir, "data.db")
+		must(t, Create(path, func(kv.Writer) error { return nil }))
+		s, err := Open(path, true)
+		must(t, err)
+		defer s.Close()
+		must(t, s.CopyTo(t.Context(), filepath.Join(dir, "copy"), how, nil, nil))
+		copied := mustOpen(t, filepath.Join(dir, "copy"))
+		wantRecords(t, copied, map[string]string{})
+		must(t, copied.Update(putK("v")))
+		must(t, s.Close())
+		wantFailure(t, s.CopyTo(t.Context(), filepath.Join(dir, "late"), how, nil, nil), "a closed store was copied")
+		wantFiles(t, path, "copy", "data.db")
+	})
 }
 
 func TestCopyIsOneSnapshot(t *testing.T) {
-	for name, how := range ways {
-		t.Run(name, func(t *testing.T) {
-			s := mustOpen(t, newFile(t))
-			grow(t, s)
-			var commits atomic.Int64
-			count := func(w kv.Writer) error {
-				n := commits.Add(1)
-				value := fmt.Appendf(nil, "%d", n)
-				return errors.Join(w.Put("first", []byte("counter"), value), w.Put("third", []byte("counter"), value),
-					w.Put("second", fmt.Appendf(nil, "%d", n%50), bytes.Repeat(value, 1+int(n%500))))
+	eachWay(t, func(t *testing.T, how kv.Copying) {
+		s := mustOpen(t, newFile(t))
+		grow(t, s)
+		var commits atomic.Int64
+		count := func(w kv.Writer) error {
+			n := commits.Add(1)
+			value := fmt.Appendf(nil, "%d", n)
+			return errors.Join(w.Put("first", []byte("counter"), value), w.Put("third", []byte("counter"), value),
+				w.Put("second", fmt.Appendf(nil, "%d", n%50), bytes.Repeat(value, 1+int(n%500))))
+		}
+		must(t, s.Update(count))
+		done := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if err := s.Update(count); err != nil {
+					t.Error(err)
+					return
+				}
 			}
-			must(t, s.Update(count))
-			done := make(chan struct{})
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				for {
-					select {
-					case <-done:
-						return
-					default:
-					}
-					if err := s.Update(count); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-			dir, last := pace.Scratch(t), ""
-			for i := range pace.Tries(2, 4, 4) {
-				to := filepath.Join(dir, fmt.Sprint(i))
-				must(t, s.CopyTo(t.Context(), to, how, nil, nil))
-				copied := mustOpen(t, to)
-				wantSound(t, copied)
-				all := records(t, copied)
-				if all["first/counter"] != all["third/counter"] {
-					t.Errorf("counters %s and %s", all["first/counter"], all["third/counter"])
-				}
-				if now := all["first/counter"]; len(now) < len(last) || len(now) == len(last) && now < last {
-					t.Errorf("counter %s after %s", now, last)
-				}
-				last = all["first/counter"]
-				must(t, copied.Close())
-			}
-			close(done)
-			wg.Wait()
-			t.Logf("%d commits meanwhile", commits.Load())
 		})
-	}
+		dir, last := pace.Scratch(t), ""
+		for i := range pace.Tries(2, 4, 4) {
+			to := filepath.Join(dir, fmt.Sprint(i))
+			must(t, s.CopyTo(t.Context(), to, how, nil, nil))
+			copied := mustOpen(t, to)
+			wantSound(t, copied)
+			all := records(t, copied)
+			if all["first/counter"] != all["third/counter"] {
+				t.Errorf("counters %s and %s", all["first/counter"], all["third/counter"])
+			}
+			if now := all["first/counter"]; len(now) < len(last) || len(now) == len(last) && now < last {
+				t.Errorf("counter %s after %s", now, last)
+			}
+			last = all["first/counter"]
+			must(t, copied.Close())
+		}
+		close(done)
+		wg.Wait()
+		t.Logf("%d commits meanwhile", commits.Load())
+	})
 }
 
 func TestCopyRefuses(t *testing.T) {
 	failure := errors.New("no")
-	for name, how := range ways {
-		t.Run(name, func(t *testing.T) {
-			path := newFile(t)
-			s := mustOpen(t, path)
-			dir := pace.Scratch(t)
-			to := filepath.Join(dir, "copy")
+	eachWay(t, func(t *testing.T, how kv.Copying) {
+		path := newFile(t)
+		s := mustOpen(t, path)
+		dir := pace.Scratch(t)
+		to := filepath.Join(dir, "copy")
 
-			must(t, os.WriteFile(to, []byte("mine"), 0o600))
-			must(t, os.Symlink("nowhere", to+"-link"))
-			for _, taken := range []string{to, to + "-link", path} {
-				err := s.CopyTo(t.Context(), taken, how, nil, func(string) error { t.Error("checked"); return nil })
-				wantErr(t, err, fs.ErrExist, "%s is taken", taken)
-			}
-			if content, err := os.ReadFile(to); err != nil || string(content) != "mine" {
-				t.Errorf("the file holds %q, %v", content, err)
-			}
-			must(t, os.Remove(to))
+		must(t, os.WriteFile(to, []byte("mine"), 0o600))
+		must(t, os.Symlink("nowhere", to+"-link"))
+		for _, taken := range []string{to, to + "-link", path} {
+			err := s.CopyTo(t.Context(), taken, how, nil, func(string) error { t.Error("checked"); return nil })
+			wantErr(t, err, fs.ErrExist, "%s is taken", taken)
+		}
+		if content, err := os.ReadFile(to); err != nil || string(content) != "mine" {
+			t.Errorf("the file holds %q, %v", content, err)
+		}
+		must(t, os.Remove(to))
 
-			late := func(string) error { return os.WriteFile(to, []byte("late"), 0o600) }
-			wantErr(t, s.CopyTo(t.Context(), to, how, nil, late), fs.ErrExist, "a late comer")
-			if content, err := os.ReadFile(to); err != nil || string(content) != "late" {
-				t.Errorf("the file holds %q, %v", content, err)
-			}
-			must(t, os.Remove(to))
+		late := func(string) error { return os.WriteFile(to, []byte("late"), 0o600) }
+		wantErr(t, s.CopyTo(t.Context(), to, how, nil, late), fs.ErrExist, "a late comer")
+		if content, err := os.ReadFile(to); err != nil || string(content) != "late" {
+			t.Errorf("the file holds %q, %v", content, err)
+		}
+		must(t, os.Remove(to))
 
-			wantErr(t, s.CopyTo(t.Context(), to, how, nil, func(string) error { return failure }), failure, "a failed check")
-			s.hook = func(string) error { return failure }
-			wantErr(t, s.CopyTo(t.Context(), to, how, nil, nil), failure, "a directory that is not synced")
-			s.hook = nil
-			wantErr(t, s.CopyTo(t.Context(), filepath.Join(dir, "none", "copy"), how, nil, nil), fs.ErrNotExist, "no directory")
-			func() {
-				defer func() { _ = recover() }()
-				_ = s.CopyTo(t.Context(), to, how, nil, func(string) error { panic("mine") })
-			}()
-			wantFiles(t, to, "copy-link")
-			wantFiles(t, path, "data.db")
-			must(t, s.CopyTo(t.Context(), to, how, nil, nil))
-			wantRecords(t, mustOpen(t, to), records(t, s))
-		})
-	}
+		wantErr(t, s.CopyTo(t.Context(), to, how, nil, func(string) error { return failure }), failure, "a failed check")
+		s.hook = func(string) error { return failure }
+		wantErr(t, s.CopyTo(t.Context(), to, how, nil, nil), failure, "a directory that is not synced")
+		s.hook = nil
+		wantErr(t, s.CopyTo(t.Context(), filepath.Join(dir, "none", "copy"), how, nil, nil), fs.ErrNotExist, "no directory")
+		func() {
+			defer func() { _ = recover() }()
+			_ = s.CopyTo(t.Context(), to, how, nil, func(string) error { panic("mine") })
+		}()
+		wantFiles(t, to, "copy-link")
+		wantFiles(t, path, "data.db")
+		must(t, s.CopyTo(t.Context(), to, how, nil, nil))
+		wantRecords(t, mustOpen(t, to), records(t, s))
+	})
 	s := mustOpen(t, newFile(t))
 	to := filepath.Join(pace.Scratch(t), "copy")
 	wantFailure(t, s.CopyTo(t.Context(), to, 7, nil, nil), "there is no way 7")
@@ -292,23 +301,21 @@ func TestCopyRefuses(t *testing.T) {
 
 // The cut is found where the file is read, and not taken for its end.
 func TestCopyOfACutOffFileFails(t *testing.T) {
-	for name, how := range ways {
-		t.Run(name, func(t *testing.T) {
-			path := newFile(t)
-			s := mustOpen(t, path)
-			grow(t, s)
-			must(t, os.Truncate(path, 1<<20))
-			to := filepath.Join(pace.Scratch(t), "copy")
-			if err := s.CopyTo(t.Context(), to, how, nil, nil); !errors.Is(err, kv.ErrOverwritten) || errors.Is(err, kv.ErrUncertain) {
-				t.Errorf("CopyTo returned %v", err)
-			}
-			wantFiles(t, to)
-			if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrOverwritten) || errors.Is(err, kv.ErrUncertain) {
-				t.Errorf("Compact returned %v", err)
-			}
-			wantFiles(t, path, "data.db")
-		})
-	}
+	eachWay(t, func(t *testing.T, how kv.Copying) {
+		path := newFile(t)
+		s := mustOpen(t, path)
+		grow(t, s)
+		must(t, os.Truncate(path, 1<<20))
+		to := filepath.Join(pace.Scratch(t), "copy")
+		if err := s.CopyTo(t.Context(), to, how, nil, nil); !errors.Is(err, kv.ErrOverwritten) || errors.Is(err, kv.ErrUncertain) {
+			t.Errorf("CopyTo returned %v", err)
+		}
+		wantFiles(t, to)
+		if err := s.Compact(t.Context(), nil); !errors.Is(err, kv.ErrOverwritten) || errors.Is(err, kv.ErrUncertain) {
+			t.Errorf("Compact returned %v", err)
+		}
+		wantFiles(t, path, "data.db")
+	})
 }
 
 func TestWhatWasDeletedIsNotInRecords(t *testing.T) {
@@ -570,12 +577,7 @@ func TestACopyIsSyncedBitByBit(t *testing.T) {
 	if parts < 4 {
 		t.Errorf("a copy of %d MiB was synced %d times on the way", 4*syncStep>>20, parts)
 	}
-	s.hook = func(step string) error {
-		if step == stepPart {
-			return errFull
-		}
-		return nil
-	}
+	s.hook = failAt(stepPart, errFull)
 	wantErr(t, s.CopyTo(t.Context(), copied+" again", kv.Pages, nil, nil), errFull, "a copy that cannot be synced")
 	wantFiles(t, path, "copy", "data.db")
 }
@@ -764,12 +766,7 @@ func TestCompactThatFailsLateStopsWriting(t *testing.T) {
 	failure := errors.New("no")
 	path := newFile(t)
 	s := mustOpen(t, path)
-	s.hook = func(step string) error {
-		if step == stepSync {
-			return failure
-		}
-		return nil
-	}
+	s.hook = failAt(stepSync, failure)
 	if err := s.Compact(t.Context(), nil); !errors.Is(err, failure) || !errors.Is(err, kv.ErrUncertain) {
 		t.Errorf("Compact returned %v", err)
 	}

@@ -1,0 +1,72 @@
+package event
+
+import (
+	"math"
+	"testing"
+
+	"github.com/sluicedp/sluice/ledger/internal/wire"
+	"github.com/sluicedp/sluice/rrchain/estimate"
+)
+
+// errorsOf returns the squared errors of the estimates from an object's responses, summed over all values, in direct and in
+// unary encoding.
+func errorsOf(t *testing.T, truth estimate.Counts) (sums [2]float64) {
+	t.Helper()
+	for i := range sums {
+		truth.Unary = i == 1
+		variances, err := estimate.Variance(truth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range variances {
+			sums[i] += v
+		}
+	}
+	return sums
+}
+
+// TestUnaryFromIsWhereUnaryBecomesBetter compares the errors on both sides of the crossover, for small ones
+// of all m up to three times as many values, and the m that come out with those in its comment.
+func TestUnaryFromIsWhereUnaryBecomesBetter(t *testing.T) {
+	for _, c := range []struct {
+		epsilon string
+		want    int // 0 where only the comparison says it
+	}{
+		{"0.000000001", 6}, {"0.000001", 6}, {"0.001", 6}, {"0.01", 6}, {"0.1", 6}, {"0.5", 7}, {"1", 10}, {"1.5", 0}, {"2", 21},
+		{"3", 0}, {"3.456789", 0}, {"5", 0}, {"8", 0}, {"10", 0}, {"12.9", 0},
+	} {
+		from := UnaryFrom(eps(t, c.epsilon))
+		if c.want != 0 && from != c.want {
+			t.Errorf("ε=%s: unary encoding is better from %d values on, want %d", c.epsilon, from, c.want)
+		}
+		sizes := []int{from / 2, from - 2, from - 1, from, from + 1, 2 * from}
+		if from < 200 {
+			sizes = nil
+			for m := range 3 * from {
+				sizes = append(sizes, m)
+			}
+		}
+		for _, m := range sizes {
+			if m < 2 || m > wire.MaxValues {
+				continue
+			}
+			truth := estimate.Counts{Epsilon: eps(t, c.epsilon), ByValue: make([]int64, m)}
+			truth.ByValue[m/3] = 1
+			if sums := errorsOf(t, truth); sums[1] < sums[0] != (m >= from) {
+				t.Errorf("ε=%s: the errors for %d values are %v; unary should be better from %d on", c.epsilon, m, sums, from)
+			}
+		}
+	}
+	large := UnaryFrom(eps(t, "12"))
+	if ratio := float64(large) / math.Exp(12); math.Abs(ratio-1-math.Sqrt2) > 1e-4 {
+		t.Errorf("from %d values on at ε=12, which is %v·e^ε", large, ratio)
+	}
+	for _, e := range []string{"12.99", "20", "20.5", "1000"} {
+		if from := UnaryFrom(eps(t, e)); from != wire.MaxValues+1 {
+			t.Errorf("ε=%s: better from %d values on, which is too many", e, from)
+		}
+	}
+	if from := UnaryFrom(eps(t, "12.98")); from > wire.MaxValues {
+		t.Errorf("ε=12.98: never better")
+	}
+}
