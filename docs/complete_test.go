@@ -72,7 +72,7 @@ func TestArchitecture_Libraries_AreThoseOfTheModule(t *testing.T) {
 	}
 }
 
-// The hosted CI runs .ci/run, with actions that nobody can change afterwards, and may write nothing.
+// The hosted CI runs .ci/run with actions that are pinned to commits, and has no right to write.
 func TestWorkflow_RunsTheChecks_WithPinnedActions(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root(t), ".github", "workflows", "ci.yml"))
 	must(t, err)
@@ -107,7 +107,7 @@ func TestReferenceHasEveryError(t *testing.T) {
 	}
 }
 
-// Whatever --json may print as the kind of an error has its line.
+// Each kind of error that --json may print has its line.
 func TestReferenceHasEveryKind(t *testing.T) {
 	page := pages(t)["docs/reference/errors.md"]
 	kind := regexp.MustCompile(`(?m)\bKind(?::| +=) *"([a-z-]+)"|^\t+\{"([a-z-]+)", ExitMisuse,`)

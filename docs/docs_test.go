@@ -4,7 +4,7 @@
 //
 //	sh    commands. All of a page run in one shell, in their order, in an empty folder
 //	go    a whole program, which is compiled and run, or a piece of a Go file of this repository, letter for letter
-//	text  directly after one of them: what that prints; … stands for anything, on a line of its own for any lines
+//	text  directly after one of them: what that prints; … matches any text, on a line of its own any lines
 //	json  JSON; an object with a "kind" is a policy
 //
 // A comment in the line before a block says what else there is to it: "<!-- in a clone -->" runs it in the top folder of
@@ -30,7 +30,7 @@ import (
 	"github.com/sluicedp/sluice/policy"
 )
 
-// maxNotRun is how many blocks may stand unproven. There are few, and each says why.
+// maxNotRun is how many blocks may be left unrun. Each says why.
 const maxNotRun = 8
 
 // block is a fenced block of a page.
@@ -189,16 +189,16 @@ func tools(t *testing.T) string {
 	return dir
 }
 
-// environment has the command in its path, and nothing of the ledgers of whoever runs the tests.
+// environment has the command in its path, and none of the variables that name a ledger.
 func environment(bin string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LEDGER_") || strings.HasPrefix(v, "LOG_KEY=") })
 	return append(env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// border stands in the output between what two blocks print.
+// border separates the output of two blocks.
 const border = "--- the next block ---"
 
-// A stranger copies the commands of a page into a shell, in their order. In the quick form it is the README, and every fifth of the
+// The commands of a page run in a shell, in their order. In the quick form it is the README, and every fifth of the
 // other pages.
 func TestCommandsRunAsTheyStand(t *testing.T) {
 	bin, pages := tools(t), pages(t)
@@ -239,13 +239,13 @@ func runCommands(t *testing.T, bin string, all []block) {
 	}
 	shell := exec.CommandContext(t.Context(), "sh", "-eux", file)
 	shell.Dir, shell.Env = dir, environment(bin)
-	var out, told bytes.Buffer
-	shell.Stdout, shell.Stderr = &out, &told
+	var out, stderr bytes.Buffer
+	shell.Stdout, shell.Stderr = &out, &stderr
 	if err := shell.Run(); err != nil {
-		t.Fatalf("%v\n%s\n%s", err, told.String(), out.String())
+		t.Fatalf("%v\n%s\n%s", err, stderr.String(), out.String())
 	}
-	if strings.Contains(told.String(), "warning") {
-		t.Errorf("%s", told.String())
+	if strings.Contains(stderr.String(), "warning") {
+		t.Errorf("%s", stderr.String())
 	}
 	for i, printed := range strings.Split(strings.TrimSuffix(out.String(), border+"\n"), border+"\n") {
 		if !prints(all[i].out, printed) {
@@ -299,7 +299,7 @@ func TestPrints(t *testing.T) {
 	}
 }
 
-// Whole programs compile and run; what is only a piece stands in a file that is compiled.
+// Whole programs compile and run. A piece of a program is in a file that is compiled.
 func TestProgramsCompileAndRun(t *testing.T) {
 	programs := 0
 	for path, page := range pages(t) {

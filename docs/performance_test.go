@@ -172,7 +172,7 @@ func (f figures) databases() string {
 	b.WriteString("| | " + strings.Join(engines, " | ") + " |\n|---|" + strings.Repeat("---:|", len(engines)) + "\n")
 	for _, row := range of.names {
 		if strings.Contains(row, "a transaction each") {
-			continue // nobody would write it so, who has many callers
+			continue // a host with many callers shares commits
 		}
 		b.WriteString("| " + row + " |")
 		for _, engine := range engines {

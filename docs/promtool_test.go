@@ -144,7 +144,7 @@ var (
 	instance = regexp.MustCompile(`instance="([^"]*)"`)
 )
 
-// Each alert has a test in which it fires after it has not, and one of somebody for whom it does not, in what looks much the same.
+// Each alert has a test in which it begins to fire, and one in which it does not fire although much is the same.
 func TestEveryAlertIsTested(t *testing.T) {
 	fires, quiet, spared := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, name := range testFiles() {

@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // A month is released at once in one ledger, day by day in another, and with gaps, repetitions and jumps
 // back in a third: all end with the same levels.
-func TestAdvanceOnceOrDaily(t *testing.T) {
+func TestAdvance_OnceDailyOrWithGaps_ReleasesTheSameLevels(t *testing.T) {
 	const policy = `{"kind":"linear","from":"0.1","to":"1.05","start":"2101-01-01T00:00:00Z","end":"2101-02-01T00:00:00Z","stride":"0.05"}`
 	start := time.Date(2101, 1, 1, 12, 0, 0, 0, time.UTC)
 	var daily []int
@@ -26,9 +27,7 @@ func TestAdvanceOnceOrDaily(t *testing.T) {
 		for _, day := range days {
 			at := start.AddDate(0, 0, day).Format(time.RFC3339)
 			code, _, stderr := invoke(t, "--db", db, "--quiet", "--clock-ahead", at, "advance", "--truth", people, "--at", at)
-			if code != 0 || stderr != "" {
-				t.Fatalf("%s: exit code %d, stderr %q", at, code, stderr)
-			}
+			check.Need(t, code == 0 && stderr == "", "%s: exit code %d, stderr %q", at, code, stderr)
 		}
 		got := ""
 		for object := 1; object <= 4; object++ {
@@ -37,9 +36,7 @@ func TestAdvanceOnceOrDaily(t *testing.T) {
 		if first == "" {
 			first = got
 		}
-		if got != first {
-			t.Errorf("days %v: levels\n%s, at once\n%s", days, got, first)
-		}
+		check.That(t, got == first, "days %v: levels\n%s, at once\n%s", days, got, first)
 	}
 	if want := "[0.1 0.15 0.2 "; !bytes.HasPrefix([]byte(first), []byte(want)) || !bytes.Contains([]byte(first), []byte(" 1]")) {
 		t.Errorf("levels %s, want %s…", first, want)
@@ -65,7 +62,7 @@ func epsilons(t *testing.T, text string) string {
 }
 
 // Each question says of itself how many of its refusals are not listed, even if none is.
-func TestWhatIsNotListedStandsUnderItsQuestion(t *testing.T) {
+func TestTableAdvanced_UnlistedRefusals_AreUnderTheirQuestion(t *testing.T) {
 	var out bytes.Buffer
 	tableAdvanced(&out, []api.Advanced{
 		{Question: "vote", Refused: []api.Refusal{{Object: "ann", Reason: api.NoTruth}}, Unlisted: 7},

@@ -9,26 +9,23 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
 // An audit prints all that it found of a damaged file, and an error besides.
-func TestAuditOfDamagedFile(t *testing.T) {
+func TestAuditVerify_DamagedFile_ListsTheDamage(t *testing.T) {
 	db, people := newVote(t, 200)
 	mustInvoke(t, "--db", db, "sell", "--buyer", "acme", "--question", "vote", "--epsilon", "1", "--truth", people)
 	whole, err := os.ReadFile(db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	listed := 0
 	for page := 2; page*4096 < len(whole); page += pace.Tries(5, 1, 1) {
 		damaged := bytes.Clone(whole)
 		for i := range 16 {
 			damaged[page*4096+64+i*251] ^= byte(i + 1)
 		}
-		if err := os.WriteFile(db, damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(db, damaged, 0o600))
 		code, stdout, stderr := invoke(t, "--db", db, "audit", "verify", "--json")
 		if code == int(output.ExitDone) || stdout == "" {
 			continue // an unused page, or one without which the ledger cannot be opened
@@ -38,9 +35,7 @@ func TestAuditOfDamagedFile(t *testing.T) {
 			OK       bool
 			Problems []struct{ Kind, Text string }
 		}
-		if err := json.Unmarshal([]byte(stdout), &found); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, json.Unmarshal([]byte(stdout), &found))
 		if code != int(output.ExitIntegrity) || found.OK || len(found.Problems) == 0 || found.Problems[0].Kind == "" || found.Problems[0].Text == "" {
 			t.Errorf("page %d damaged: exit code %d, %s", page, code, stdout)
 		}
@@ -53,7 +48,5 @@ func TestAuditOfDamagedFile(t *testing.T) {
 			t.Errorf("page %d damaged: %d problems in\n%s", page, len(found.Problems), table)
 		}
 	}
-	if listed == 0 {
-		t.Error("no damage was listed")
-	}
+	check.That(t, listed != 0, "no damage was listed")
 }

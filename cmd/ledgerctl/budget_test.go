@@ -8,7 +8,7 @@ import (
 )
 
 // What a stranger behind an address leaves out of a budget is not in the table, and no reason to panic.
-func TestABudgetThatSaysNothing(t *testing.T) {
+func TestForecast_EmptyBudgetOfAServer_IsShown(t *testing.T) {
 	var out strings.Builder
 	tableInstead(&out, &api.Budget{Question: "vote"}, "USD")
 	if out.Len() > 0 {

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // The program as it is handed out is small enough to be copied to any host.
@@ -15,9 +17,7 @@ func TestBuild_Stripped_IsAtMost26Megabytes(t *testing.T) {
 		t.Fatalf("%v: %s", err, text)
 	}
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if info.Size() > 26_000_000 {
 		t.Errorf("it has %d bytes", info.Size())
 	}

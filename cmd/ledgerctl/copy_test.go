@@ -10,15 +10,14 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // Ctrl-C ends the context of a command. What is not done by then is not there.
-func TestInterruptedCopiesLeaveNothing(t *testing.T) {
+func TestBackup_Interrupted_LeavesNothing(t *testing.T) {
 	db, _ := newVote(t, 2)
 	before, err := os.ReadFile(db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	for _, args := range [][]string{{"backup"}, {"compact"}} {
@@ -27,9 +26,7 @@ func TestInterruptedCopiesLeaveNothing(t *testing.T) {
 		root := a.rootCommand()
 		root.SetArgs(append(args, "--db", db, filepath.Join(dir, "copy.db")))
 		f, code := output.Explain(root.ExecuteContext(ended))
-		if f.Kind != "interrupted" || code != output.ExitUnexpected {
-			t.Errorf("%q: %+v, code %d", args, f, code)
-		}
+		check.That(t, f.Kind == "interrupted" && code == output.ExitUnexpected, "%q: %+v, code %d", args, f, code)
 		if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
 			t.Errorf("%q leaves %v, %v", args, files, err)
 		}

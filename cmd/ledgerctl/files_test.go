@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -38,7 +39,7 @@ func eachFlag(cmd *cobra.Command, do func(*pflag.Flag)) {
 }
 
 // A flag that is not marked would be overwritten.
-func TestFlagsThatNameFilesAreMarked(t *testing.T) {
+func TestFlags_ThatNameFiles_AreMarked(t *testing.T) {
 	marked := 0
 	for name, cmd := range commands() {
 		eachFlag(cmd, func(f *pflag.Flag) {
@@ -52,9 +53,7 @@ func TestFlagsThatNameFilesAreMarked(t *testing.T) {
 			t.Errorf("%s: arguments are files: %v", name, arguments)
 		}
 	}
-	if marked < 100 {
-		t.Errorf("%d flags are marked", marked)
-	}
+	check.That(t, marked >= 100, "%d flags are marked", marked)
 }
 
 // use is a way in which a command line names a file.
@@ -79,15 +78,11 @@ func uses(cmd *cobra.Command) map[input.Role][]use {
 }
 
 // No command writes a file that it reads, or two results into one, by whatever names.
-func TestNoCommandWritesWhatItReads(t *testing.T) {
+func TestCommands_OutputThatIsAnInput_AreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"file", "a/file", "b/x"} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte("precious"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		check.Must(t, os.WriteFile(name, []byte("precious"), 0o600))
 	}
 	for name, target := range map[string]string{"link": "file", "dangling": "new", "c": "a", "twice": "dangling"} {
 		if err := os.Symlink(target, name); err != nil {
@@ -98,9 +93,7 @@ func TestNoCommandWritesWhatItReads(t *testing.T) {
 		pace.Impossible(t, err.Error())
 	}
 	whole, err := filepath.Abs("file")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	names := [][2]string{
 		{"file", "file"}, {"file", "./a/../file"}, {"file", whole}, {"file", "link"}, {"link", "file"}, {"file", "hard"}, {"a/file", "c/file"},
 		{"new", "new"}, {"a/new", "c/new"}, {"new", "dangling"}, {"twice", "new"}, {"nowhere/new", "nowhere/./new"},
@@ -117,9 +110,7 @@ func TestNoCommandWritesWhatItReads(t *testing.T) {
 			}
 		}
 	}
-	if tried < 500 {
-		t.Errorf("%d command lines were tried", tried)
-	}
+	check.That(t, tried >= 500, "%d command lines were tried", tried)
 	for _, name := range []string{"file", "a/file", "hard"} {
 		if text, err := os.ReadFile(name); err != nil || string(text) != "precious" {
 			t.Errorf("%s holds %q, %v", name, text, err)
@@ -140,15 +131,11 @@ func checkRefused(t *testing.T, cmd *cobra.Command, name string, out, in use, pa
 }
 
 // Standard input and output may be files as well.
-func TestStandardStreamsAreFiles(t *testing.T) {
+func TestCommands_StandardStreamsThatAreFiles_AreNotOverwritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "people.csv")
-	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(path, []byte("precious"), 0o600))
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer file.Close()
 	order := []string{"--db", filepath.Join(t.TempDir(), "l.db"), "raise", "--question", "vote", "--to", "1", "--truth"}
 	var stdout, stderr bytes.Buffer

@@ -7,12 +7,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/evidence"
 )
 
 // What is forgotten is in no byte of the file, nor of a compacted copy. The salts are random and stand in the
 // events next to what these say, so they are looked for.
-func TestForgottenBytesAreGone(t *testing.T) {
+func TestForget_FileAndCopies_HaveNoneOfTheBytes(t *testing.T) {
 	db, people := newVote(t, 2)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -22,9 +23,7 @@ func TestForgottenBytesAreGone(t *testing.T) {
 		t.Helper()
 		mustInvoke(t, "--db", db, "statement", "make", object, "--out", at(object+".json"))
 		statement, err := evidence.ReadStatement(mustRead(t, at(object+".json")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for _, fact := range statement.Events {
 			if fact.Kind() == "sold" {
 				return fact.Salt
@@ -57,8 +56,6 @@ func TestForgottenBytesAreGone(t *testing.T) {
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return text
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -32,9 +33,7 @@ func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func mustInvoke(t *testing.T, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := invoke(t, args...)
-	if code != 0 || stderr != "" {
-		t.Fatalf("ledgerctl %q: exit code %d, stderr %q", args, code, stderr)
-	}
+	check.Need(t, code == 0 && stderr == "", "ledgerctl %q: exit code %d, stderr %q", args, code, stderr)
 	return stdout
 }
 
@@ -49,9 +48,7 @@ func newLedger(t *testing.T, n int, policy string) (db, people string) {
 	t.Helper()
 	dir := pace.Scratch(t)
 	db, people = filepath.Join(dir, "l.db"), filepath.Join(dir, "people.csv")
-	if err := os.WriteFile(people, []byte(votes(n)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(people, []byte(votes(n)), 0o600))
 	mustInvoke(t, "--db", db, "init")
 	mustInvoke(t, "--db", db, "question", "add", "vote", "--values", "Y,N")
 	mustInvoke(t, "--db", db, "enroll", "--question", "vote", "--objects", people, "--policy", policy, "--cap", "1000")

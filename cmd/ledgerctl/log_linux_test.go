@@ -9,9 +9,10 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestFollowedLogLetsOthersWrite(t *testing.T) {
+func TestLogFollow_OfAFile_LetsOthersWrite(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	db, people := newVote(t, 2)
 	cmd, lines, stderr := start(t, "--db", db, "log", "--follow", "--object", "2", "--json")
@@ -27,7 +28,7 @@ func TestFollowedLogLetsOthersWrite(t *testing.T) {
 	}
 }
 
-func TestFollowedLogShowsSales(t *testing.T) {
+func TestLogFollow_Sales_AreShown(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	db, people := newVote(t, 2)
 	cmd, lines, stderr := start(t, "--db", db, "log", "--follow", "--since", "7")
@@ -37,9 +38,7 @@ func TestFollowedLogShowsSales(t *testing.T) {
 		mustInvoke(t, append(sell, buyer)...)
 		last := fmt.Sprintf(" sale=%d buyer=%s ", i+1, buyer)
 		for found := false; !found; found = strings.Contains(got[len(got)-1], "object=2 ") && strings.Contains(got[len(got)-1], last) {
-			if !lines.Scan() {
-				t.Fatalf("the log ended after %q, stderr %q", got, stderr)
-			}
+			check.Need(t, lines.Scan(), "the log ended after %q, stderr %q", got, stderr)
 			if got = append(got, lines.Text()); len(got) > 50 {
 				t.Fatalf("the sale to %s is not in %q", buyer, got)
 			}
@@ -53,7 +52,7 @@ func TestFollowedLogShowsSales(t *testing.T) {
 	}
 }
 
-func TestFollowedLogNoticesAnotherLedger(t *testing.T) {
+func TestLogFollow_FileReplaced_EndsInAnIntegrityError(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	db, _ := newVote(t, 2)
 	other, _ := newVote(t, 2)
@@ -61,9 +60,7 @@ func TestFollowedLogNoticesAnotherLedger(t *testing.T) {
 	if !lines.Scan() {
 		t.Fatal(stderr)
 	}
-	if err := os.Rename(other, db); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.Rename(other, db))
 	for lines.Scan() { // until the process ends
 	}
 	var failed *exec.ExitError

@@ -10,21 +10,18 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/event"
 )
 
 // Every kind of event, whole and erased, is printed for people as it always was. The golden file was written from what the
 // ledger's own golden file of events says.
-func TestEventsForPeople(t *testing.T) {
+func TestWriteEvent_GoldenEvents_AreUnchanged(t *testing.T) {
 	file, err := os.Open(filepath.Join("..", "..", "ledger", "testdata", "golden", "events.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer file.Close()
 	want, err := os.ReadFile(filepath.Join("testdata", "events.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	lines, told := strings.SplitAfter(string(want), "\n"), bufio.NewScanner(file)
 	told.Buffer(nil, 1<<20)
 	for ; told.Scan(); lines = lines[1:] {

@@ -7,7 +7,7 @@ import (
 )
 
 // A page has nothing for troff to find but what the program meant, and has every flag and every command.
-func TestManualPages(t *testing.T) {
+func TestManPage_EveryCommand_IsItsHelp(t *testing.T) {
 	macro := regexp.MustCompile(`^\.(TH|SH|in|nf|fi)( |$)`)
 	all := commands()
 	for name, cmd := range all {
@@ -30,7 +30,7 @@ func TestManualPages(t *testing.T) {
 	}
 }
 
-func TestManualText(t *testing.T) {
+func TestManText_Requests_AreEscaped(t *testing.T) {
 	for text, want := range map[string]string{
 		`a\b`: `a\eb`, "--x": `\-\-x`, ".SH": `\&.SH`, "x\n.SH": "x\n\\&.SH", "'": `\(aq`, "ε": "ε",
 	} {

@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // People get the vertices of a small graph, and the regions of any; programs get all.
-func TestLongListOfVerticesIsCut(t *testing.T) {
+func TestMechanismSolve_ManyVertices_TableIsCut(t *testing.T) {
 	dir := t.TempDir()
 	nodes, edges := filepath.Join(dir, "nodes.csv"), filepath.Join(dir, "edges.csv")
 	var v, e strings.Builder
@@ -20,9 +22,7 @@ func TestLongListOfVerticesIsCut(t *testing.T) {
 		fmt.Fprintf(&e, "%d,%d\n", i-1, i)
 	}
 	for file, text := range map[string]string{nodes: v.String(), edges: e.String()} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	args := []string{"mechanism", "solve", "--nodes", nodes, "--edges", edges, "--color-column", "color", "--epsilon", "0.01", "--balanced"}
 	table := mustInvoke(t, args...)

@@ -7,49 +7,40 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 )
 
-func TestPlainNames(t *testing.T) {
+func TestIsPlain_ShellCharacters_AreNot(t *testing.T) {
 	for name, want := range map[string]bool{
 		"acme": true, "a-b_c.d:e/f@g+h,i%j": true, "Ñuñoa": true, "7": true,
 		"": false, "-x": false, "a b": false, "a;b": false, "$(x)": false, "`x`": false, "a'b": false, `a"b`: false, `a\b`: false, "a*": false, "~": false, "a\tb": false, "a\nb": false, "{a,b}": false, "a&b": false, "!1": false, "a=b": false,
 	} {
-		if output.IsPlain(name) != want {
-			t.Errorf("%q: not %v", name, want)
-		}
+		check.That(t, output.IsPlain(name) == want, "%q: not %v", name, want)
 	}
 }
 
 // Whoever presses the key for completion has asked for nothing: the ledger is only read, beside others who do, and its files stay as they are.
-func TestCompletionWritesNothing(t *testing.T) {
+func TestCompletion_Names_WritesNothing(t *testing.T) {
 	db, _ := newVote(t, 2)
 	mustInvoke(t, "--db", db, "reserve", "--buyer", "bob", "--question", "vote", "--epsilon", "1", "--expires", "2100-01-01T00:00:00Z")
 	files := func() (all []string) {
 		found, err := os.ReadDir(strings.TrimSuffix(db, "l.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for _, file := range found {
 			info, err := file.Info()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			all = append(all, file.Name()+" "+info.ModTime().String())
 		}
 		return all
 	}
 	before := files()
 	reader, err := ledger.Open(t.Context(), db, ledger.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if _, stdout, _ := invoke(t, "__complete", "--db", db, "sell", "--buyer", ""); !strings.HasPrefix(stdout, "bob\n") {
 		t.Errorf("beside a reader: %q", stdout)
 	}
-	if err := reader.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, reader.Close())
 	for _, args := range [][]string{{"sell", "--buyer", ""}, {"sell", "--question", ""}, {"capture", ""}, {"receipt", "make", ""}, {"responses", "--question", "vote", "--epsilon", ""}} {
 		if code, stdout, _ := invoke(t, append([]string{"__complete", "--db", db}, args...)...); code != 0 || !strings.Contains(stdout, ":4\n") {
 			t.Errorf("%q: exit code %d, %q", args, code, stdout)

@@ -85,8 +85,10 @@ func (a *app) enroll(cmd *cobra.Command, _ []string, f *enrollFlags) error {
 			Key: a.key, Question: f.Question, Objects: p.objects, Policy: p.policy, Cap: f.Cap, Partial: f.Partial,
 			Progress: progress, New: f.ByRow && !f.SameRows, DryRun: f.DryRun,
 		})
-		err = output.WithHint(err, api.ErrNotNew, "--same-rows says that these are the rows of before; if they are "+
-			"other people, --id-prefix P names them P1, P2, …")
+		if errors.Is(err, api.ErrNotNew) {
+			err = output.InputError("--same-rows says that these are the rows of before; if they are other people, "+
+				"--id-prefix P names them P1, P2, …", "%w", err)
+		}
 		return a.enrolled(f, p.skipped, done), output.Refusal(err, f.Partial)
 	}
 	if f.DryRun {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/chart"
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -19,9 +20,7 @@ func estimated(t *testing.T, levels string, estimates ...float64) api.Estimate {
 	out := api.Estimate{Question: "q"}
 	for _, text := range strings.Fields(levels) {
 		e, err := privacy.ParseEpsilon(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		out.Levels = append(out.Levels, api.LevelCount{Epsilon: e, N: 50})
 		out.N += 50
 	}
@@ -31,13 +30,11 @@ func estimated(t *testing.T, levels string, estimates ...float64) api.Estimate {
 	return out
 }
 
-func TestShownLevelsAreEven(t *testing.T) {
+func TestShownLevels_ManyLevels_AreEvenlySpaced(t *testing.T) {
 	var levels []api.LevelCount
 	for n := 1; n <= 50; n++ {
 		e, err := privacy.ParseEpsilon(fmt.Sprint(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		levels = append(levels, api.LevelCount{Epsilon: e})
 		shown, few := shownLevels(levels)
 		if p := (&plot{levels: make([]api.Estimate, len(shown)), recorded: n, few: few}); strings.Contains(strings.Join(p.notes(false), " "), "few people") {
@@ -51,13 +48,11 @@ func TestShownLevelsAreEven(t *testing.T) {
 			step := shown[i].Epsilon.Float64() - shown[i-1].Epsilon.Float64()
 			narrowest, widest = min(narrowest, step), max(widest, step)
 		}
-		if n > 1 && (narrowest < 1 || widest-narrowest > 1) {
-			t.Errorf("of %d levels %v are shown", n, shown)
-		}
+		check.That(t, n <= 1 || narrowest >= 1 && widest-narrowest <= 1, "of %d levels %v are shown", n, shown)
 	}
 }
 
-func TestLargestValuesAreShown(t *testing.T) {
+func TestShownValues_ManyValues_AreTheLargest(t *testing.T) {
 	few := estimated(t, "1", 0.1, 0.5, 0.4)
 	if got := shownValues(few.Values); !slices.Equal(got, []int{0, 1, 2}) {
 		t.Errorf("of few values %v are shown", got)
@@ -74,7 +69,7 @@ func TestLargestValuesAreShown(t *testing.T) {
 	}
 }
 
-func TestLongNamesAreCut(t *testing.T) {
+func TestShortened_LongNames_AreCut(t *testing.T) {
 	for name, want := range map[string]string{
 		"short": "short", "": "", "1234567890": "1234567890", "12345678901": "123456…901", "ééééééééééé": "éééééé…ééé", "a\nb\tc": "a b c",
 	} {
@@ -110,7 +105,7 @@ func (s stranger) Estimate(context.Context, api.EstimateRequest) (api.Estimate, 
 	return s.one, nil
 }
 
-func TestEstimatesOfOtherValuesAreNotDrawn(t *testing.T) {
+func TestNewPlot_EstimateOfOtherValues_IsRefused(t *testing.T) {
 	whole := estimated(t, "1", 0.4, 0.6)
 	for _, one := range []api.Estimate{{}, estimated(t, "1", 1), estimated(t, "", 0.4, 0.6)} {
 		if p, err := newPlot(t.Context(), stranger{at: whole.Levels, one: one}, api.EstimateRequest{}, whole); err == nil {
@@ -122,12 +117,10 @@ func TestEstimatesOfOtherValuesAreNotDrawn(t *testing.T) {
 	}
 }
 
-func TestLevelsOfFewAreNotShown(t *testing.T) {
+func TestShownLevels_LevelsOfFewPeople_AreLeftOut(t *testing.T) {
 	at := func(epsilon string, n int64) api.LevelCount {
 		e, err := privacy.ParseEpsilon(epsilon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		return api.LevelCount{Epsilon: e, N: n}
 	}
 	got, few := shownLevels([]api.LevelCount{at("1", 10), at("2", 1000), at("3", 9), at("4", 500)})

@@ -139,15 +139,24 @@ func (a *app) stats(cmd *cobra.Command, _ []string, _ *input.None) error {
 		stats, err := l.Stats(ctx)
 		about := l.About()
 		var out output.Fields
-		out.Inline(about, "id ledger", "created", "origin log")
-		out.AddNonZero("", "log key", about.LogKey)
-		out.Inline(stats, "objects", "questions", "chains", "events", "buyers", "sales", "revenue", "bytes")
+		rows := []string{"id ledger", "created", "origin log"}
+		if about.LogKey != "" {
+			rows = append(rows, "log_key log key")
+		}
+		rows = append(rows, "objects", "questions", "chains", "events", "buyers", "sales", "revenue", "bytes")
+		out.Inline(struct {
+			creation
+			api.Stats
+		}{creation{about}, stats}, rows...)
 		if about.MissingJournal != "" {
 			out.Add("", "journal", fmt.Sprintf("MISSING (%s): what only it has is not counted", about.MissingJournal))
 		}
 		return out, err
 	})
 }
+
+// creation is About one level further down: its currency is that of Stats.
+type creation struct{ api.About }
 
 // health is [ledger.Ledger.Health] of the ledger that is named.
 func (a *app) health(ctx context.Context) (out observe.Health, err error) {

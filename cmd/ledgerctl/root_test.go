@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -19,7 +20,7 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-func TestFailureToPrintIsAnError(t *testing.T) {
+func TestCommands_BrokenOutput_Fail(t *testing.T) {
 	db, _ := newVote(t, 2)
 	for _, args := range [][]string{{"stats"}, {"stats", "--json"}, {"log"}, {"log", "--json"}, {"audit", "verify"}, {"audit", "checkpoint"}, {"sales"}, {"sales", "--json"}, {"buyers"}, {"reservations"}, {"responses", "--question", "vote"}, {"version"}, {"mechanism", "family", "subset", "--values", "a,b,c", "--epsilon", "1"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}} {
 		var stderr bytes.Buffer
@@ -34,7 +35,7 @@ func TestFailureToPrintIsAnError(t *testing.T) {
 }
 
 // No damage of the file may end in a panic or in success with another answer than before.
-func TestDamagedFile(t *testing.T) {
+func TestCommands_DamagedFile_EndInAnIntegrityError(t *testing.T) {
 	db, people := newVote(t, 200)
 	mustInvoke(t, "--db", db, "raise", "--question", "vote", "--to", "1", "--truth", people)
 	mustInvoke(t, "--db", db, "sell", "--buyer", "bob", "--question", "vote", "--epsilon", "1")
@@ -51,13 +52,9 @@ func TestDamagedFile(t *testing.T) {
 		{"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--quote"}, {"raise", "--question", "vote", "--to", "0.5"}, {"answer", "--question", "vote", "--query", "winner", "--epsilon", "1", "--accept-loss", "--truth", people},
 	}
 	whole, err := os.ReadFile(db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	for _, size := range []int{0, 1, 100, 4096, 8192, 1 << 16} {
-		if err := os.WriteFile(db, whole[:size], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(db, whole[:size], 0o600))
 		for _, args := range commands {
 			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(output.ExitIntegrity) {
 				t.Errorf("%d bytes left, %q: exit code %d, stderr %q", size, args, code, stderr)
@@ -69,9 +66,7 @@ func TestDamagedFile(t *testing.T) {
 		for i := range 64 {
 			damaged[page*4096+i*61] ^= byte(i + 1)
 		}
-		if err := os.WriteFile(db, damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(db, damaged, 0o600))
 		for _, args := range commands {
 			if code, _, stderr := invoke(t, append([]string{"--db", db}, args...)...); code != int(output.ExitDone) && code != int(output.ExitIntegrity) {
 				t.Errorf("page %d damaged, %q: exit code %d, stderr %q", page, args, code, stderr)
@@ -81,14 +76,12 @@ func TestDamagedFile(t *testing.T) {
 }
 
 // A ledger that the command gave its keys is one with these keys for every other host.
-func TestKeysAreTheBytesOfTheirFiles(t *testing.T) {
+func TestHostKeys_FilesOfTheCommand_AreTheirBytes(t *testing.T) {
 	db, people := newVote(t, 2)
 	truth, noise := bytes.Repeat([]byte{0xab}, 32), bytes.Repeat([]byte{7, 0x0a}, 16)
 	files := filepath.Dir(db)
 	for name, text := range map[string]string{"truth": strings.Repeat("ab", 32) + "\n", "noise": string(noise)} {
-		if err := os.WriteFile(filepath.Join(files, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(filepath.Join(files, name), []byte(text), 0o600))
 	}
 	mustInvoke(t, "--db", db, "--truth-key", filepath.Join(files, "truth"), "--noise-key", "n="+filepath.Join(files, "noise"),
 		"raise", "--question", "vote", "--to", "1", "--truth", people)

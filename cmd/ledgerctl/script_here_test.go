@@ -9,6 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -49,24 +50,18 @@ var (
 func withoutProcesses(t *testing.T, dir string) string {
 	t.Helper()
 	scripts, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	changed := pace.Scratch(t)
 	for _, script := range scripts {
 		text, err := os.ReadFile(script)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		text = execs.ReplaceAllFunc(text, func(line []byte) []byte {
 			if needsProcess.Match(line) {
 				return line
 			}
 			return execs.ReplaceAll(line, []byte("${1}here $2"))
 		})
-		if err := os.WriteFile(filepath.Join(changed, filepath.Base(script)), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(filepath.Join(changed, filepath.Base(script)), text, 0o600))
 	}
 	return changed
 }

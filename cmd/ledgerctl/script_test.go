@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -94,7 +95,7 @@ const quickExit = "atexit_sleep_ms=10"
 func TestScripts(t *testing.T) { runScripts(t, scripts(t, "testdata/script", "")) }
 
 // What scripts do with a file they do with a ledger that is served, too: each command is run with --addr, on a server of its own.
-func TestScriptsOnAServedLedger(t *testing.T) {
+func TestScripts_ServedLedger_PrintTheSame(t *testing.T) {
 	names := []string{"raise", "sell", "forget", "capture"}
 	if pace.Deep() {
 		names = append(names, "answer", "budget", "buyers", "cancel", "completion", "displaced", "enroll", "epoch", "estimate", "finite", "flow", "ids", "log", "names", "question", "quote", "reservations", "reserve", "responses", "sales", "show", "stats", "terms", "withdraw")
@@ -105,9 +106,7 @@ func TestScriptsOnAServedLedger(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name+".txtar"), text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 	}
 	runScripts(t, scripts(t, dir, "1"))
 }
@@ -116,9 +115,7 @@ func TestScriptsOnAServedLedger(t *testing.T) {
 func scripts(t *testing.T, dir, served string) testscript.Params {
 	t.Helper()
 	data, err := filepath.Abs("../../testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
@@ -135,45 +132,51 @@ func scripts(t *testing.T, dir, served string) testscript.Params {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"jsonkeys": jsonKeys, "same": same, "hold": hold, "letgo": letGo, "mode": mode, "people": people, "setfrom": setFrom,
-			"replace": replace, "write": write, "await": await, "marked": marked,
+			"jsonkeys": jsonKeys, "marked": marked,
+			"hold":    takes("hold FILE", hold),
+			"letgo":   takes("letgo FILE", letGo),
+			"mode":    takes("mode OCTAL FILE", mode),
+			"people":  takes("people NUMBER FILE", people),
+			"setfrom": takes("setfrom NAME FILE PATH", setFrom),
+			"replace": takes("replace FILE OLD NEW", replace),
+			"write":   takes("write FILE TEXT", write),
+			"await":   takes("await FILE", await),
+			"same":    takes("same PATH FILE FILE", same),
 		},
 	}
 }
 
-// hold opens a ledger in this process, so that others find it in use, until letgo.
-func hold(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: hold FILE")
+// takes is a command of a script with as many arguments as its usage has.
+func takes(usage string, run func(*testscript.TestScript, []string)) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != len(strings.Fields(usage))-1 {
+			ts.Fatalf("usage: %s", usage)
+		}
+		run(ts, args)
 	}
+}
+
+// hold opens a ledger in this process, so that others find it in use, until letgo.
+func hold(ts *testscript.TestScript, args []string) {
 	l, err := ledger.Open(context.Background(), ts.MkAbs(args[0]), ledger.Options{})
 	ts.Check(err)
 	ts.Value("open").(map[string]*ledger.Ledger)[args[0]] = l
 	ts.Defer(func() { _ = l.Close() })
 }
 
-func letGo(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: letgo FILE")
-	}
+func letGo(ts *testscript.TestScript, args []string) {
 	ts.Check(ts.Value("open").(map[string]*ledger.Ledger)[args[0]].Close())
 }
 
 // people writes a CSV file with the votes of a number of people: "people 100 FILE".
-func people(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: people NUMBER FILE")
-	}
+func people(ts *testscript.TestScript, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(votes(n)), 0o600))
 }
 
 // mode checks a file's permissions: "mode 600 FILE".
-func mode(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: mode OCTAL FILE")
-	}
+func mode(ts *testscript.TestScript, args []string) {
 	info, err := os.Stat(ts.MkAbs(args[1]))
 	ts.Check(err)
 	if got := fmt.Sprintf("%o", info.Mode().Perm()); got != args[0] {
@@ -202,10 +205,7 @@ func jsonKeys(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // setFrom sets a variable to what a file with one JSON object has at a path: "setfrom NAME FILE PATH".
-func setFrom(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 3 {
-		ts.Fatalf("usage: setfrom NAME FILE PATH")
-	}
+func setFrom(ts *testscript.TestScript, args []string) {
 	text, object := readObject(ts, args[1])
 	value, err := lookUp(object, strings.Split(args[2], "."))
 	if err != nil {
@@ -215,10 +215,7 @@ func setFrom(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // replace changes a text in a file, where it stands first: "replace FILE OLD NEW".
-func replace(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 3 {
-		ts.Fatalf("usage: replace FILE OLD NEW")
-	}
+func replace(ts *testscript.TestScript, args []string) {
 	text := ts.ReadFile(args[0])
 	if !strings.Contains(text, args[1]) {
 		ts.Fatalf("%s does not contain %q", args[0], args[1])
@@ -227,10 +224,7 @@ func replace(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // await waits for a file that a command in the background makes: "await FILE".
-func await(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: await FILE")
-	}
+func await(ts *testscript.TestScript, args []string) {
 	for range 6000 {
 		if _, err := os.Lstat(ts.MkAbs(args[0])); err == nil {
 			return
@@ -241,10 +235,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // write writes a line to a file: "write FILE TEXT".
-func write(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: write FILE TEXT")
-	}
+func write(ts *testscript.TestScript, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(args[1]+"\n"), 0o600))
 }
 
@@ -259,10 +250,7 @@ func marked(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // same checks that two files with one JSON object each agree on a path: "same PATH FILE FILE".
-func same(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 3 {
-		ts.Fatalf("usage: same PATH FILE FILE")
-	}
+func same(ts *testscript.TestScript, args []string) {
 	var found [2]string
 	for i, file := range args[1:] {
 		text, object := readObject(ts, file)
@@ -286,7 +274,25 @@ func readObject(ts *testscript.TestScript, file string) (text string, object map
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
 	ts.Check(decoder.Decode(&object))
+	if members := membersOf(ts, text); len(members) != len(object) {
+		ts.Fatalf("a key is there twice: %s", text)
+	}
 	return text, object
+}
+
+// membersOf returns the keys of a JSON object, one that is there twice as often.
+func membersOf(ts *testscript.TestScript, text string) (keys []json.Token) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	_, err := decoder.Token()
+	for err == nil && decoder.More() {
+		var key json.Token
+		var value json.RawMessage
+		if key, err = decoder.Token(); err == nil {
+			keys, err = append(keys, key), decoder.Decode(&value)
+		}
+	}
+	ts.Check(err)
+	return keys
 }
 
 func lookUp(value any, path []string) (string, error) {
@@ -336,7 +342,7 @@ func lookUpAll(items []any, path []string) (string, error) {
 }
 
 // Every command has a script that is named like it, or like the command that it belongs to.
-func TestEveryCommandHasAScript(t *testing.T) {
+func TestScripts_EveryCommand_HasOne(t *testing.T) {
 	for name, cmd := range commands() {
 		if cmd.HasSubCommands() {
 			continue // it only says what else is to be typed
@@ -349,8 +355,6 @@ func TestEveryCommandHasAScript(t *testing.T) {
 				found = found || err == nil && strings.Contains(string(text), " "+name)
 			}
 		}
-		if !found {
-			t.Errorf("no script is about %q", name)
-		}
+		check.That(t, found, "no script is about %q", name)
 	}
 }

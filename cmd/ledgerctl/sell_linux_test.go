@@ -8,18 +8,15 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // A pipe that nobody reads any more kills a process that writes to it, unless it has something to tell on standard error.
-func TestClosedPipeDoesNotHideASale(t *testing.T) {
+func TestSell_StandardOutputClosed_ReportsTheSale(t *testing.T) {
 	db, people := newVote(t, 2)
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := read.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
+	check.Must(t, read.Close())
 	defer write.Close()
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), "ledgerctl", "--db", db, "sell", "--question", "vote", "--epsilon", "1", "--buyer", "acme", "--truth", people, "--key", "k-1")

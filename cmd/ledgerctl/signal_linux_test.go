@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // start runs ledgerctl as a process of its own.
@@ -20,23 +22,17 @@ func start(t *testing.T, args ...string) (cmd *exec.Cmd, stdout *bufio.Scanner, 
 	cmd = exec.CommandContext(t.Context(), "ledgerctl", args...)
 	cmd.Env = append(os.Environ(), "GORACE="+quickExit)
 	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	stderr = &bytes.Buffer{}
 	cmd.Stderr = stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, cmd.Start())
 	return cmd, bufio.NewScanner(pipe), stderr
 }
 
 // stopIt sends a signal and returns the exit code.
 func stopIt(t *testing.T, cmd *exec.Cmd, signal os.Signal) int {
 	t.Helper()
-	if err := cmd.Process.Signal(signal); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, cmd.Process.Signal(signal))
 	err := cmd.Wait()
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
@@ -46,7 +42,7 @@ func stopIt(t *testing.T, cmd *exec.Cmd, signal os.Signal) int {
 }
 
 // The true values come through a named pipe whose other end does not answer; then a signal comes.
-func TestInterruptedRequestGoesOnWithItsKey(t *testing.T) {
+func TestRequest_Interrupted_GoesOnWithItsKey(t *testing.T) {
 	raise := []string{"raise", "--question", "vote", "--to", "1"}
 	sell := []string{"sell", "--question", "vote", "--epsilon", "1", "--buyer", "acme"}
 	interrupt(t, raise, `"drawn":2`)
@@ -58,15 +54,11 @@ func interrupt(t *testing.T, command []string, want string) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		db, people := newVote(t, 2)
 		fifo := filepath.Join(t.TempDir(), "fifo")
-		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, syscall.Mkfifo(fifo, 0o600))
 		request := append(command, "--db", db, "--key", "order 7", "--truth")
 		cmd, _, stderr := start(t, append(request, fifo)...)
 		pipe, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when the process has opened the other end
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		if _, err := io.WriteString(pipe, "id,vote\n1,Y\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -75,9 +67,7 @@ func interrupt(t *testing.T, command []string, want string) {
 		if code != 1 || !strings.Contains(stderr.String(), "interrupted") || !strings.Contains(stderr.String(), `--key "order 7"`) {
 			t.Errorf("%v: exit code %d, stderr %q", signal, code, stderr)
 		}
-		if err := pipe.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, pipe.Close())
 		if out := mustInvoke(t, append(request, people, "--json")...); !strings.Contains(out, want) {
 			t.Error(out)
 		}
@@ -99,7 +89,7 @@ func (r interrupting) Read([]byte) (int, error) {
 }
 
 // One signal ends a command that waits for its input.
-func TestInterruptedReadOfStandardInput(t *testing.T) {
+func TestCommands_InterruptedRead_End(t *testing.T) {
 	db, people := newVote(t, 2)
 	for _, command := range [][]string{
 		{"enroll", "--question", "vote", "--objects", "-"},

@@ -13,15 +13,16 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
 // Three hosts share the journal of a ledger in PostgreSQL: one has it, one follows and takes over, and one keeps keys.
-func TestStandbys(t *testing.T) { runHosts(t, "testdata/standby") }
+func TestStandby_HostLost_TakesOver(t *testing.T) { runHosts(t, "testdata/standby") }
 
 // A database has lost a journal, or its end, or a host is gone for good: a person decides what becomes of the journal.
-func TestJournal(t *testing.T) { runHosts(t, "testdata/journal") }
+func TestJournal_LostOrAHostGone_IsRepaired(t *testing.T) { runHosts(t, "testdata/journal") }
 
 // runHosts runs the scripts in a directory, each of which may be the hosts a, b and c. They share a database.
 func runHosts(t *testing.T, dir string) {
@@ -90,9 +91,7 @@ func events(ts *testscript.TestScript, neg bool, args []string) {
 func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }

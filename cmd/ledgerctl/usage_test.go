@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
-func TestWantsJSON(t *testing.T) {
+func TestWantsJSON_BrokenCommandLine_IsFound(t *testing.T) {
 	for line, want := range map[string]bool{
 		"--json bogus": true, "bogus --json": true, "--json=true x": true, "x": false, "show -- --json": false, "": false,
 	} {
@@ -27,11 +28,9 @@ func TestWantsJSON(t *testing.T) {
 }
 
 // Every command stands in the reference, and every one there exists.
-func TestReferenceHasEveryCommand(t *testing.T) {
+func TestReference_EveryCommand_IsListed(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "commands.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	listed := map[string]bool{}
 	for _, match := range regexp.MustCompile("(?m)^\\| `([a-z][a-z -]+)` \\|").FindAllStringSubmatch(string(page), -1) {
 		listed[match[1]] = true
@@ -40,9 +39,7 @@ func TestReferenceHasEveryCommand(t *testing.T) {
 		if cmd.HasSubCommands() || name == "help" {
 			continue // they only say what else is to be typed
 		}
-		if !listed[name] {
-			t.Errorf("commands.md has no %q", name)
-		}
+		check.That(t, listed[name], "commands.md has no %q", name)
 		delete(listed, name)
 	}
 	for name := range listed {
@@ -51,7 +48,7 @@ func TestReferenceHasEveryCommand(t *testing.T) {
 }
 
 // Every command and every flag has its help, and everything in the text is about a command, a flag, or a part of a section.
-func TestHelpHasEveryCommand(t *testing.T) {
+func TestHelp_EveryCommandAndFlag_HasItsText(t *testing.T) {
 	all := sections(helpText)
 	common := flagUsages(all["flags"])
 	for _, other := range []string{"flags", "overview", "ledgerctl flags"} {
@@ -68,9 +65,7 @@ func TestHelpHasEveryCommand(t *testing.T) {
 		own, _, _ = strings.Cut(own, "\n\n")
 		texts := flagUsages(strings.ReplaceAll(own, "{filter}", all["{filter}"]))
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Usage == "" {
-				t.Errorf("%s --%s has no help", name, f.Name)
-			}
+			check.That(t, f.Usage != "", "%s --%s has no help", name, f.Name)
 			if _, is := texts[f.Name]; !is && f.Usage == common[f.Name] {
 				delete(common, f.Name)
 			}
@@ -85,9 +80,7 @@ func TestHelpHasEveryCommand(t *testing.T) {
 		t.Errorf("no command has the help of --%s", flag)
 	}
 	for name := range all {
-		if strings.Count(helpText, name) < 2 || !strings.HasPrefix(name, "{") {
-			t.Errorf("no command has the help of %q", name)
-		}
+		check.That(t, strings.Count(helpText, name) >= 2 && strings.HasPrefix(name, "{"), "no command has the help of %q", name)
 	}
 }
 
@@ -101,9 +94,7 @@ func pageOf(t *testing.T, args ...string) string {
 func checkWidth(t *testing.T, name, page string) {
 	t.Helper()
 	for line := range strings.Lines(page) {
-		if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > 80 {
-			t.Errorf("%s: more than 80 columns: %s", name, line)
-		}
+		check.That(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) <= 80, "%s: more than 80 columns: %s", name, line)
 	}
 }
 
@@ -118,9 +109,7 @@ func TestHelp_EveryPage_FitsEightyColumns(t *testing.T) {
 		}
 	}
 	walk(newApp(nil, nil, nil).rootCommand())
-	if pages < 50 {
-		t.Errorf("only %d pages", pages)
-	}
+	check.That(t, pages >= 50, "only %d pages", pages)
 }
 
 func TestHelp_GlobalFlags_AreOnTheirOwnPageOnly(t *testing.T) {
@@ -159,7 +148,7 @@ func TestLedgerctl_Alone_PrintsOneScreen(t *testing.T) {
 }
 
 // What the shell completes is what there is.
-func TestCompletedValuesAreAll(t *testing.T) {
+func TestCompletion_FlagWithValues_HasAllOfThem(t *testing.T) {
 	var roles, states []string
 	for _, r := range ledgerhttp.Roles() {
 		roles = append(roles, string(r))

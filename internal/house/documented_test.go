@@ -12,6 +12,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // elsewhere are methods of interfaces of the standard library, and of pflag, which say what they do.
@@ -87,19 +89,14 @@ type Alone = int // a comment
 // Single is a comment.
 type Single struct { Nothing int }
 `
-	file, err := parser.ParseFile(token.NewFileSet(), "", text, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := check.Value(parser.ParseFile(token.NewFileSet(), "", text, parser.ParseComments))(t)
 	got := map[string]bool{}
 	for _, name := range silent(file, contracts(file)) {
 		got[name.Name] = true
 	}
 	want := strings.Fields("Field Found Inner Deep Deeper Deepest Found2 Found3 Found4 Found5 Found6 Found7 Found8 Found9 Found10 Found11")
 	for _, name := range want {
-		if !got[name] {
-			t.Errorf("%s is not found", name)
-		}
+		check.That(t, got[name], "%s is not found", name)
 	}
 	if len(got) != len(want) {
 		t.Error(fmt.Sprint("found: ", got))

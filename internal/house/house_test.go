@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 const module = "github.com/sluicedp/sluice/"
@@ -46,9 +48,7 @@ func goFiles(t *testing.T) (files []goFile) {
 		}
 		return err
 	})
-	if err != nil || len(files) < 500 {
-		t.Fatal(len(files), err)
-	}
+	check.Need(t, err == nil && len(files) >= 500, "%v %v", len(files), err)
 	return files
 }
 
@@ -56,10 +56,7 @@ func goFiles(t *testing.T) (files []goFile) {
 func (f goFile) parse(t *testing.T, mode parser.Mode) (*ast.File, *token.FileSet) {
 	t.Helper()
 	set := token.NewFileSet()
-	parsed, err := parser.ParseFile(set, filepath.Join(root(), filepath.FromSlash(f.path)), nil, mode|parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := check.Value(parser.ParseFile(set, filepath.Join(root(), filepath.FromSlash(f.path)), nil, mode|parser.SkipObjectResolution))(t)
 	return parsed, set
 }
 
@@ -75,10 +72,7 @@ func sources(t *testing.T) (all []source) {
 	for _, f := range goFiles(t) {
 		parsed, _ := f.parse(t, parser.ImportsOnly)
 		for _, spec := range parsed.Imports {
-			text, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := check.Value(strconv.Unquote(spec.Path.Value))(t)
 			if to, ours := strings.CutPrefix(text, module); ours {
 				all = append(all, source{f, to})
 			}
@@ -116,13 +110,10 @@ func fault(plan []room, s source) string {
 
 func TestImportsFollowThePlan(t *testing.T) {
 	found := sources(t)
-	if len(found) < 100 {
-		t.Fatalf("only %d imports were found", len(found))
-	}
+	check.Need(t, len(found) >= 100, "only %d imports were found", len(found))
 	for _, s := range found {
-		if text := fault(plan(), s); text != "" {
-			t.Error(text)
-		}
+		text := fault(plan(), s)
+		check.That(t, text == "", "%v", text)
 	}
 }
 
@@ -141,13 +132,10 @@ func TestThePlanRunsDown(t *testing.T) {
 					to = j
 				}
 			}
-			if to < 0 || to >= i {
-				t.Errorf("%s may import %s, which is not above it in the plan", r.name, may)
-			}
+			check.That(t, to >= 0 && to < i, "%s may import %s, which is not above it in the plan", r.name, may)
 		}
-		if _, err := os.Stat(filepath.Join(root(), filepath.FromSlash(strings.TrimSuffix(r.name, "/...")))); !lived[i] && err != nil {
-			t.Errorf("%s is in the plan, and there is no such package", r.name)
-		}
+		_, err := os.Stat(filepath.Join(root(), filepath.FromSlash(strings.TrimSuffix(r.name, "/..."))))
+		check.That(t, lived[i] || err == nil, "%s is in the plan, and there is no such package", r.name)
 	}
 }
 
@@ -173,9 +161,8 @@ func TestFunctionsAreShort(t *testing.T) {
 		}
 	}
 	slices.Sort(all)
-	if median := all[len(all)/2]; median > 10 {
-		t.Errorf("half of the functions have more than %d lines", median)
-	}
+	median := all[len(all)/2]
+	check.That(t, median <= 10, "half of the functions have more than %d lines", median)
 }
 
 // isPublic tells whether users of the library import a package.
@@ -204,16 +191,14 @@ func TestPublicNames_AreWithinTheirLimits(t *testing.T) {
 	}
 	sum := 0
 	for pkg, in := range names {
-		if limit, limited := most[pkg]; limited && len(in) > limit {
-			t.Errorf("%s exports %d names, %d are allowed: %v", pkg, len(in), limit, in)
-		}
+		limit, limited := most[pkg]
+		check.That(t, !limited || len(in) <= limit, "%s exports %d names, %d are allowed: %v", pkg, len(in), limit, in)
 		if !strings.HasSuffix(pkg, "test") {
 			sum += len(in)
 		}
 	}
-	if sum > mostInAll || sum < mostInAll/2 {
-		t.Errorf("the packages that users import export %d names, %d are allowed", sum, mostInAll)
-	}
+	check.That(t, sum <= mostInAll && sum >= mostInAll/2,
+		"the packages that users import export %d names, %d are allowed", sum, mostInAll)
 }
 
 // exported returns the names that a file exports, without those of methods and fields.

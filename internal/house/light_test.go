@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // browser is where documents must be verifiable: no disk, no network, no C.
@@ -31,10 +33,7 @@ func closureOn(t *testing.T, context build.Context, root string, packages ...str
 			continue
 		}
 		ours[name] = true
-		p, err := context.ImportDir(filepath.Join(root, filepath.FromSlash(name)), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := check.Value(context.ImportDir(filepath.Join(root, filepath.FromSlash(name)), 0))(t)
 		for _, imports := range p.Imports {
 			if inside, is := strings.CutPrefix(imports, module); is {
 				packages = append(packages, inside)
@@ -50,26 +49,22 @@ func closureOn(t *testing.T, context build.Context, root string, packages ...str
 // no network.
 func TestDocumentsAreVerifiedWithLittle(t *testing.T) {
 	ours, others := closure(t, filepath.Join("..", ".."), "ledger/evidence", "ledger/event", "ledger/api")
-	if !ours["ledger/internal/event"] || !others["encoding/json"] {
-		t.Fatalf("the imports were not found: %v, %v", ours, others)
-	}
+	check.Need(t, ours["ledger/internal/event"] && others["encoding/json"],
+		"the imports were not found: %v, %v", ours, others)
 	heavy := []string{"ledger", "ledger/internal/kv", "ledger/internal/state", "ledger/internal/fold", "rrchain/estimate"}
 	for name := range ours {
 		for _, one := range heavy {
-			if name == one || one != "ledger" && strings.HasPrefix(name, one+"/") {
-				t.Errorf("ledger/evidence or ledger/event needs %s", name)
-			}
+			check.That(t, name != one && (one == "ledger" || !strings.HasPrefix(name, one+"/")),
+				"ledger/evidence or ledger/event needs %s", name)
 		}
 	}
 	// These rest on the standard library alone; of what is there, nothing opens a file or a connection.
 	outside := []string{"github.com/google/uuid", "golang.org/x/mod/sumdb/note", "golang.org/x/mod/sumdb/tlog", "golang.org/x/text/unicode/norm"}
 	for name := range others {
 		host, _, _ := strings.Cut(name, "/")
-		if strings.Contains(host, ".") && !slices.Contains(outside, name) {
-			t.Errorf("ledger/evidence or ledger/event needs %s", name)
-		}
-		if slices.Contains([]string{"os", "os/exec", "net", "net/http", "syscall", "unsafe", "C"}, name) {
-			t.Errorf("ledger/evidence or ledger/event needs %s", name)
-		}
+		check.That(t, !strings.Contains(host, ".") || slices.Contains(outside, name),
+			"ledger/evidence or ledger/event needs %s", name)
+		check.That(t, !slices.Contains([]string{"os", "os/exec", "net", "net/http", "syscall", "unsafe", "C"}, name),
+			"ledger/evidence or ledger/event needs %s", name)
 	}
 }

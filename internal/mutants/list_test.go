@@ -5,8 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // mutant is a fault, and the test that catches it.
@@ -51,14 +54,8 @@ func parseList(name, text string) (all []mutant, faults []string) {
 func mutants(t *testing.T) (all []mutant) {
 	t.Helper()
 	for _, name := range []string{"outside.txt", "ledger.txt"} {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		entries, faults := parseList(name, string(text))
-		for _, fault := range faults {
-			t.Error(fault)
-		}
+		entries, faults := parseList(name, string(check.Value(os.ReadFile(name))(t)))
+		check.That(t, len(faults) == 0, "%s", strings.Join(faults, "\n"))
 		all = append(all, entries...)
 	}
 	return all
@@ -67,16 +64,8 @@ func mutants(t *testing.T) (all []mutant) {
 // testsOf returns the text of all tests of a package.
 func testsOf(t *testing.T, pkg string) (text string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text += string(content)
+	for _, file := range check.Value(filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go")))(t) {
+		text += string(check.Value(os.ReadFile(file))(t))
 	}
 	return text
 }
@@ -84,24 +73,18 @@ func testsOf(t *testing.T, pkg string) (text string) {
 // Every entry fits the code, and the test that it names exists.
 func TestEveryMutantStillApplies(t *testing.T) {
 	all := mutants(t)
-	if len(all) < 600 {
-		t.Errorf("only %d mutants", len(all))
-	}
+	check.That(t, len(all) >= 600, "only %d mutants", len(all))
 	c, titles, tests := code{}, map[string]bool{}, map[string]string{}
 	for _, m := range all {
-		if _, _, err := c.apply(m); err != nil {
-			t.Errorf("%s: %v", m.at, err)
-		}
-		if titles[m.title()] {
-			t.Errorf("%s: a second entry with this title", m.at)
-		}
+		_, _, err := c.apply(m)
+		check.That(t, err == nil, "%s: %v", m.at, err)
+		check.That(t, !titles[m.title()], "%s: a second entry with this title", m.at)
 		titles[m.title()] = true
 		if _, read := tests[m.pkg]; !read {
 			tests[m.pkg] = testsOf(t, m.pkg)
 		}
-		if test, _, _ := strings.Cut(m.test, "/"); !strings.Contains(tests[m.pkg], "\nfunc "+test+"(t *testing.T)") {
-			t.Errorf("%s: package %s has no test %s", m.at, m.pkg, test)
-		}
+		test, _, _ := strings.Cut(m.test, "/")
+		check.That(t, strings.Contains(tests[m.pkg], "\nfunc "+test+"(t *testing.T)"), "%s: package %s has no test %s", m.at, m.pkg, test)
 	}
 }
 
@@ -112,16 +95,13 @@ func TestParseList_FaultyEntries_AreReported(t *testing.T) {
 		{"list:3", "a", "T.f", "wrong", "if x {\n\ty", "if !x {\n \ty", "a", "TestX/some_case", false},
 		{"list:10", "c.json", "", "slow", "i++", "", "c", "TestY", true},
 	}
-	if len(faults) > 0 || len(all) != 2 || all[0] != want[0] || all[1] != want[1] {
-		t.Errorf("read as %+v, with faults %q", all, faults)
-	}
+	check.That(t, len(faults) == 0 && slices.Equal(all, want), "read as %+v, with faults %q", all, faults)
 	for _, text := range []string{
 		"= a f: x\n- y\n? a TestX", "= a f: x\n- y", "= a f: x\n! a TestX", "= a f\n- y\n! a TestX",
 		"= a f: x\n- y\n! TestX", "= a f: x\n- y\n! a TestX dies", "= a f: x\n= b f: x\n- y\n! a TestX",
 	} {
-		if all, faults := parseList("list", text); len(all) != 0 || len(faults) != 1 {
-			t.Errorf("%q is read as %+v, with faults %q", text, all, faults)
-		}
+		all, faults := parseList("list", text)
+		check.That(t, len(all) == 0 && len(faults) == 1, "%q is read as %+v, with faults %q", text, all, faults)
 	}
 }
 
@@ -130,9 +110,7 @@ func TestApply_Wrapped_IsFoundOnceInItsFunction(t *testing.T) {
 	const text = "package p\n\nfunc e() { f(0) }\n\nconst (\n\tx = 1\n\ty = x + 1\n)\n\n" +
 		"func (t *T[A]) f(a,\n\tb int,\n) bool { // f\n\treturn a < b && // <\n\t\tf(b)\n}\n"
 	all, err := parse("p.go", text)
-	if err != nil || len(all) != 4 {
-		t.Fatal(all, err)
-	}
+	check.Need(t, err == nil && len(all) == 4, "%v %v", all, err)
 	c := code{"p": all}
 	for _, m := range []struct{ name, old, new, want string }{
 		{"T.f", "(a, b int) bool", "(a, b, c int) bool", "f(a, b, c int) bool { // f"},
@@ -147,17 +125,15 @@ func TestApply_Wrapped_IsFoundOnceInItsFunction(t *testing.T) {
 		{"z", "1", "2", ""},         // no such declaration
 	} {
 		_, got, err := c.apply(mutant{path: "p", name: m.name, old: m.old, new: m.new})
-		if m.want == "" && err == nil || m.want != "" && (err != nil || !strings.Contains(got, m.want)) {
-			t.Errorf("%q for %q in %s: %q, %v", m.new, m.old, m.name, got, err)
-		}
+		check.That(t, (m.want != "" || err != nil) && (m.want == "" || err == nil && strings.Contains(got, m.want)),
+			"%q for %q in %s: %q, %v", m.new, m.old, m.name, got, err)
 	}
 }
 
 // An entry whose code has moved names where it is now.
 func TestApply_MovedCode_IsNamed(t *testing.T) {
 	for _, m := range []mutant{{path: "policy", name: "Epsilon.Nano"}, {path: "policy", old: "func (e Epsilon) Nano() int64"}} {
-		if _, _, err := (code{}).apply(m); err == nil || !strings.Contains(err.Error(), `"privacy Epsilon.Nano"`) {
-			t.Errorf("%+v: %v", m, err)
-		}
+		_, _, err := (code{}).apply(m)
+		check.That(t, err != nil && strings.Contains(err.Error(), `"privacy Epsilon.Nano"`), "%+v: %v", m, err)
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -45,10 +47,7 @@ func chosen(entries int) (func(i int) bool, error) {
 // Each fault makes its test fail.
 func TestNoMutantSurvives(t *testing.T) {
 	all := mutants(t)
-	isChosen, err := chosen(len(all))
-	if err != nil {
-		t.Fatal(err)
-	}
+	isChosen := check.Value(chosen(len(all)))(t)
 	if isChosen == nil {
 		t.Skipf("deep: it compiles a program for each mutant. SLUICE_LONG=1 tries all of them, %s=24:0 a sample", sample)
 	}
@@ -61,9 +60,8 @@ func TestNoMutantSurvives(t *testing.T) {
 			t.Parallel()
 			places <- struct{}{}
 			defer func() { <-places }()
-			if err := try(t, m); err != nil {
-				t.Errorf("%s: %v", m.at, err)
-			}
+			err := try(t, m)
+			check.That(t, err == nil, "%s: %v", m.at, err)
 		})
 	}
 }
@@ -98,7 +96,7 @@ func run(t *testing.T, overlay, pkg, test, limit string) (out string, err error)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-overlay", overlay, "-timeout", limit,
 		"-run", exactly(test), "./"+pkg)
-	cmd.Dir, cmd.Env = dir, quick(os.Environ())
+	cmd.Dir, cmd.Env = dir, quick()
 	output, err := cmd.CombinedOutput()
 	return string(output), err
 }
@@ -126,22 +124,13 @@ func overlaid(dir string, files map[string]string) (list string, err error) {
 
 // exactly returns what -run wants for one test, or one subtest.
 func exactly(test string) string {
-	parts := strings.Split(test, "/")
-	for i, p := range parts {
-		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
-	}
-	return strings.Join(parts, "/")
+	return "^" + strings.ReplaceAll(regexp.QuoteMeta(test), "/", "$/^") + "$"
 }
 
 // quick returns an environment in which tests take their quick forms, and are skipped where a machine cannot do them: a test
 // that fails for another reason than the mutant catches nothing.
-func quick(env []string) (kept []string) {
-	for _, e := range env {
-		if !strings.HasPrefix(e, "SLUICE_") {
-			kept = append(kept, e)
-		}
-	}
-	return kept
+func quick() []string {
+	return slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "SLUICE_") })
 }
 
 // judge says why a mutant does not count as caught; "" if it does. The test itself must have failed: a fault that does not
@@ -166,12 +155,7 @@ func judge(m mutant, out string, err error) string {
 
 // failed tells whether the output of a run says that a test failed.
 func failed(test, out string) bool {
-	for line := range strings.Lines(out) {
-		if strings.HasPrefix(strings.TrimSpace(line), "--- FAIL: "+test+" (") {
-			return true
-		}
-	}
-	return false
+	return regexp.MustCompile(`(?m)^\s*--- FAIL: ` + regexp.QuoteMeta(test) + ` \(`).MatchString(out)
 }
 
 // last returns the end of a text.
@@ -206,9 +190,7 @@ func TestOnlyAFailureOfTheTestCounts(t *testing.T) {
 			t.Errorf("%q is judged %q, wanted %q", c.out, got, c.want)
 		}
 	}
-	if !failed("TestX/a", "--- FAIL: TestX (0.00s)\n    --- FAIL: TestX/a (0.00s)\n") {
-		t.Error("the failure of a subtest is not seen")
-	}
+	check.That(t, failed("TestX/a", "--- FAIL: TestX (0.00s)\n    --- FAIL: TestX/a (0.00s)\n"), "the failure of a subtest is not seen")
 }
 
 // A sample is spread over the list, and begins where it is told.
@@ -228,14 +210,10 @@ func TestSamplesAreSpread(t *testing.T) {
 			}
 			got += map[bool]string{true: "1", false: "0"}[isChosen(i)]
 		}
-		if err != nil || got != want {
-			t.Errorf("%q chooses %s (%v), wanted %s", asked, got, err, want)
-		}
+		check.That(t, err == nil && got == want, "%q chooses %s (%v), wanted %s", asked, got, err, want)
 	}
 	for _, asked := range []string{"3", "0:1", "3:-1", "x:1", ":", "3:x"} {
 		t.Setenv(sample, asked)
-		if _, err := chosen(7); err == nil {
-			t.Errorf("%q is accepted", asked)
-		}
+		check.That(t, check.Err(chosen(7)) != nil, "%q is accepted", asked)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -20,18 +21,13 @@ const notedTest = "internal/mutants/noted_test.go"
 // of that kind.
 func noted(t *testing.T) map[string]string {
 	t.Helper()
-	parts, err := txtar.ParseFile(filepath.Join("testdata", "noted.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parts := check.Value(txtar.ParseFile(filepath.Join("testdata", "noted.txtar")))(t)
 	files := map[string]string{}
 	for _, part := range parts.Files {
 		file, after, _ := strings.Cut(part.Name, ": ")
 		if _, read := files[file]; !read {
 			content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				t.Fatal(err)
-			}
+			check.Need(t, err == nil || errors.Is(err, fs.ErrNotExist), "%v", err)
 			files[file] = string(content)
 		}
 		if after == "" {
@@ -39,9 +35,7 @@ func noted(t *testing.T) map[string]string {
 			continue
 		}
 		begin, end, found := strings.Cut(files[file], after)
-		if !found || strings.Contains(end, after) {
-			t.Fatalf("%s does not have %q once", file, after)
-		}
+		check.Need(t, found && !strings.Contains(end, after), "%s does not have %q once", file, after)
 		rest, end, _ := strings.Cut(end, "\n")
 		files[file] = begin + after + rest + "\n" + string(part.Data) + end
 	}
@@ -50,9 +44,8 @@ func noted(t *testing.T) map[string]string {
 
 // A kind of event, with a request that records it, is added in at most six files that are no tests.
 func TestEveryMutantStillApplies_NewKindOfEvent(t *testing.T) {
-	if files := noted(t); len(files) > 6+1 || files[notedTest] == "" {
-		t.Errorf("a kind of event is added in %d files, the test included", len(files))
-	}
+	files := noted(t)
+	check.That(t, len(files) <= 6+1 && files[notedTest] != "", "a kind of event is added in %d files, the test included", len(files))
 }
 
 // The kind that these files add works everywhere: in the log, in JSON, in statements, in an audit, and when its
@@ -65,12 +58,7 @@ func TestNewKindOfEvent_IsComplete(t *testing.T) {
 	for file, content := range noted(t) {
 		files[filepath.Join(root, filepath.FromSlash(file))] = content
 	}
-	overlay, err := overlaid(t.TempDir(), files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	overlay := check.Value(overlaid(t.TempDir(), files))(t)
 	out, err := run(t, overlay, "internal/mutants", "TestNoted", "300s")
-	if err != nil || strings.Contains(out, "no tests to run") {
-		t.Errorf("%v\n%s", err, last(out, 3000))
-	}
+	check.That(t, err == nil && !strings.Contains(out, "no tests to run"), "%v\n%s", err, last(out, 3000))
 }

@@ -181,9 +181,8 @@ func collect(t testing.TB, told map[int]json.RawMessage, line string) (n int, wh
 		return -1, true
 	}
 	var one reply
-	if err := json.Unmarshal([]byte(line), &one); err != nil {
-		t.Fatalf("the host says %q", line)
-	}
+	err := json.Unmarshal([]byte(line), &one)
+	check.Need(t, err == nil, "the host says %q", line)
 	told[one.N] = one.Result
 	return one.N, true
 }
@@ -323,7 +322,7 @@ func (w *watched) After(c *Call) {
 // causes are what a host may be doing when it changes a file: the innermost counts.
 func causes() []string {
 	return []string{
-		"file.(*Journal).Append", "engine.(*Engine).startJournal", "memtable.(*Table).writeBehind", "trial.(*shop).tidy",
+		"journalfile.(*Journal).Append", "engine.(*Engine).startJournal", "memtable.(*Table).writeBehind", "trial.(*shop).tidy",
 		"ledger.(*Ledger).Forget", "ledger.(*Ledger).Close", "ledger.Open",
 	}
 }
@@ -510,7 +509,7 @@ func (s *struckLife) outcome() error {
 		return wrongUnless(journal != nil, "it is a directory, and package os removes it by another call")
 	case !strings.Contains(s.said, errnoText(s.verdict)) && !(goesOn && journal == nil), strings.Contains(s.said, "has failed, comes to"):
 		return errors.New("it should say what has failed")
-	case why == "file.(*Journal).Append", why == "ledger.(*Ledger).Forget":
+	case why == "journalfile.(*Journal).Append", why == "ledger.(*Ledger).Forget":
 		return wrongUnless(stopped || strings.HasPrefix(s.said, "open: "), "nobody knows what is durable")
 	case why == "ledger.Open":
 		return wrongUnless(s.status.ExitStatus() == 3 && strings.HasPrefix(s.said, "open: "), "it cannot be opened")
@@ -571,8 +570,7 @@ func TestAKilledShopEndsAsAQuietOne(t *testing.T) {
 		wantTold(t, killed, told, next) // the last call was under way
 		next++
 	}
-	_, err := hostCommand(t.Context(), quiet, life{last: next - 1, workers: 1}).Output()
-	check.Must(t, err)
+	check.Must(t, check.Err(hostCommand(t.Context(), quiet, life{last: next - 1, workers: 1}).Output()))
 	got, want := logOf(t, killed), logOf(t, quiet)
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || !reflect.DeepEqual(got[i], want[i]) {

@@ -636,9 +636,8 @@ func TestNoPowerCutLosesWhatWasTold(t *testing.T) {
 	for _, worn := range []bool{false, true} {
 		r := recordLives(t, worn, turbulent()...)
 		for _, what := range []string{"opened", "closed", "checkpoint", "segment begun", "segment trimmed", "segment or journal destroyed", "journal made", "somebody forgotten"} {
-			if n := r.happened()[what]; n < 2 {
-				t.Errorf("%s: %d times", what, n)
-			}
+			n := r.happened()[what]
+			check.That(t, n >= 2, "%s: %d times", what, n)
 		}
 		images, seed := tries(6, 1000, 100_000), rand.Uint64()
 		c := &cutting{random: rand.New(rand.NewPCG(seed, 1)), depth: 2}
@@ -811,7 +810,7 @@ type stack []string
 
 // callers returns what led to a call, but for what only carries out what others ask for.
 func callers(c *Call) (names stack) {
-	carriers := []string{"syscall.", "unix.", "poll.", "os.", "bbolt.fdatasync", "file.fdatasync", "file.osFile.", "file.(*directory)."}
+	carriers := []string{"syscall.", "unix.", "poll.", "os.", "bbolt.fdatasync", "journalfile.fdatasync", "journalfile.osFile.", "journalfile.(*directory)."}
 	for frames := c.Callers(); ; {
 		f, more := frames.Next()
 		name := f.Function[strings.LastIndexByte(f.Function, '/')+1:]
@@ -844,7 +843,7 @@ func (s stack) place() string {
 	place := s[0] + " < " + by
 	switch withoutLines(place) {
 	// Each of these does what another has done, or will do before anything depends on it. One of them must.
-	case "ledgerfile.SyncDir < bolt.Open", "file.(*Journal).takeOver < file.(*Journal).Claim", "file.raze < file.sweep":
+	case "ledgerfile.SyncDir < bolt.Open", "journalfile.(*Journal).takeOver < journalfile.(*Journal).Claim", "journalfile.raze < journalfile.sweep":
 		return "the directory, when the ledger is opened"
 	}
 	return place
@@ -904,9 +903,8 @@ func fallen(t *testing.T, place, behalf string) *recorded {
 		return c.Kind == Sync && strings.HasPrefix(s.place(), place) && s.has(behalf)
 	}
 	r := recordLives(t, false, episode{calls: 38, memory: scarce}, episode{calls: 10, memory: scarce, kill: kill}, episode{calls: -1}, episode{calls: 5})
-	if n := r.happened()["closed"]; n != 3 {
-		t.Fatalf("it closed its shop %d times, and so was not killed at %s for %s", n, place, behalf)
-	}
+	n := r.happened()["closed"]
+	check.Need(t, n == 3, "it closed its shop %d times, and so was not killed at %s for %s", n, place, behalf)
 	return r
 }
 
@@ -917,8 +915,8 @@ func TestEachFlushIsNeeded(t *testing.T) {
 	records := []*recorded{
 		recordLives(t, false, turbulent()...),
 		fallen(t, "bbolt.(*Tx).writeMeta", "engine.(*Engine).end"),
-		fallen(t, "file.raze", "engine.(*Engine).end"),
-		fallen(t, "file.shredAll", "file.(*Journal).Trim"),
+		fallen(t, "journalfile.raze", "engine.(*Engine).end"),
+		fallen(t, "journalfile.shredAll", "journalfile.(*Journal).Trim"),
 	}
 	places, flushes := map[string]bool{}, make([]map[string][]int, len(records))
 	for i, r := range records {

@@ -437,9 +437,8 @@ func TestCreatingIsWholeOrNothing(t *testing.T) {
 func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 	Need(t)
 	r := newRecord(pace.Scratch(t))
-	if status, err := Run(creator(t, filepath.Join(r.dir, "shop.db")), r); err != nil || status.ExitStatus() != 0 {
-		t.Fatal(status, err)
-	}
+	status, err := Run(creator(t, filepath.Join(r.dir, "shop.db")), r)
+	check.Need(t, err == nil && status.ExitStatus() == 0, "%v %v", status, err)
 	random, images := rand.New(rand.NewPCG(rand.Uint64(), 1)), pace.Scratch(t)
 	each, made, all := tries(5, 20, 2000), 0, 0
 	d := check.Value(newDisk(t.TempDir(), r.dir))(t)
@@ -451,9 +450,7 @@ func TestAPowerCutWhileCreatingLeavesNothingOrAll(t *testing.T) {
 		for range each {
 			all++
 			dir := filepath.Join(images, fmt.Sprint(all))
-			if _, err := d.image(random, dir); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, check.Err(d.image(random, dir)))
 			if wantNoneOrGood(t, filepath.Join(dir, "shop.db"), told) {
 				made++
 			}
@@ -487,7 +484,7 @@ func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
 	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 	check.Must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: vote, Values: valuesOf(vote)}))
 	p := check.Value(terms(vote))(t)
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: vote, Objects: manyNames(), Policy: p, Cap: tenths(60)}))(t)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: vote, Objects: manyNames(), Policy: p, Cap: tenths(60)})))
 	check.Must(t, l.Close())
 	dearer = check.Value(policy.Market{Max: tenths(10), Prices: []policy.Price{{Epsilon: tenths(5), Amount: 50}, {Epsilon: tenths(20), Amount: 200}}, Floor: 3}.Policy())(t)
 	return path, dearer

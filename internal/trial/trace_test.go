@@ -280,9 +280,8 @@ func TestNothingIsDoneUnseen(t *testing.T) {
 	for round := range 20 {
 		dir := t.TempDir()
 		s := &seen{dir: dir, at: 100 + round, verdict: Kill}
-		if status, out := traced(t, dir, s); status.Signal() != syscall.SIGKILL {
-			t.Fatalf("status %x: %s", status, out)
-		}
+		status, out := traced(t, dir, s)
+		check.Need(t, status.Signal() == syscall.SIGKILL, "status %x: %s", status, out)
 		names := map[string]bool{}
 		for _, c := range s.after {
 			switch c.Kind {
@@ -309,9 +308,8 @@ func TestAProcessEndsInTheMiddleOfCalls(t *testing.T) {
 	Need(t)
 	t.Setenv("SLUICE_SCRIPT", "departure")
 	for round := range 100 {
-		if status, out := traced(t, t.TempDir(), &seen{}); status.ExitStatus() != 4 {
-			t.Fatalf("round %d: status %x: %s", round, status, out)
-		}
+		status, out := traced(t, t.TempDir(), &seen{})
+		check.Need(t, status.ExitStatus() == 4, "round %d: status %x: %s", round, status, out)
 	}
 }
 
@@ -320,15 +318,13 @@ func TestWhatIsNotFollowedIsToldOf(t *testing.T) {
 	Need(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "SLUICE_SCRIPT=stray", "SLUICE_TRACED="+t.TempDir())
-	if _, err := Run(cmd, &seen{}); err == nil || !strings.Contains(err.Error(), "is not followed") {
-		t.Errorf("%v", err)
-	}
+	_, err := Run(cmd, &seen{})
+	check.That(t, err != nil && strings.Contains(err.Error(), "is not followed"), "%v", err)
 }
 
 func TestRunOfWhatIsNoProgram(t *testing.T) {
-	if _, err := Run(exec.Command(filepath.Join(t.TempDir(), "nothing")), &seen{}); err == nil {
-		t.Error("no error")
-	}
+	_, err := Run(exec.Command(filepath.Join(t.TempDir(), "nothing")), &seen{})
+	check.That(t, err != nil, "no error")
 }
 
 // Need ends a test where processes cannot be traced.

@@ -251,7 +251,7 @@ func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 	check.Must(t, l.DefineQuestion(t.Context(), "vote", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	sale, _ := offer(t)
 	if len(objects) > 0 {
-		_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "enroll", Question: "vote", Objects: objects, Policy: sale, Cap: boundless()}))(t)
+		check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "enroll", Question: "vote", Objects: objects, Policy: sale, Cap: boundless()})))
 	}
 	return l, path
 }
@@ -390,14 +390,14 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 	check.Must(t, err)
 	for i, q := range questions(t) {
 		check.Must(t, l.DefineQuestion(ctx, fmt.Sprint("define ", i), q))
-		_ = check.Value(l.Enroll(ctx, api.EnrollRequest{Key: fmt.Sprint("enroll ", i), Question: q.Name, Objects: people(0, members), Policy: terms, Cap: tenths(90)}))(t)
+		check.Must(t, check.Err(l.Enroll(ctx, api.EnrollRequest{Key: fmt.Sprint("enroll ", i), Question: q.Name, Objects: people(0, members), Policy: terms, Cap: tenths(90)})))
 		trade(ctx, t, l, i, q.Name)
 	}
 	leave(ctx, t, l)
 	check.Must(t, l.Compact(ctx, nil))
 	// What is written now leaves free pages behind, here and there.
 	for i := range 12 {
-		_ = check.Value(l.Release(ctx, api.ReleaseRequest{Key: fmt.Sprint("late ", i), Question: vote, Object: people(300, 400)[7*i], Epsilon: tenths(13), Truth: truths}))(t)
+		check.Must(t, check.Err(l.Release(ctx, api.ReleaseRequest{Key: fmt.Sprint("late ", i), Question: vote, Object: people(300, 400)[7*i], Epsilon: tenths(13), Truth: truths})))
 	}
 	checkpoint, err = l.Checkpoint(ctx)
 	check.Must(t, errors.Join(err, l.Close()))
@@ -414,7 +414,7 @@ func trade(ctx context.Context, t testing.TB, l *ledger.Ledger, i int, question 
 		return api.Order{Buyer: buyer, Question: question, Epsilon: tenths(epsilon), Objects: people(from, to)}
 	}
 	for n, o := range []api.Order{order("acme", 5, 0, 250), order("zeta", 10, 100, 400), order("acme", 5, 200, 300)} {
-		_ = check.Value(l.Sell(ctx, api.SellRequest{Key: key(fmt.Sprint("sale ", n)), Order: o, Truth: truths}))(t)
+		check.Must(t, check.Err(l.Sell(ctx, api.SellRequest{Key: key(fmt.Sprint("sale ", n)), Order: o, Truth: truths})))
 	}
 	kept, err := l.Reserve(ctx, api.ReserveRequest{Key: key("kept"), Order: order("hooli", 10, 10, 20), For: time.Hour})
 	check.Must(t, err)
@@ -438,7 +438,7 @@ func leave(ctx context.Context, t testing.TB, l *ledger.Ledger) {
 	t.Helper()
 	for i, name := range people(80, 90) {
 		check.Must(t, l.Withdraw(ctx, "leave "+name, name))
-		_ = check.Value(l.Statement(ctx, "state "+name, name))(t)
+		check.Must(t, check.Err(l.Statement(ctx, "state "+name, name)))
 		if i%2 == 0 {
 			check.Must(t, l.Forget(ctx, "forget "+name, name))
 		}
@@ -572,7 +572,7 @@ func openHost(t testing.TB, path, mode string) *host {
 // ask has a host make a call.
 func (h *host) ask(t testing.TB, what, key string, nanos int64) (out said) {
 	t.Helper()
-	_ = check.Value(fmt.Fprintln(h.in, what, key, nanos))(t)
+	check.Must(t, check.Err(fmt.Fprintln(h.in, what, key, nanos)))
 	check.Must(t, h.out.Decode(&out))
 	return out
 }

@@ -210,9 +210,8 @@ func TestTextsAreAnyLength(t *testing.T) {
 			}
 			check.That(t, used <= f.copies()*uint64(len(text))+4<<20,
 				"%s, %d bytes: %d more are allocated", f.name, len(text), used)
-			if n := events(t, l); err != nil && n != before {
-				t.Errorf("%s, %d bytes: %d events after %d", f.name, len(text), n, before)
-			}
+			n := events(t, l)
+			check.That(t, err == nil || n == before, "%s, %d bytes: %d events after %d", f.name, len(text), n, before)
 		}
 	}
 	wantClean(t, l)
@@ -264,9 +263,8 @@ func TestTruthsAreAnyLength(t *testing.T) {
 			check.That(t, used <= 1<<20, "%s, %s: %d bytes are allocated", call, name, used)
 		}
 	}
-	if n := events(t, l); n != before {
-		t.Errorf("%d events after %d", n, before)
-	}
+	n := events(t, l)
+	check.That(t, n == before, "%d events after %d", n, before)
 }
 
 // raceFactor is how many times more memory a copy may take: the race detector keeps a shadow of it.
@@ -561,9 +559,8 @@ func (e errand) wantOnce(t *testing.T, l *ledger.Ledger, n int, was any) {
 	again, err := e.call(context.Background(), l, n)
 	check.That(t, (err == nil || errors.Is(err, api.ErrForgotten)) && (err != nil || reflect.DeepEqual(again, was)),
 		"call %d came to %+v, and then to %+v, %v", n, was, again, err)
-	if now := events(t, l); now != before {
-		t.Errorf("call %d, repeated, makes %d events", n, now-before)
-	}
+	now := events(t, l)
+	check.That(t, now == before, "call %d, repeated, makes %d events", n, now-before)
 }
 
 // TestACrowdsCallerMayGiveUp does so to requests that are carried out in parts. What is done stays done, and the same
@@ -587,7 +584,7 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 	whole, _ := market(t)
 	for _, call := range calls(whole) {
 		patient := quitAfter(math.MaxInt)
-		_ = check.Value(call(patient))(t)
+		check.Must(t, check.Err(call(patient)))
 		all = append(all, math.MaxInt-patient.looks)
 	}
 	// The first moments, before anything is done, and others all the way to the end.
@@ -705,13 +702,11 @@ func TestVeryManyObjectsInARequest(t *testing.T) {
 		t.Logf("%s of %d objects: %v, %d MB allocated", name, len(names), time.Since(began).Round(time.Millisecond), used>>20)
 		check.That(t, decided(err) && len(err.Error()) <= 2000, "%s: %.300v", name, err)
 		// A name takes 16 bytes besides its text, and a refusal 200 or so.
-		if limit := uint64(len(names)) * 2000; used > limit {
-			t.Errorf("%s: %d bytes are allocated", name, used)
-		}
+		limit := uint64(len(names)) * 2000
+		check.That(t, used <= limit, "%s: %d bytes are allocated", name, used)
 	}
-	if n := events(t, l); n != before {
-		t.Errorf("%d events after %d", n, before)
-	}
+	n := events(t, l)
+	check.That(t, n == before, "%d events after %d", n, before)
 }
 
 // TestVeryManyValues: a question has so many values, or is refused.
@@ -756,9 +751,7 @@ func TestVeryManyQuestions(t *testing.T) {
 	}
 	check.That(t, len(seen) == n+1, "%d different questions", len(seen))
 	used = allocated(func() {
-		if _, err := l.Levels(t.Context(), questionName(n-1)); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, check.Err(l.Levels(t.Context(), questionName(n-1))))
 	})
 	check.That(t, used <= 1<<20, "looking at one of them allocates %d bytes", used)
 	began = time.Now()

@@ -51,9 +51,8 @@ func places(t *testing.T) (a, b place) {
 
 func run(t *testing.T, args ...string) {
 	t.Helper()
-	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v: %s", args, err, out)
-	}
+	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+	check.Need(t, err == nil, "%v: %v: %s", args, err, out)
 }
 
 // relay starts one in a place, and returns when it listens.
@@ -69,9 +68,8 @@ func relay(t *testing.T, in place, from, to string, trip time.Duration) {
 		_ = c.Process.Kill()
 		_ = c.Wait() // it was killed
 	})
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-		t.Fatalf("a relay says %q: %v", line, err)
-	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	check.Need(t, line == "ready\n", "a relay says %q: %v", line, err)
 }
 
 // Two hosts are far from each other, and the database is with one of them. They take over from each other; and when the cable is cut while the far one

@@ -474,7 +474,7 @@ func copyFile(t testing.TB, from, to string) {
 func enrollAll(t testing.TB, l *ledger.Ledger, names []string) {
 	t.Helper()
 	check.Must(t, l.DefineQuestion(t.Context(), "define vote", api.Question{Name: "vote", Values: []string{"yes", "no", "blank"}}))
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: check.Eps(t, "900")}))(t)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Cap: check.Eps(t, "900")})))
 }
 
 // directoryOfKeys is an empty directory of keys.
@@ -603,15 +603,13 @@ func TestHealth_TakenOverFrom_StopsWithoutACommit(t *testing.T) {
 	}
 	p.b.do(command{Do: "take over"})
 	p.a.do(command{Do: "events"}) // it does not know yet
-	if fenced := p.a.fails(command{Do: "health"}, "fenced"); !strings.Contains(fenced.Text, "host b") || !strings.Contains(fenced.Kind, "stopped") {
-		t.Errorf("%+v", fenced)
-	}
+	fenced := p.a.fails(command{Do: "health"}, "fenced")
+	check.That(t, strings.Contains(fenced.Text, "host b") && strings.Contains(fenced.Kind, "stopped"), "%+v", fenced)
 	p.a.fails(command{Do: "events"}, "stopped")
 	p.a.do(command{Do: "close"})
 	follows(t, p.a, p.b)
-	if now := p.a.do(command{Do: "health"}); now.Value != "b" {
-		t.Errorf("as a standby: %+v", now)
-	}
+	now := p.a.do(command{Do: "health"})
+	check.That(t, now.Value == "b", "as a standby: %+v", now)
 }
 
 // A database's connections are cut at any message of a commit while several clients write: nothing that was told is lost or told twice, and the
@@ -675,9 +673,8 @@ func TestAHostIsStoppedTakenOverFromAndWoken(t *testing.T) {
 		end()
 		check.That(t, strings.Contains(woken.Text, "host b"),
 			"it does not say by whom it was taken over from: %s", woken.Text)
-		if failed := endB(); len(failed) > 0 {
-			t.Errorf("who has taken over: %+v", failed)
-		}
+		failed := endB()
+		check.That(t, len(failed) <= 0, "who has taken over: %+v", failed)
 		all.check(p.b)
 		p.b.do(command{Do: "verify"})
 		p.a.kill()
@@ -819,9 +816,8 @@ func TestForgetWaitsForAnotherBase(t *testing.T) {
 				"what is in clear is not found in %s of %s", part, dir)
 		}
 	}
-	if files := found(t, "person ", s.Data, standby.Data); len(files) > 0 {
-		t.Errorf("names lie in clear in %v", files)
-	}
+	files := found(t, "person ", s.Data, standby.Data)
+	check.That(t, len(files) <= 0, "names lie in clear in %v", files)
 	for file, key := range keys {
 		if files := found(t, key, s.Data, standby.Data, p.a.Dir, p.b.Dir); len(files) > 0 {
 			t.Errorf("the key that was in %s is left in %v", file, files)
@@ -877,9 +873,8 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	l, err = open(false)
 	check.Must(t, err)
 	for n, was := range all {
-		if again := call(n); again != was {
-			t.Errorf("%v was told, and now %v", was, again)
-		}
+		again := call(n)
+		check.That(t, again == was, "%v was told, and now %v", was, again)
 	}
 	_, err = l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("found %+v", p) }})
 	check.Must(t, err)
@@ -1211,9 +1206,8 @@ func TestHistoriesAreLinearizableAcrossTwoHosts(t *testing.T) {
 	for seed := range pace.Tries(1, 3, 50) {
 		p := newPair(t, s, uint64(seed+1), length, everything(), nil) // with a checkpoint behind every commit, and then the others
 		p.run(t.Context(), 200)
-		if err := p.check(t.Context()); err != nil {
-			t.Fatalf("seed %d, %d calls: %v", seed, length, err)
-		}
+		err := p.check(t.Context())
+		check.Need(t, err == nil, "seed %d, %d calls: %v", seed, length, err)
 		if p.taken < length/200-2 {
 			t.Errorf("the hosts took over %d times only", p.taken)
 		}

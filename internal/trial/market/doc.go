@@ -2,29 +2,23 @@
 //
 // # A month
 //
-// The month (month_test.go) is a month of a market on the public API, over
-// the health insurance survey of 1996. People sell their answers to two questions, each on terms of
+// The month (month_test.go) is a month of a market on the public API, over the health insurance
+// survey of 1996. People sell their answers to two questions, each on terms of
 // their own, to three buyers. One buyer comes back for more, two pool what they bought, somebody
 // withdraws and is forgotten, and the host pauses for six days. In the end the books are closed:
 // what buyers paid is what sellers earned, nobody is over budget, and a subscriber who saw nothing
 // but the events has come to the same accounts.
 //
 // The quick form takes every tenth person and runs with all other tests; the long form takes all
-// 8,802. To read the report of such a month:
-//
-//	SLUICE_LONG=1 go test -v -run TestMonth ./internal/trial/market
+// 8,802.
 //
 // # A shop
 //
-// The shop (shop_test.go) is the backend of a small data market, on the
-// public API. It keeps its orders in an SQL database (SQLite here), sells through a ledger in a
-// file beside it, and charges cards at a company elsewhere. None of the three can commit together
-// with another. Still every order is sold once, charged once and delivered once, wherever the
-// process is killed: before and after each of its steps, and at random.
-//
-// To see, after each death, how far the three have come apart, and that in the end they agree:
-//
-//	go test -v -run TestTheThreeAgreeAfterAllDeaths ./internal/trial/market
+// The shop (shop_test.go) is the backend of a small data market, on the public API. It keeps its
+// orders in an SQL database (SQLite here), sells through a ledger in a file beside it, and charges
+// cards at a company elsewhere. None of the three can commit together with another.
+// Still every order is sold once, charged once and delivered once, wherever the process is killed:
+// before and after each of its steps, and at random.
 //
 // # The steps
 //

@@ -2,31 +2,24 @@ package market
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"database/sql"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"reflect"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"text/tabwriter"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
@@ -43,23 +36,21 @@ const (
 
 // market is the host: it knows the truth, and it opens the ledger.
 type market struct {
-	out       io.Writer
-	people    health
-	offers    []*offer          // all kinds of terms
-	offerOf   map[string]*offer // by person
-	calendar  *calendar
-	ledger    *ledger.Ledger
-	purchases []purchase
-	quoted    []api.Quote     // what Atlas was told on day 10
-	reserved  api.Reservation // the latest
-	quitter   string          // who withdraws
-	dir       string          // for the ledger and its backup
-	keys      keys
-	witness   witness
+	people   health
+	offers   []*offer          // all kinds of terms
+	offerOf  map[string]*offer // by person
+	calendar *calendar
+	ledger   *ledger.Ledger
+	quoted   []api.Quote     // what Atlas was told on day 10
+	reserved api.Reservation // the latest
+	quitter  string          // who withdraws
+	dir      string          // for the ledger and its backup
+	keys     keys
+	witness  witness
 }
 
-func newMarket(out io.Writer, people health) (*market, error) {
-	m := &market{out: out, people: people, calendar: newCalendar()}
+func newMarket(people health) (*market, error) {
+	m := &market{people: people, calendar: newCalendar()}
 	var err error
 	if m.offers, err = allOffers(m.calendar); err != nil {
 		return nil, err
@@ -73,9 +64,6 @@ func questions() []string { return []string{insured, healthy} }
 
 // run lets the month pass and closes the books. A subscriber keeps books of its own meanwhile.
 func (m *market) run(ctx context.Context) (*books, error) {
-	if err := m.printOffers(); err != nil {
-		return nil, err
-	}
 	s := newSubscriber()
 	stop := s.start(ctx, m.ledger)
 	if err := errors.Join(m.month(ctx), stop()); err != nil {
@@ -93,36 +81,6 @@ func (m *market) run(ctx context.Context) (*books, error) {
 	return b, err
 }
 
-// report checks the books and prints what they say.
-func (m *market) report(b *books) error {
-	if err := b.check(); err != nil {
-		return err
-	}
-	for _, print := range []func(*books) error{
-		m.printOrders, m.printEstimates, m.printPooling, m.printInvoices, m.printStatements, m.printBudgets, m.printTotals, m.printEvidence,
-	} {
-		if err := print(b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (m *market) table() *tabwriter.Writer {
-	return tabwriter.NewWriter(m.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-}
-
-// tell prints what happened on the day that it is.
-func (m *market) tell(format string, values ...any) {
-	fmt.Fprintf(m.out, "day %2d  %s\n", m.calendar.today(), fmt.Sprintf(format, values...))
-}
-
-// left pads the first column of a table, whose other columns are aligned to the right.
-func left(text string) string { return fmt.Sprintf("%-18s", text) }
-
-// money writes an amount in cents.
-func money(cents int64) string { return fmt.Sprintf("$%d.%02d", cents/100, cents%100) }
-
 // nats makes an ε of a number of nano-nats that is one by construction.
 func nats(nano int64) privacy.Epsilon {
 	e, err := privacy.EpsilonFromNano(nano)
@@ -132,28 +90,8 @@ func nats(nano int64) privacy.Epsilon {
 	return e
 }
 
-// script says what happens on which day, at noon.
-func (m *market) script() map[int]func(context.Context) error {
-	return map[int]func(context.Context) error{
-		2:  m.buyAs(wish{atlas, insured, privacy.MustEpsilon("0.5"), ""}, "buys"),
-		3:  m.reserveWest,
-		4:  m.refuseWest,
-		5:  m.commitWest,
-		8:  m.reserveSouth,
-		10: m.comeTooLateAndQuote,
-		11: m.honourQuote,
-		12: m.backup,
-		14: m.withdraw,
-		22: m.buyAs(wish{beacon, insured, privacy.MustEpsilon("1"), ""}, "buys"),
-		24: m.buyAs(wish{cobalt, insured, privacy.MustEpsilon("0.7"), ""}, "buys"),
-		26: m.buyAs(wish{atlas, insured, privacy.MustEpsilon("1"), ""}, "comes back and buys"),
-		28: m.buyAs(wish{atlas, healthy, privacy.MustEpsilon("1"), ""}, "comes back and buys"),
-	}
-}
-
 // month lets thirty days pass: what policies release for free is drawn in the morning, and orders come at noon.
 func (m *market) month(ctx context.Context) error {
-	fmt.Fprintln(m.out, "\nTHE MONTH")
 	m.calendar.set(1, 3)
 	if err := m.enroll(ctx); err != nil {
 		return err
@@ -171,217 +109,6 @@ func (m *market) month(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
-}
-
-// sweep draws what policies have released. On days 15 to 20 the host is being repaired.
-func (m *market) sweep(ctx context.Context, day int) error {
-	if day >= 15 && day <= 20 {
-		return nil
-	}
-	result, err := m.ledger.Advance(ctx, api.AdvanceRequest{Key: fmt.Sprintf("sweep of day %d", day), Truth: m.people.Truth})
-	if err != nil {
-		return err
-	}
-	raised, refused := 0, []api.Refusal(nil)
-	for _, q := range result.Questions {
-		raised, refused = raised+q.Raised, append(refused, q.Refused...)
-	}
-	if len(refused) > 0 {
-		return fmt.Errorf("an unexpected refusal: %s", refused[0])
-	}
-	if day == 21 {
-		return m.tellCatchUp(ctx, raised)
-	}
-	return nil
-}
-
-// buyAs makes a step of the script of a purchase.
-func (m *market) buyAs(w wish, verb string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		p, err := m.buy(ctx, w)
-		if err != nil {
-			return err
-		}
-		m.tellPurchase(p, verb)
-		return nil
-	}
-}
-
-func (m *market) tellPurchase(p purchase, verb string) {
-	sum := p.sums()
-	upgrades := ""
-	if sum.Upgrades > 0 {
-		upgrades = fmt.Sprintf(" (%d upgrades)", sum.Upgrades)
-	}
-	m.tell("%s %s %s: %d people, %s%s.", p.buyer, verb, p.wish, sum.Objects, money(sum.Price), upgrades)
-}
-
-// west is what Beacon reserves, and Cobalt cannot have meanwhile.
-func west(buyer string) wish { return wish{buyer, healthy, privacy.MustEpsilon("1"), "west"} }
-
-// reserveWest is for a buyer who pays by a slow bank: budget and price are held until the money is there.
-func (m *market) reserveWest(ctx context.Context) (err error) {
-	w := west(beacon)
-	m.reserved, err = m.ledger.Reserve(ctx, api.ReserveRequest{
-		Key: m.key("reservation", w, w.region), Order: m.order(w, w.region), For: 72 * time.Hour, Partial: true,
-	})
-	if err == nil {
-		m.tell("%s reserves %s for three days: %d people, %s.", w.buyer, w, m.reserved.Objects, money(m.reserved.Price))
-	}
-	return err
-}
-
-func (m *market) commitWest(ctx context.Context) error {
-	w := west(beacon)
-	sale, err := m.ledger.Capture(ctx, api.CaptureRequest{
-		Key: m.key("sale", w, w.region), Reservation: m.reserved.Number, Truth: m.people.Truth,
-	})
-	if err != nil {
-		return err
-	}
-	p := purchase{w, m.calendar.today(), []api.Sale{sale}, m.reserved.Refused}
-	m.purchases = append(m.purchases, p)
-	m.tellPurchase(p, "pays, and gets")
-	return nil
-}
-
-// refuseWest asks for everybody or nobody, and is told why it is nobody.
-func (m *market) refuseWest(ctx context.Context) error {
-	w := west(cobalt)
-	_, err := m.ledger.Sell(ctx, api.SellRequest{Key: m.key("sale", w, w.region), Order: m.order(w, w.region), Truth: m.people.Truth})
-	var refused *api.RefusedError
-	if !errors.As(err, &refused) {
-		return fmt.Errorf("the order should have been refused: %w", err)
-	}
-	counts, err := countReasons(refused.Refused)
-	if err != nil {
-		return err
-	}
-	var words []string
-	for i, reason := range reasons() {
-		if counts[i] > 0 {
-			words = append(words, fmt.Sprintf("%d %s", counts[i], reason))
-		}
-	}
-	m.tell("%s wants %s, from all %d or not at all, and is refused:", w.buyer, w, len(m.people.Members(w.region)))
-	fmt.Fprintf(m.out, "        %s. For example\n", strings.Join(words, ", "))
-	i := slices.IndexFunc(refused.Refused, func(r api.Refusal) bool { return r.Reason == api.ChainCeiling })
-	fmt.Fprintf(m.out, "        %s\n", refused.Refused[max(i, 0)])
-	return nil
-}
-
-// reserveSouth is a reservation that nobody comes back for.
-func (m *market) reserveSouth(ctx context.Context) error {
-	w := wish{cobalt, healthy, privacy.MustEpsilon("1"), "south"}
-	var err error
-	m.reserved, err = m.ledger.Reserve(ctx, api.ReserveRequest{
-		Key: m.key("reservation", w, w.region), Order: m.order(w, w.region), For: 24 * time.Hour, Partial: true,
-	})
-	if err != nil {
-		return err
-	}
-	rest, err := m.leftOfSouthern(ctx)
-	if err != nil {
-		return err
-	}
-	m.tell("%s reserves %s for one day: %d people, %s. %s.", w.buyer, w, m.reserved.Objects, money(m.reserved.Price), rest)
-	return nil
-}
-
-// leftOfSouthern says what budget is left of a person whose budget is reserved.
-func (m *market) leftOfSouthern(ctx context.Context) (string, error) {
-	person, err := m.someone("south", "open")
-	if err != nil {
-		return "", err
-	}
-	state, err := m.ledger.Object(ctx, person)
-	return fmt.Sprintf("Person %s has ε = %s left", person, state.Remaining), err
-}
-
-func (m *market) comeTooLateAndQuote(ctx context.Context) error {
-	_, err := m.ledger.Capture(ctx, api.CaptureRequest{
-		Key: "too late", Reservation: m.reserved.Number, Truth: m.people.Truth,
-	})
-	if !errors.Is(err, api.ErrNotReserved) {
-		return fmt.Errorf("the reservation should have expired: %w", err)
-	}
-	rest, err := m.leftOfSouthern(ctx)
-	if err != nil {
-		return err
-	}
-	m.tell("%s comes to pay too late, and is refused: the reservation has expired. %s again.", m.reserved.Buyer, rest)
-	w := quotedWish()
-	if m.quoted, err = m.quote(ctx, w); err != nil {
-		return err
-	}
-	people, price := total(m.quoted)
-	m.tell("%s asks what %s costs. The quote: %d people, %s.", w.buyer, w, people, money(price))
-	return nil
-}
-
-// quotedWish is what Atlas gets quotes for before it buys.
-func quotedWish() wish { return wish{atlas, healthy, privacy.MustEpsilon("0.5"), ""} }
-
-func total(quotes []api.Quote) (people uint64, price int64) {
-	for _, q := range quotes {
-		people, price = people+q.Objects, price+q.Price
-	}
-	return people, price
-}
-
-// honourQuote tries a quote of yesterday, and then one of today, which is kept to the last cent.
-func (m *market) honourQuote(ctx context.Context) error {
-	w := quotedWish()
-	_, err := m.buy(ctx, w, m.quoted...)
-	var changed *api.QuoteError
-	if !errors.As(err, &changed) {
-		return fmt.Errorf("yesterday's quote should not hold: %w", err)
-	}
-	quotes, err := m.quote(ctx, w)
-	if err != nil {
-		return err
-	}
-	p, err := m.buy(ctx, w, quotes...)
-	if err != nil {
-		return err
-	}
-	for i, sale := range p.sales {
-		if sale.Price != quotes[i].Price || sale.Objects != quotes[i].Objects {
-			return fmt.Errorf("quoted were %d people for %d, and sold %d for %d", quotes[i].Objects, quotes[i].Price, sale.Objects, sale.Price)
-		}
-	}
-	people, price := total(quotes)
-	m.tell("The quote has lapsed: the patient have more for sale since midnight. A new one is kept: %d people, %s.", people, money(price))
-	return nil
-}
-
-func (m *market) withdraw(ctx context.Context) (err error) {
-	if m.quitter, err = m.someone("midwest", "open"); err != nil {
-		return err
-	}
-	if err := m.ledger.Withdraw(ctx, "withdrawal of "+m.quitter, m.quitter); err != nil {
-		return err
-	}
-	m.tell("Person %s (open) withdraws: what was sold stays sold, and nothing more will be.", m.quitter)
-	return nil
-}
-
-// tellCatchUp tells of a late sweep, which leaves the levels that daily ones would have left.
-func (m *market) tellCatchUp(ctx context.Context, raised int) error {
-	person, err := m.someone("midwest", "donor")
-	if err != nil {
-		return err
-	}
-	state, err := m.ledger.Object(ctx, person)
-	if err != nil {
-		return err
-	}
-	var levels []string
-	for _, level := range state.Chains[0].Levels {
-		levels = append(levels, level.Epsilon.String())
-	}
-	m.tell("The first sweep after six days raises %d chains: person %s (donor) is at ε = %s now.", raised, person, strings.Join(levels, ", "))
 	return nil
 }
 
@@ -538,150 +265,6 @@ func (b *books) checkSubscriber() error {
 	return nil
 }
 
-// steps are all that a host does that outlives it. It can be killed before and after each.
-var steps = []string{
-	"enrol", "place", "sell", "reserve", "charge", "commit", "cancel", "outcome", "refund", "note refund", "answer",
-}
-
-// boundaries are the instants between steps.
-func boundaries() (all []string) {
-	for _, step := range steps {
-		all = append(all, "before "+step, "after "+step)
-	}
-	return all
-}
-
-// demonstrate kills a host at each boundary. Each of its lives begins with what the last one left, and
-// gets some new orders.
-func demonstrate(ctx context.Context, dir string, out io.Writer) error {
-	fmt.Fprintf(out, "%-20s| %-22s| %-15s | %s\n", "THE HOST", "ITS OWN DATABASE", "LEDGER", "MONEY, USD")
-	fmt.Fprintf(out, "%-20s| %6s %6s %7s | %6s %8s | %8s %8s\n",
-		"was killed", "placed", "sold", "refused", "sales", "revenue", "invoiced", "by card")
-	b := &buyers{answers: map[uuid.UUID]orderAnswer{}}
-	for _, boundary := range append(boundaries(), "") {
-		if boundary != "" {
-			b.order()
-		}
-		died, err := b.visit(command(ctx, dir, boundary), b.waiting())
-		if err != nil {
-			return err
-		}
-		if died != (boundary != "") {
-			return fmt.Errorf("host to be killed %s: died: %t", boundary, died)
-		}
-		if err := report(ctx, out, dir, boundary); err != nil {
-			return err
-		}
-	}
-	if err := look(ctx, dir, func(h *host) error { return h.reconcile(ctx) }); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "\nAll %d orders are answered, and the three agree on every sale, response and cent.\n", len(b.answers))
-	return nil
-}
-
-func report(ctx context.Context, out io.Writer, dir, boundary string) error {
-	if boundary == "" {
-		boundary = "(not killed)"
-	}
-	return look(ctx, dir, func(h *host) error {
-		s, err := h.standing(ctx)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(out, "%-20s| %6d %6d %7d | %6d %8s | %8s %8s\n", boundary,
-			s.placed, s.sold, s.refused, s.sales, shopMoney(s.revenue), shopMoney(s.invoiced), shopMoney(s.charged))
-		return err
-	})
-}
-
-func shopMoney(cents int64) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) }
-
-// command is a life of the host: this program, by [TestMain].
-func command(ctx context.Context, dir, kill string) *exec.Cmd {
-	program, err := os.Executable()
-	if err != nil {
-		program = os.Args[0]
-	}
-	cmd := exec.CommandContext(ctx, program, dir, kill)
-	cmd.Stderr = os.Stderr
-	return cmd
-}
-
-// buyers are those outside, who outlive the host and ask until they are answered.
-type buyers struct {
-	orders  []order
-	answers map[uuid.UUID]orderAnswer
-}
-
-// order adds orders that end in all ways there are. Each has a buyer of its own: who has bought an ε
-// gets it again for nothing.
-func (b *buyers) order() []order {
-	n := len(b.orders)
-	want := func(epsilon string, maxPrice int64, card string) {
-		b.orders = append(b.orders, order{
-			ID: uuid.New(), Buyer: fmt.Sprintf("buyer %d", len(b.orders)+1),
-			Question: question, Epsilon: privacy.MustEpsilon(epsilon), MaxPrice: maxPrice, Card: card,
-		})
-	}
-	levels := []string{"0.5", "1", "0.25", "1.5", "0.75", "2"}
-	want(levels[n%len(levels)], 10_000, "")
-	want(levels[(n+1)%len(levels)], 10_000, "good")
-	want("1", 10_000, blockedCard)
-	want("1", 1, "")     // too dear
-	want("3", 1, "good") // not on offer
-	return b.orders[n:]
-}
-
-// waiting are the orders without an answer.
-func (b *buyers) waiting() (orders []order) {
-	for _, o := range b.orders {
-		if _, answered := b.answers[o.ID]; !answered {
-			orders = append(orders, o)
-		}
-	}
-	return orders
-}
-
-// visit sends orders to a life of the host and notes the answers. It tells whether the host died.
-func (b *buyers) visit(host *exec.Cmd, orders []order) (died bool, err error) {
-	var in, out bytes.Buffer
-	write := lines(&in)
-	for _, o := range orders {
-		if err := write(o); err != nil {
-			return false, err
-		}
-	}
-	host.Stdin, host.Stdout = &in, &out
-	err = host.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return false, err
-	}
-	return exit != nil, b.note(&out)
-}
-
-// note reads answers. What was cut off is no answer; whoever has one already must get the same again.
-func (b *buyers) note(out *bytes.Buffer) error {
-	for {
-		line, err := out.ReadBytes('\n')
-		if err != nil {
-			return nil
-		}
-		var a orderAnswer
-		if err := json.Unmarshal(line, &a); err != nil {
-			return fmt.Errorf("the host says %q: %w", line, err)
-		}
-		if a.Error != "" {
-			return fmt.Errorf("order %v: %s", a.Order, a.Error)
-		}
-		if before, again := b.answers[a.Order]; again && !reflect.DeepEqual(a, before) {
-			return fmt.Errorf("order %v was answered with %+v, and now with %+v", a.Order, before, a)
-		}
-		b.answers[a.Order] = a
-	}
-}
-
 // calendar is the clock of the month. Its days are counted from 1, and it begins tomorrow, because the
 // ledger's time cannot go back behind the creation of its file.
 type calendar struct {
@@ -717,97 +300,11 @@ func (c *calendar) day(at time.Time) int { return int(at.Sub(c.first)/(24*time.H
 
 func (c *calendar) today() int { return c.day(c.Now()) }
 
-// cards stands in for the card company, whose books nobody else can commit to. What matters is that
-// it honours idempotency keys, as real ones do.
-type cards struct {
-	db  *sql.DB
-	now func() time.Time
-}
-
-// blockedCard is a card that is always declined.
-const blockedCard = "blocked"
-
-const cardsSchema = `
-create table if not exists charges (
-	key      text    primary key,
-	card     text    not null,
-	amount   integer not null,
-	declined text    not null, -- why, or '' for a charge that was paid
-	refunded integer not null default 0 check (refunded between 0 and amount)
-) strict;`
-
-func openCards(ctx context.Context, path string, now func() time.Time) (*cards, error) {
-	db, err := openSQLite(ctx, path, cardsSchema)
-	if err != nil {
-		return nil, err
-	}
-	return &cards{db, now}, nil
-}
-
-// charge is a request to the card company.
-type charge struct {
-	Key    uuid.UUID
-	Card   string
-	Amount int64
-	Before time.Time // decline it if it comes later
-}
-
-// charge takes money from a card, or declines. The first request with a key decides; others with the
-// same key learn what it came to.
-func (c *cards) charge(ctx context.Context, r charge) (declined string, err error) {
-	switch {
-	case r.Card == blockedCard:
-		declined = "the card is blocked"
-	case !c.now().Before(r.Before):
-		declined = "it is too late"
-	}
-	_, err = c.db.ExecContext(ctx, `
-		insert into charges (key, card, amount, declined) values (?, ?, ?, ?)
-		on conflict (key) do nothing`, r.Key, r.Card, r.Amount, declined)
-	if err != nil {
-		return "", err
-	}
-	first := charge{Key: r.Key, Before: r.Before}
-	err = c.db.QueryRowContext(ctx, `select card, amount, declined from charges where key = ?`, r.Key).
-		Scan(&first.Card, &first.Amount, &declined)
-	if err == nil && first != r {
-		err = errors.New("card company: the key was used for another charge")
-	}
-	return declined, err
-}
-
-// refund pays back a part of a charge, or all, once: there is one refund to a charge, however often it is
-// asked for. It cannot be undone.
-func (c *cards) refund(ctx context.Context, key uuid.UUID, amount int64) error {
-	done, err := c.db.ExecContext(ctx, `
-		update charges set refunded = ?1 where key = ?2 and declined = '' and refunded in (0, ?1)`, amount, key)
-	if err != nil {
-		return err
-	}
-	if n, err := done.RowsAffected(); err != nil || n != 1 {
-		return fmt.Errorf("card company: no charge %v of which to refund that much: %w", key, errors.Join(err, sql.ErrNoRows))
-	}
-	return nil
-}
-
-// earned is what the host got from a charge; 0 if there is none.
-func (c *cards) earned(ctx context.Context, key uuid.UUID) (amount int64, err error) {
-	err = c.db.QueryRowContext(ctx, `
-		select coalesce(sum(amount - refunded), 0) from charges where key = ? and declined = ''`, key).Scan(&amount)
-	return amount, err
-}
-
-// total is what the host got from all charges.
-func (c *cards) total(ctx context.Context) (amount int64, err error) {
-	err = c.db.QueryRowContext(ctx, `select coalesce(sum(amount - refunded), 0) from charges where declined = ''`).Scan(&amount)
-	return amount, err
-}
-
 // offer is one kind of terms on which people take part: a policy for each question, and a cap over both.
 type offer struct {
-	name, words string
-	cap         privacy.Epsilon
-	policy      policy.Policy
+	name   string
+	cap    privacy.Epsilon
+	policy policy.Policy
 }
 
 // sold tells whether anybody can buy on these terms.
@@ -815,26 +312,26 @@ func (o *offer) sold() bool { return o.policy.Terms() != nil }
 
 // allOffers lists the kinds of terms. Prices are in cents, for one person.
 func allOffers(c *calendar) ([]*offer, error) {
-	texts := []struct{ name, cap, words, json string }{
-		{"open", "3", "up to ε = 2: 40¢ at 0.5, 70¢ at 1, $1.20 at 2", `
+	texts := []struct{ name, cap, json string }{
+		{"open", "3", `
 			{"kind": "market", "max": "2", "price": [["0.5", 40], ["1", 70], ["2", 120]]}`},
-		{"thrifty", "1.5", "ε = 0.5 or 1 only, never below 45¢: 45¢ at 0.5, 60¢ at 1", `
+		{"thrifty", "1.5", `
 			{"kind": "market", "max": "1", "price": [["0.5", 30], ["1", 60]], "stride": "0.5", "floor": 45}`},
-		{"patient", "2", "0.25 more for sale on days 6, 11, 16, 21 and 26: 60¢ per unit of ε", `
+		{"patient", "2", `
 			{"kind": "min", "of": [
 				{"kind": "linear", "from": "0", "to": "1.5", "start": "DAY 1", "end": "DAY 31", "stride": "0.25"},
 				{"kind": "market", "max": "1.5", "price": [["1.5", 90]]}]}`},
-		{"one by one", "2", "each buyer unlocks 0.5 more, up to ε = 2: $1.00 per unit of ε", `
+		{"one by one", "2", `
 			{"kind": "min", "of": [
 				{"kind": "unlock", "total": "2", "orders": 4},
 				{"kind": "market", "max": "2", "price": [["2", 200]]}]}`},
-		{"wary", "2", "up to ε = 1, but never to Cobalt: 80¢ per unit of ε", `
+		{"wary", "2", `
 			{"kind": "market", "max": "1", "price": [["1", 80]], "barred": ["Cobalt"]}`},
-		{"later more", "2", "ε = 0.5, and up to 1 from day 15: 50¢ per unit of ε", `
+		{"later more", "2", `
 			{"kind": "min", "of": [
 				{"kind": "steps", "steps": [["DAY 1", "0.5"], ["DAY 15", "1"]]},
 				{"kind": "market", "max": "1", "price": [["1", 50]]}]}`},
-		{"donor", "1", "not for sale: ε = 0.25 on day 10 and 0.5 on day 20, for free", `
+		{"donor", "1", `
 			{"kind": "steps", "steps": [["DAY 10", "0.25"], ["DAY 20", "0.5"]]}`},
 	}
 	var all []*offer
@@ -843,7 +340,7 @@ func allOffers(c *calendar) ([]*offer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", text.name, err)
 		}
-		all = append(all, &offer{text.name, text.words, privacy.MustEpsilon(text.cap), p})
+		all = append(all, &offer{text.name, privacy.MustEpsilon(text.cap), p})
 	}
 	return all, nil
 }
@@ -903,17 +400,6 @@ func (m *market) enroll(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (m *market) printOffers() error {
-	fmt.Fprintf(m.out, "TERMS   %d people answer two questions: \"insured\", do you have health insurance, and \"healthy\", is your\n", len(m.people.People))
-	fmt.Fprintln(m.out, "health good. Each holds a budget for both together, and sells each answer on one of these terms.")
-	table := m.table()
-	fmt.Fprintln(table, left("terms")+"\tpeople\tbudget\t   for each question")
-	for _, o := range m.offers {
-		fmt.Fprintf(table, "%s\t%d\tε = %s\t   %s\n", left(o.name), len(m.on(o)), o.cap, o.words)
-	}
-	return table.Flush()
 }
 
 // values are the answers to both questions, in the order in which they are counted.
@@ -985,70 +471,6 @@ func (a answers) share() (estimate.Frequency, error) {
 		return estimate.Frequency{}, err
 	}
 	return shares[0], nil
-}
-
-// shareAmong estimates the share of "yes" among more people than answered. Who sells was drawn at random,
-// which adds the variance of a sample of that size.
-func (a answers) shareAmong(people int) (share, margin float64, err error) {
-	f, err := a.share()
-	if err != nil {
-		return 0, 0, err
-	}
-	p := min(max(f.Estimate, 0), 1)
-	sampling := p * (1 - p) * (1/float64(len(a)) - 1/float64(people))
-	return f.Estimate, 1.96 * math.Sqrt(f.StdErr*f.StdErr+sampling), nil
-}
-
-// printEstimates shows what three purchases tell about each region.
-func (m *market) printEstimates(b *books) error {
-	fmt.Fprintln(m.out, "\nESTIMATES   The share of \"yes\" as buyers estimate it, with a 95 % interval for the noise in the answers and")
-	fmt.Fprintln(m.out, "the chance of who sells, beside the real share. To be unbiased, an estimate may pass 100 %.")
-	columns := []wish{{buyer: atlas, epsilon: privacy.MustEpsilon("0.5")}, {buyer: cobalt, epsilon: privacy.MustEpsilon("0.7")}, {buyer: atlas, epsilon: privacy.MustEpsilon("1")}}
-	table := m.table()
-	fmt.Fprint(table, left("region")+"\tquestion\tpeople\treal share\t")
-	for _, c := range columns {
-		fmt.Fprintf(table, "%s at ε = %s\t", c.buyer, c.epsilon)
-	}
-	fmt.Fprintln(table)
-	for _, question := range questions() {
-		for _, region := range m.people.Regions() {
-			people := m.people.Members(region)
-			fmt.Fprintf(table, "%s\t%s\t%d\t%.1f %%\t", left(region), question, len(people), 100*m.realShare(question, people))
-			for _, c := range columns {
-				cell, err := m.estimate(b, wish{c.buyer, question, c.epsilon, region})
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(table, "%s\t", cell)
-			}
-			fmt.Fprintln(table)
-		}
-	}
-	return table.Flush()
-}
-
-// realShare returns the real share of "yes".
-func (m *market) realShare(question string, people []string) float64 {
-	return float64(m.people.Counts(question, people)[0]) / float64(len(people))
-}
-
-// estimate says what a purchase tells about a region; "" if it was not made.
-func (m *market) estimate(b *books, w wish) (string, error) {
-	all := answers{}
-	for _, p := range m.purchases {
-		if p.buyer == w.buyer && p.question == w.question && p.epsilon == w.epsilon {
-			for _, sale := range p.sales {
-				all.addSale(b, sale.Number)
-			}
-		}
-	}
-	people := m.people.Members(w.region)
-	some := all.of(people)
-	if len(some) == 0 {
-		return "–", nil
-	}
-	share, margin, err := some.shareAmong(len(people))
-	return fmt.Sprintf("%.1f ± %.1f %%", 100*share, 100*margin), err
 }
 
 // The questions of [health]. Both are answered by [yes] or [no].
@@ -1151,9 +573,8 @@ func (h health) Counts(question string, people []string) []int64 {
 func TestHealth(t *testing.T) {
 	all := check.Value(readHealth(data, 1))(t)
 	for question, want := range map[string][]int64{insured: {7052, 1750}, healthy: {8173, 629}} {
-		if got := all.Counts(question, all.People); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, not %v", question, got, want)
-		}
+		got := all.Counts(question, all.People)
+		check.That(t, slices.Equal(got, want), "%s: %v, not %v", question, got, want)
 	}
 	for region, want := range map[string]int{"midwest": 2023, "northeast": 1682, "south": 3075, "west": 2022} {
 		if got := len(all.Members(region)); got != want {
@@ -1165,148 +586,367 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-const question = "smokes"
-
-const (
-	people = 40
-	silent = 10 // one in so many is enrolled but has not answered yet: the host has no truth of them
-)
-
-// openLedger opens the ledger and makes it first if there is none. Create leaves a whole file or none,
-// so a process that died here has done no harm.
-func openLedger(path string, options ledger.Options) (*ledger.Ledger, error) {
-	if err := ledger.Create(context.Background(), path, ledger.CreateOptions{Currency: "USD"}); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	return ledger.Open(context.Background(), path, options)
+// wish is what a buyer wants of the people of one region, or of each.
+type wish struct {
+	buyer, question string
+	epsilon         privacy.Epsilon
+	region          string // "" for all four
 }
 
-// enrol tells both sides who there is. Every start repeats it: the keys are always the same.
-func (h *host) enrol(ctx context.Context) error {
-	names := make([]string, people)
-	for i := range names {
-		names[i] = fmt.Sprintf("person-%02d", i+1)
-	}
-	if err := h.books.enrol(ctx, names); err != nil {
-		return err
-	}
-	err := h.ledger.DefineQuestion(ctx, "setup/question", api.Question{Name: question, Values: []string{"yes", "no"}})
-	if err != nil {
-		return err
-	}
-	terms, err := policy.Market{Max: privacy.MustEpsilon("2"), Prices: []policy.Price{
-		{Epsilon: privacy.MustEpsilon("1"), Amount: 100}, {Epsilon: privacy.MustEpsilon("2"), Amount: 180},
-	}}.Policy()
-	if err != nil {
-		return err
-	}
-	_, err = h.ledger.Enroll(ctx, api.EnrollRequest{Key: "setup/people", Question: question, Objects: names, Policy: terms, Cap: privacy.MustEpsilon("2")})
-	return err
+// order is the wish as the ledger takes it, for the people of one region.
+func (m *market) order(w wish, region string) api.Order {
+	return api.Order{Buyer: w.buyer, Question: w.question, Epsilon: w.epsilon, Objects: m.people.Members(region)}
 }
 
-func (b *orderBooks) enrol(ctx context.Context, names []string) error {
-	return b.change(ctx, "enrol", func(tx *sql.Tx) error {
-		for i, name := range names {
-			smokes := "no"
-			switch {
-			case i%silent == silent-1:
-				continue
-			case i%3 == 0:
-				smokes = "yes"
-			}
-			_, err := tx.ExecContext(ctx, `insert into people (id, smokes) values (?, ?) on conflict do nothing`, name, smokes)
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+// regions returns the panels that a wish is about.
+func (m *market) regions(w wish) []string {
+	if w.region != "" {
+		return []string{w.region}
+	}
+	return m.people.Regions()
 }
 
-// pool is two buyers' answers to one question, put together.
-type pool struct {
-	people int // in the pool
-	// Of those whom both buyers hold: what either holds, each at one level, and the pool of it.
-	low, high, both answers
-	lowAt, highAt   privacy.Epsilon
-	// The exact variances of the estimates of "yes" from either.
-	lowVar, highVar float64
+// key is the idempotency key of what is done today for a wish in a region.
+func (m *market) key(what string, w wish, region string) string {
+	return fmt.Sprintf("day %d: %s for %s, %s in the %s at %s", m.calendar.today(), what, w.buyer, w.question, region, w.epsilon)
 }
 
-// newPool pools what Cobalt and Beacon hold about "insured".
-func (m *market) newPool(b *books) (pool, error) {
-	p := pool{lowAt: privacy.MustEpsilon("0.7"), highAt: privacy.MustEpsilon("1")}
-	low, high := b.held(insured, cobalt), b.held(insured, beacon)
-	both := b.held(insured, cobalt, beacon)
-	if !maps.Equal(both, high) {
-		return p, fmt.Errorf("the pool of %s and %s is not what %s holds", cobalt, beacon, beacon)
-	}
-	p.people = len(both)
-	p.low, p.high = low.of(high.people()), high.of(low.people())
-	p.both = both.of(p.low.people())
-	for person := range p.high {
-		if p.low[person].epsilon != p.lowAt || p.high[person].epsilon != p.highAt {
-			return p, fmt.Errorf("person %s was sold at other levels than the pool is about", person)
-		}
-	}
-	truth := m.people.Counts(insured, p.high.people())
-	var err error
-	if p.lowVar, err = variance(p.lowAt, truth); err != nil {
-		return p, err
-	}
-	p.highVar, err = variance(p.highAt, truth)
-	return p, err
-}
-
-func variance(at privacy.Epsilon, truth []int64) (float64, error) {
-	all, err := estimate.Variance(estimate.Counts{Epsilon: at, ByValue: truth})
-	if err != nil {
-		return 0, err
-	}
-	return all[0], nil
-}
-
-// averaged is the variance of w·low + (1−w)·high. Given the higher answer, the lower one is that answer
-// with noise and has nothing to do with the truth (pan2024 Lemma 3.1), so that on average over this noise
-// the lower estimate is the higher one, and their covariance is the variance of the higher one:
-// w²·lowVar + (1−w)²·highVar + 2w(1−w)·highVar.
-func (p pool) averaged(w float64) float64 { return p.highVar + w*w*(p.lowVar-p.highVar) }
-
-// afresh is the least variance of an average, had the two answers been drawn independently.
-func (p pool) afresh() float64 { return 1 / (1/p.lowVar + 1/p.highVar) }
-
-func (m *market) printPooling(b *books) error {
-	p, err := m.newPool(b)
-	if err != nil {
-		return err
-	}
-	var shares []float64
-	for _, held := range []answers{p.low, p.high, p.both} {
-		share, err := held.share()
+// quote asks what a wish would cost, region by region.
+func (m *market) quote(ctx context.Context, w wish) (quotes []api.Quote, err error) {
+	for _, region := range m.regions(w) {
+		q, err := m.ledger.Quote(ctx, m.order(w, region))
 		if err != nil {
+			return nil, err
+		}
+		quotes = append(quotes, q)
+	}
+	return quotes, nil
+}
+
+const data = "../../../testdata/health_insurance_1996.csv"
+
+// After the pause, the sweeps have left every level that time has released and the budget allows.
+func testReleases(t *testing.T, m *market, b *books) {
+	want := map[string][]string{"donor": {"0.25", "0.5"}}
+	for _, person := range b.people {
+		for _, chain := range person.Chains {
+			var levels []string
+			for _, level := range chain.Levels {
+				levels = append(levels, level.Epsilon.String())
+			}
+			name := m.offerOf[person.Object].name
+			for _, level := range want[name] {
+				check.That(t, slices.Contains(levels, level),
+					"person %s (%s) has levels %v of %q", person.Object, name, levels, chain.Question)
+			}
+			check.That(t, name != "donor" || len(levels) == 2, "donor %s has levels %v", person.Object, levels)
+		}
+	}
+}
+
+// Nobody gets what the terms do not allow.
+func testTerms(t *testing.T, m *market, b *books) {
+	names := map[string]map[string]bool{}
+	for _, question := range questions() {
+		for _, buyer := range b.buyers {
+			if names[buyer.Buyer] == nil {
+				names[buyer.Buyer] = map[string]bool{}
+			}
+			for person := range b.held(question, buyer.Buyer) {
+				names[buyer.Buyer][m.offerOf[person].name] = true
+			}
+		}
+	}
+	for buyer, none := range map[string][]string{atlas: {"donor"}, beacon: {"donor"}, cobalt: {"donor", "wary", "thrifty"}} {
+		for _, o := range m.offers {
+			if names[buyer][o.name] == slices.Contains(none, o.name) {
+				t.Errorf("%s and people on the terms %q: %v", buyer, o.name, names[buyer][o.name])
+			}
+		}
+	}
+}
+
+func testWithdrawal(t *testing.T, m *market, b *books) {
+	for _, line := range b.subscriber.accounts[m.quitter].lines {
+		day := m.calendar.day(line.at)
+		check.That(t, day <= 14, "an answer on day %d, after the withdrawal", day)
+	}
+	state := b.person(m.quitter)
+	check.That(t, state.Earned != 0 && state.Chains[0].Withdrawn && state.Chains[1].Withdrawn, "state %+v", state)
+}
+
+// The checks that the host makes find books that were tampered with.
+func testFalseBooks(t *testing.T, m *market, b *books) {
+	top := b.topEarner()
+	i := slices.IndexFunc(b.people, func(s api.ObjectState) bool { return s.Object == top })
+	sale := b.sales[0].Number
+	for name, number := range map[string]*int64{
+		"a seller's earnings": &b.people[i].Earned, "a payment": &b.buyers[0].Paid, "the revenue": &b.stats.Revenue,
+		"an invoice": &b.sales[0].Price, "a delivery": &b.deliveries[sale][0].Price, "the subscriber": &b.subscriber.revenue,
+	} {
+		check.Must(t, b.check())
+		*number++
+		check.That(t, b.check() != nil, "nobody notices that %s is off by a cent", name)
+		*number--
+	}
+}
+
+// script says what happens on which day, at noon.
+func (m *market) script() map[int]func(context.Context) error {
+	buys := func(buyer, question, epsilon string, isAsExpected func(api.Sale) bool) func(context.Context) error {
+		return func(ctx context.Context) error {
+			sales, err := m.buy(ctx, wish{buyer, question, privacy.MustEpsilon(epsilon), ""})
+			for _, sale := range sales {
+				if sale.Objects == 0 || isAsExpected != nil && !isAsExpected(sale) {
+					return fmt.Errorf("an unexpected sale: %+v", sale)
+				}
+			}
 			return err
 		}
-		shares = append(shares, share.Estimate)
 	}
-	low, high, both := shares[0], shares[1], shares[2]
-	fmt.Fprintf(m.out, "\nPOOLING   %s and %s put together all they hold about \"insured\": %d people, %d of them twice.\n",
-		cobalt, beacon, p.people, len(p.both))
-	fmt.Fprintf(m.out, "Of these %d, %.2f %% are really insured. The standard errors are exact, from the real answers.\n",
-		len(p.both), 100*m.realShare(insured, p.both.people()))
-	table := m.table()
-	fmt.Fprintf(table, "%-37s\testimate\tstandard error\tcosts each person\t\n", "from")
-	row := func(what string, share, variance float64, cost privacy.Epsilon) {
-		fmt.Fprintf(table, "%-37s\t%.2f %%\t%.3f %%\tε = %s\t\n", what, 100*share, 100*math.Sqrt(variance), cost)
+	isDerived := func(s api.Sale) bool { return s.Draws == 0 && s.Resales == 0 }
+	isResold := func(s api.Sale) bool { return s.Draws == 0 && s.Resales == s.Objects && s.Upgrades > 0 }
+	return map[int]func(context.Context) error{
+		2:  buys(atlas, insured, "0.5", nil),
+		3:  m.reserveWest,
+		4:  m.refuseWest,
+		5:  m.commitWest,
+		8:  m.reserveSouth,
+		10: m.comeTooLateAndQuote,
+		11: m.honourQuote,
+		12: m.backup,
+		14: m.withdraw,
+		22: buys(beacon, insured, "1", nil),
+		24: buys(cobalt, insured, "0.7", isDerived),
+		26: buys(atlas, insured, "1", isResold),
+		28: buys(atlas, healthy, "1", nil),
 	}
-	row(fmt.Sprintf("%s's answers, at ε = %s", cobalt, p.lowAt), low, p.lowVar, p.lowAt)
-	row(fmt.Sprintf("%s's answers, at ε = %s", beacon, p.highAt), high, p.highVar, p.highAt)
-	row("the pool, each person's highest", both, p.averaged(0), p.highAt)
-	row("the pool, the mean of the two", (low+high)/2, p.averaged(0.5), p.highAt)
-	fmt.Fprintf(table, "%-37s\t\t%.3f %%\tε = %s\t\n", "both, had each been drawn afresh", 100*math.Sqrt(p.afresh()), nats(p.lowAt.Nano()+p.highAt.Nano()))
-	if err := table.Flush(); err != nil {
+}
+
+// buy sells to whom it may, a region at a time, leaving out the others. Quotes, if there are any, must be kept.
+func (m *market) buy(ctx context.Context, w wish, quotes ...api.Quote) (sales []api.Sale, err error) {
+	for i, region := range m.regions(w) {
+		r := api.SellRequest{Key: m.key("sale", w, region), Order: m.order(w, region), Partial: true, Truth: m.people.Truth}
+		if len(quotes) > 0 {
+			r.QuoteID = quotes[i].ID
+		}
+		sale, err := m.ledger.Sell(ctx, r)
+		if err == nil {
+			_, err = reasonsOf(sale.Refused)
+		}
+		if err != nil {
+			return nil, err
+		}
+		sales = append(sales, sale)
+	}
+	return sales, nil
+}
+
+// reasonsOf counts refusals by their reasons, which must be among those that somebody is left out for here.
+func reasonsOf(refused []api.Refusal) (map[api.Reason]int, error) {
+	n := map[api.Reason]int{}
+	for _, r := range refused {
+		switch n[r.Reason]++; r.Reason {
+		case api.NotForSale, api.BuyerRefused, api.NotOnOffer, api.ChainCeiling, api.ObjectCap, api.Withdrawn:
+		default:
+			return nil, fmt.Errorf("an unexpected refusal: %s", r)
+		}
+	}
+	return n, nil
+}
+
+// sweep draws what policies have released. On days 15 to 20 the host is being repaired; the first sweep after that
+// leaves the levels that daily ones would have left.
+func (m *market) sweep(ctx context.Context, day int) error {
+	if day >= 15 && day <= 20 {
+		return nil
+	}
+	result, err := m.ledger.Advance(ctx, api.AdvanceRequest{Key: fmt.Sprintf("sweep of day %d", day), Truth: m.people.Truth})
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(m.out, "In law %s's answers are %s's with noise added, so that any weight on them only adds noise. The highest\n", cobalt, beacon)
-	_, err = fmt.Fprintf(m.out, "answer of each person says all that the pool can say, and %s alone has it: pooling brings nothing.\n", beacon)
+	for _, q := range result.Questions {
+		if len(q.Refused) > 0 {
+			return fmt.Errorf("an unexpected refusal: %s", q.Refused[0])
+		}
+	}
+	if day != 21 {
+		return nil
+	}
+	state, err := m.stateOf(ctx, "midwest", "donor")
+	if err == nil && state.Chains[0].Epsilon != privacy.MustEpsilon("0.5") {
+		err = fmt.Errorf("after the pause, a donor is %+v", state)
+	}
 	return err
+}
+
+// west is what Beacon reserves, and Cobalt cannot have meanwhile.
+func west(buyer string) wish { return wish{buyer, healthy, privacy.MustEpsilon("1"), "west"} }
+
+// reserve holds budget and price until the money is there.
+func (m *market) reserve(ctx context.Context, w wish, during time.Duration) (err error) {
+	m.reserved, err = m.ledger.Reserve(ctx, api.ReserveRequest{
+		Key: m.key("reservation", w, w.region), Order: m.order(w, w.region), For: during, Partial: true,
+	})
+	return err
+}
+
+// reserveWest is for a buyer who pays by a slow bank.
+func (m *market) reserveWest(ctx context.Context) error {
+	return m.reserve(ctx, west(beacon), 72*time.Hour)
+}
+
+func (m *market) commitWest(ctx context.Context) error {
+	w := west(beacon)
+	sale, err := m.ledger.Capture(ctx, api.CaptureRequest{
+		Key: m.key("sale", w, w.region), Reservation: m.reserved.Number, Truth: m.people.Truth,
+	})
+	if err == nil && (sale.Objects != m.reserved.Objects || sale.Price != m.reserved.Price) {
+		err = fmt.Errorf("%+v was reserved, %+v sold", m.reserved, sale)
+	}
+	return err
+}
+
+// refuseWest asks for everybody or nobody, and is told why it is nobody.
+func (m *market) refuseWest(ctx context.Context) error {
+	w := west(cobalt)
+	_, err := m.ledger.Sell(ctx, api.SellRequest{Key: m.key("sale", w, w.region), Order: m.order(w, w.region), Truth: m.people.Truth})
+	var refused *api.RefusedError
+	if !errors.As(err, &refused) {
+		return fmt.Errorf("the order should have been refused: %w", err)
+	}
+	n, err := reasonsOf(refused.Refused)
+	if err == nil && (len(n) != 3 || n[api.NotForSale] == 0 || n[api.BuyerRefused] == 0 || n[api.ChainCeiling] == 0) {
+		err = fmt.Errorf("the order is refused for %v", n)
+	}
+	return err
+}
+
+// reserveSouth is a reservation that nobody comes back for.
+func (m *market) reserveSouth(ctx context.Context) error {
+	return errors.Join(m.reserve(ctx, wish{cobalt, healthy, privacy.MustEpsilon("1"), "south"}, 24*time.Hour), m.wantLeft(ctx, "1.5"))
+}
+
+// wantLeft looks what budget is left of a person in the south.
+func (m *market) wantLeft(ctx context.Context, want string) error {
+	state, err := m.stateOf(ctx, "south", "open")
+	if err == nil && state.Remaining != privacy.MustEpsilon(want) {
+		err = fmt.Errorf("person %s has ε = %s left, not %s", state.Object, state.Remaining, want)
+	}
+	return err
+}
+
+// comeTooLateAndQuote pays when the reservation has expired, which gives the budget back.
+func (m *market) comeTooLateAndQuote(ctx context.Context) error {
+	_, err := m.ledger.Capture(ctx, api.CaptureRequest{Key: "too late", Reservation: m.reserved.Number, Truth: m.people.Truth})
+	if !errors.Is(err, api.ErrNotReserved) {
+		return fmt.Errorf("the reservation should have expired: %w", err)
+	}
+	m.quoted, err = m.quote(ctx, quotedWish())
+	return errors.Join(err, m.wantLeft(ctx, "2.5"))
+}
+
+// quotedWish is what Atlas gets quotes for before it buys.
+func quotedWish() wish { return wish{atlas, healthy, privacy.MustEpsilon("0.5"), ""} }
+
+// honourQuote tries a quote of yesterday, since when the patient have more for sale, and then one of today, which is kept
+// to the last cent.
+func (m *market) honourQuote(ctx context.Context) error {
+	_, err := m.buy(ctx, quotedWish(), m.quoted...)
+	var changed *api.QuoteError
+	if !errors.As(err, &changed) {
+		return fmt.Errorf("yesterday's quote should not hold: %w", err)
+	}
+	quotes, err := m.quote(ctx, quotedWish())
+	if err != nil {
+		return err
+	}
+	sales, err := m.buy(ctx, quotedWish(), quotes...)
+	for i, sale := range sales {
+		if sale.Price != quotes[i].Price || sale.Objects != quotes[i].Objects {
+			return fmt.Errorf("quoted were %d people for %d, and sold %d for %d", quotes[i].Objects, quotes[i].Price, sale.Objects, sale.Price)
+		}
+	}
+	return err
+}
+
+func (m *market) withdraw(ctx context.Context) (err error) {
+	if m.quitter, err = m.someone("midwest", "open"); err != nil {
+		return err
+	}
+	return m.ledger.Withdraw(ctx, "withdrawal of "+m.quitter, m.quitter)
+}
+
+// backup copies the ledger, on day 12.
+func (m *market) backup(ctx context.Context) error {
+	_, err := m.ledger.Backup(ctx, m.backupFile(), nil)
+	return err
+}
+
+// stateOf returns the state of the first person of a region with the terms of that name.
+func (m *market) stateOf(ctx context.Context, region, terms string) (api.ObjectState, error) {
+	person, err := m.someone(region, terms)
+	if err != nil {
+		return api.ObjectState{}, err
+	}
+	return m.ledger.Object(ctx, person)
+}
+
+// run returns the market after its month, and its closed books, which have been checked.
+func run(t *testing.T, every int) (*market, *books) {
+	t.Helper()
+	m := check.Value(newMarket(check.Value(readHealth(data, every))(t)))(t)
+	m.dir = t.TempDir()
+	file := filepath.Join(m.dir, "market.db")
+	check.Must(t, ledger.Create(t.Context(), file, ledger.CreateOptions{Currency: "USD", LogKey: m.keys.public}))
+	m.ledger = check.Value(ledger.Open(t.Context(), file, ledger.Options{
+		Now: m.calendar.Now, Signer: m.keys.signer, Publish: ledger.Publishing{To: m.witness.keep, Events: 5_000},
+	}))(t)
+	b, err := m.run(t.Context())
+	check.Must(t, errors.Join(err, m.ledger.Close()))
+	check.Must(t, b.check())
+	return m, b
+}
+
+// One month, with every tenth person, is enough for all checks. The long form takes everybody.
+func TestMonth(t *testing.T) {
+	m, b := run(t, pace.Scale(10, 1))
+	for name, test := range map[string]func(*testing.T, *market, *books){
+		"budgets": testBudgets, "release by time": testReleases, "terms": testTerms, "withdrawal": testWithdrawal, "pool": testPool,
+		"false books": testFalseBooks,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, m, b) })
+	}
+}
+
+func testBudgets(t *testing.T, m *market, b *books) {
+	full := 0
+	for _, person := range b.people {
+		check.That(t, person.Cap == m.offerOf[person.Object].cap, "the cap of person %s is %s", person.Object, person.Cap)
+		check.That(t, person.Held.IsZero(), "%s of person %s is still reserved", person.Held, person.Object)
+		if person.Spent == person.Cap {
+			full++
+		}
+	}
+	check.That(t, full != 0, "no budget is spent: none was put to the test")
+	check.That(t, b.stats.Revenue > 0 && len(b.buyers) == 3, "%d buyers paid %d", len(b.buyers), b.stats.Revenue)
+}
+
+// Cobalt's answers at ε = 0.7 are Beacon's at ε = 1 with noise added: pooling brings nothing.
+func testPool(t *testing.T, _ *market, b *books) {
+	low, high, both := b.held(insured, cobalt), b.held(insured, beacon), b.held(insured, cobalt, beacon)
+	check.That(t, maps.Equal(both, high), "the pool of %s and %s is not what %s holds", cobalt, beacon, beacon)
+	low, high = low.of(high.people()), high.of(low.people())
+	check.Need(t, len(low) != 0 && len(low) == len(high), "%d and %d answers", len(low), len(high))
+	for person := range high {
+		check.That(t, low[person].epsilon == privacy.MustEpsilon("0.7") && high[person].epsilon == privacy.MustEpsilon("1"),
+			"person %s was sold at other levels", person)
+	}
+	alone, pooled := check.Value(high.share())(t), check.Value(both.of(low.people()).share())(t)
+	check.That(t, alone == pooled, "%s alone estimates %+v, the pool %+v", beacon, alone, pooled)
+}
+
+// topEarner returns who earned most.
+func (b *books) topEarner() string {
+	return slices.MaxFunc(b.people, func(x, y api.ObjectState) int { return cmp.Compare(x.Earned, y.Earned) }).Object
 }

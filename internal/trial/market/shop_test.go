@@ -2,17 +2,21 @@ package market
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -28,6 +32,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
+	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -229,131 +234,6 @@ type orderAnswer struct {
 	Price     int64             `json:"price"`
 	Responses map[string]string `json:"responses,omitempty"` // by object
 	Error     string            `json:"error,omitempty"`     // nothing is decided; ask again
-}
-
-// wish is what a buyer wants of the people of one region, or of each.
-type wish struct {
-	buyer, question string
-	epsilon         privacy.Epsilon
-	region          string // "" for all four
-}
-
-func (w wish) String() string {
-	where := "everywhere"
-	if w.region != "" {
-		where = "in the " + w.region
-	}
-	return fmt.Sprintf("%q at ε = %s %s", w.question, w.epsilon, where)
-}
-
-// order is the wish as the ledger takes it, for the people of one region.
-func (m *market) order(w wish, region string) api.Order {
-	return api.Order{Buyer: w.buyer, Question: w.question, Epsilon: w.epsilon, Objects: m.people.Members(region)}
-}
-
-// regions returns the panels that a wish is about.
-func (m *market) regions(w wish) []string {
-	if w.region != "" {
-		return []string{w.region}
-	}
-	return m.people.Regions()
-}
-
-// key is the idempotency key of what is done today for a wish in a region.
-func (m *market) key(what string, w wish, region string) string {
-	return fmt.Sprintf("day %d: %s for %s, %s in the %s at %s", m.calendar.today(), what, w.buyer, w.question, region, w.epsilon)
-}
-
-// purchase is a wish that was fulfilled, by one sale a region.
-type purchase struct {
-	wish
-	day     int
-	sales   []api.Sale
-	refused []api.Refusal // who was left out, of all sales
-}
-
-// buy sells to whom it may, a region at a time, leaving out the others. Quotes, if there are any, must be
-// kept.
-func (m *market) buy(ctx context.Context, w wish, quotes ...api.Quote) (purchase, error) {
-	p := purchase{wish: w, day: m.calendar.today()}
-	for i, region := range m.regions(w) {
-		r := api.SellRequest{Key: m.key("sale", w, region), Order: m.order(w, region), Partial: true, Truth: m.people.Truth}
-		if len(quotes) > 0 {
-			r.QuoteID = quotes[i].ID
-		}
-		sale, err := m.ledger.Sell(ctx, r)
-		if err != nil {
-			return p, err
-		}
-		p.sales, p.refused = append(p.sales, sale), append(p.refused, sale.Refused...)
-	}
-	m.purchases = append(m.purchases, p)
-	return p, nil
-}
-
-// quote asks what a wish would cost, region by region.
-func (m *market) quote(ctx context.Context, w wish) (quotes []api.Quote, err error) {
-	for _, region := range m.regions(w) {
-		q, err := m.ledger.Quote(ctx, m.order(w, region))
-		if err != nil {
-			return nil, err
-		}
-		quotes = append(quotes, q)
-	}
-	return quotes, nil
-}
-
-// sums adds up the sales of a purchase.
-func (p purchase) sums() (sum api.Sale) {
-	for _, s := range p.sales {
-		sum.Price += s.Price
-		sum.Objects += s.Objects
-		sum.Draws += s.Draws
-		sum.Resales += s.Resales
-		sum.Degradations += s.Degradations
-		sum.Insertions += s.Insertions
-		sum.Upgrades += s.Upgrades
-	}
-	return sum
-}
-
-// reasons are why somebody may be left out here, in the order of the columns of printOrders.
-func reasons() []api.Reason {
-	return []api.Reason{api.NotForSale, api.BuyerRefused, api.NotOnOffer, api.ChainCeiling, api.ObjectCap, api.Withdrawn}
-}
-
-// countReasons counts refusals in the order of [reasons].
-func countReasons(refused []api.Refusal) ([]int, error) {
-	counts := make([]int, len(reasons()))
-	for _, r := range refused {
-		i := slices.Index(reasons(), r.Reason)
-		if i < 0 {
-			return nil, fmt.Errorf("an unexpected refusal: %s", r)
-		}
-		counts[i]++
-	}
-	return counts, nil
-}
-
-func (m *market) printOrders(*books) error {
-	fmt.Fprintln(m.out, "\nORDERS   How the answers came about, and why people were left out. Drawing costs ε and needs the truth;")
-	fmt.Fprintln(m.out, "answers derived from those recorded above and below, and recorded ones resold, cost and need nothing.")
-	table := m.table()
-	fmt.Fprintln(table, left("day and buyer")+"\tquestion\tε\tdrawn\tderived\tresold\tnot for sale\tbarred\tnot on offer\tceiling\tcap\twithdrawn\t")
-	for _, p := range m.purchases {
-		sum := p.sums()
-		counts, err := countReasons(p.refused)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t", left(fmt.Sprintf("%2d %s %s", p.day, p.buyer, p.region)), p.question, p.epsilon,
-			sum.Draws, sum.Degradations+sum.Insertions, sum.Resales)
-		for _, n := range counts {
-			fmt.Fprintf(table, "%d\t", n)
-		}
-		fmt.Fprintln(table)
-	}
-	return table.Flush()
 }
 
 // sellByCard sells to a buyer who pays first: it holds budget and price, charges the card, and sells
@@ -719,38 +599,244 @@ func die() {
 	select {} // the signal may take a moment
 }
 
-// run returns the market after its month, and its closed books, which have been checked and printed.
-func run(out io.Writer, path string, every int) (*market, *books, error) {
-	if every < 1 {
-		return nil, nil, errors.New("every takes a number from 1 on")
+// steps are all that a host does that outlives it. It can be killed before and after each.
+var steps = []string{
+	"enrol", "place", "sell", "reserve", "charge", "commit", "cancel", "outcome", "refund", "note refund", "answer",
+}
+
+// boundaries are the instants between steps.
+func boundaries() (all []string) {
+	for _, step := range steps {
+		all = append(all, "before "+step, "after "+step)
 	}
-	people, err := readHealth(path, every)
+	return all
+}
+
+// command is a life of the host: this program, by [TestMain].
+func command(ctx context.Context, dir, kill string) *exec.Cmd {
+	program, err := os.Executable()
 	if err != nil {
-		return nil, nil, err
+		program = os.Args[0]
 	}
-	dir, err := os.MkdirTemp("", "month")
+	cmd := exec.CommandContext(ctx, program, dir, kill)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// buyers are those outside, who outlive the host and ask until they are answered.
+type buyers struct {
+	orders  []order
+	answers map[uuid.UUID]orderAnswer
+}
+
+// order adds orders that end in all ways there are. Each has a buyer of its own: who has bought an ε
+// gets it again for nothing.
+func (b *buyers) order() []order {
+	n := len(b.orders)
+	want := func(epsilon string, maxPrice int64, card string) {
+		b.orders = append(b.orders, order{
+			ID: uuid.New(), Buyer: fmt.Sprintf("buyer %d", len(b.orders)+1),
+			Question: question, Epsilon: privacy.MustEpsilon(epsilon), MaxPrice: maxPrice, Card: card,
+		})
+	}
+	levels := []string{"0.5", "1", "0.25", "1.5", "0.75", "2"}
+	want(levels[n%len(levels)], 10_000, "")
+	want(levels[(n+1)%len(levels)], 10_000, "good")
+	want("1", 10_000, blockedCard)
+	want("1", 1, "")     // too dear
+	want("3", 1, "good") // not on offer
+	return b.orders[n:]
+}
+
+// waiting are the orders without an answer.
+func (b *buyers) waiting() (orders []order) {
+	for _, o := range b.orders {
+		if _, answered := b.answers[o.ID]; !answered {
+			orders = append(orders, o)
+		}
+	}
+	return orders
+}
+
+// visit sends orders to a life of the host and notes the answers. It tells whether the host died.
+func (b *buyers) visit(host *exec.Cmd, orders []order) (died bool, err error) {
+	var in, out bytes.Buffer
+	write := lines(&in)
+	for _, o := range orders {
+		if err := write(o); err != nil {
+			return false, err
+		}
+	}
+	host.Stdin, host.Stdout = &in, &out
+	err = host.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return false, err
+	}
+	return exit != nil, b.note(&out)
+}
+
+// note reads answers. What was cut off is no answer; whoever has one already must get the same again.
+func (b *buyers) note(out *bytes.Buffer) error {
+	for {
+		line, err := out.ReadBytes('\n')
+		if err != nil {
+			return nil
+		}
+		var a orderAnswer
+		if err := json.Unmarshal(line, &a); err != nil {
+			return fmt.Errorf("the host says %q: %w", line, err)
+		}
+		if a.Error != "" {
+			return fmt.Errorf("order %v: %s", a.Order, a.Error)
+		}
+		if before, again := b.answers[a.Order]; again && !reflect.DeepEqual(a, before) {
+			return fmt.Errorf("order %v was answered with %+v, and now with %+v", a.Order, before, a)
+		}
+		b.answers[a.Order] = a
+	}
+}
+
+// cards stands in for the card company, whose books nobody else can commit to. What matters is that
+// it honours idempotency keys, as real ones do.
+type cards struct {
+	db  *sql.DB
+	now func() time.Time
+}
+
+// blockedCard is a card that is always declined.
+const blockedCard = "blocked"
+
+const cardsSchema = `
+create table if not exists charges (
+	key      text    primary key,
+	card     text    not null,
+	amount   integer not null,
+	declined text    not null, -- why, or '' for a charge that was paid
+	refunded integer not null default 0 check (refunded between 0 and amount)
+) strict;`
+
+func openCards(ctx context.Context, path string, now func() time.Time) (*cards, error) {
+	db, err := openSQLite(ctx, path, cardsSchema)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "market.db")
-	m, err := newMarket(out, people)
+	return &cards{db, now}, nil
+}
+
+// charge is a request to the card company.
+type charge struct {
+	Key    uuid.UUID
+	Card   string
+	Amount int64
+	Before time.Time // decline it if it comes later
+}
+
+// charge takes money from a card, or declines. The first request with a key decides; others with the
+// same key learn what it came to.
+func (c *cards) charge(ctx context.Context, r charge) (declined string, err error) {
+	switch {
+	case r.Card == blockedCard:
+		declined = "the card is blocked"
+	case !c.now().Before(r.Before):
+		declined = "it is too late"
+	}
+	_, err = c.db.ExecContext(ctx, `
+		insert into charges (key, card, amount, declined) values (?, ?, ?, ?)
+		on conflict (key) do nothing`, r.Key, r.Card, r.Amount, declined)
 	if err != nil {
-		return nil, nil, err
+		return "", err
 	}
-	if err := ledger.Create(context.Background(), file, ledger.CreateOptions{Currency: "USD", LogKey: m.keys.public}); err != nil {
-		return nil, nil, err
+	first := charge{Key: r.Key, Before: r.Before}
+	err = c.db.QueryRowContext(ctx, `select card, amount, declined from charges where key = ?`, r.Key).
+		Scan(&first.Card, &first.Amount, &declined)
+	if err == nil && first != r {
+		err = errors.New("card company: the key was used for another charge")
 	}
-	m.dir = dir
-	m.ledger, err = ledger.Open(context.Background(), file, ledger.Options{
-		Now: m.calendar.Now, Signer: m.keys.signer, Publish: ledger.Publishing{To: m.witness.keep, Events: 5_000},
+	return declined, err
+}
+
+// refund pays back a part of a charge, or all, once: there is one refund to a charge, however often it is
+// asked for. It cannot be undone.
+func (c *cards) refund(ctx context.Context, key uuid.UUID, amount int64) error {
+	done, err := c.db.ExecContext(ctx, `
+		update charges set refunded = ?1 where key = ?2 and declined = '' and refunded in (0, ?1)`, amount, key)
+	if err != nil {
+		return err
+	}
+	if n, err := done.RowsAffected(); err != nil || n != 1 {
+		return fmt.Errorf("card company: no charge %v of which to refund that much: %w", key, errors.Join(err, sql.ErrNoRows))
+	}
+	return nil
+}
+
+// earned is what the host got from a charge; 0 if there is none.
+func (c *cards) earned(ctx context.Context, key uuid.UUID) (amount int64, err error) {
+	err = c.db.QueryRowContext(ctx, `
+		select coalesce(sum(amount - refunded), 0) from charges where key = ? and declined = ''`, key).Scan(&amount)
+	return amount, err
+}
+
+// total is what the host got from all charges.
+func (c *cards) total(ctx context.Context) (amount int64, err error) {
+	err = c.db.QueryRowContext(ctx, `select coalesce(sum(amount - refunded), 0) from charges where declined = ''`).Scan(&amount)
+	return amount, err
+}
+
+const question = "smokes"
+
+const (
+	people = 40
+	silent = 10 // one in so many is enrolled but has not answered yet: the host has no truth of them
+)
+
+// openLedger opens the ledger and makes it first if there is none. Create leaves a whole file or none,
+// so a process that died here has done no harm.
+func openLedger(path string, options ledger.Options) (*ledger.Ledger, error) {
+	if err := ledger.Create(context.Background(), path, ledger.CreateOptions{Currency: "USD"}); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return ledger.Open(context.Background(), path, options)
+}
+
+// enrol tells both sides who there is. Every start repeats it: the keys are always the same.
+func (h *host) enrol(ctx context.Context) error {
+	names := make([]string, people)
+	for i := range names {
+		names[i] = fmt.Sprintf("person-%02d", i+1)
+	}
+	if err := h.books.enrol(ctx, names); err != nil {
+		return err
+	}
+	err := h.ledger.DefineQuestion(ctx, "setup/question", api.Question{Name: question, Values: []string{"yes", "no"}})
+	if err != nil {
+		return err
+	}
+	terms, err := policy.Market{Max: privacy.MustEpsilon("2"), Prices: []policy.Price{
+		{Epsilon: privacy.MustEpsilon("1"), Amount: 100}, {Epsilon: privacy.MustEpsilon("2"), Amount: 180},
+	}}.Policy()
+	if err != nil {
+		return err
+	}
+	_, err = h.ledger.Enroll(ctx, api.EnrollRequest{Key: "setup/people", Question: question, Objects: names, Policy: terms, Cap: privacy.MustEpsilon("2")})
+	return err
+}
+
+func (b *orderBooks) enrol(ctx context.Context, names []string) error {
+	return b.change(ctx, "enrol", func(tx *sql.Tx) error {
+		for i, name := range names {
+			smokes := "no"
+			switch {
+			case i%silent == silent-1:
+				continue
+			case i%3 == 0:
+				smokes = "yes"
+			}
+			_, err := tx.ExecContext(ctx, `insert into people (id, smokes) values (?, ?) on conflict do nothing`, name, smokes)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	b, err := m.run(context.Background())
-	if err := errors.Join(err, m.ledger.Close()); err != nil {
-		return nil, nil, err
-	}
-	return m, b, m.report(b)
 }

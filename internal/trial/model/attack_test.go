@@ -720,9 +720,8 @@ func TestOddsBound(t *testing.T) {
 			t.Errorf("%d of %d: the bound %v has %g", c[0], c[1], bound, got)
 		}
 	}
-	if got, want := shareOf(oddsBound(50, 50, 1e-6)), math.Pow(1e-6, 1./50); math.Abs(got-want) > 1e-9 {
-		t.Errorf("50 of 50: %v, want %v", got, want)
-	}
+	got, want := shareOf(oddsBound(50, 50, 1e-6)), math.Pow(1e-6, 1./50)
+	check.That(t, !(math.Abs(got-want) > 1e-9), "50 of 50: %v, want %v", got, want)
 }
 
 // TestVerdictsAreRightByTheirOwnMeasure judges what reaches its ε in every transcript, again and again: among 2000
@@ -766,9 +765,8 @@ func TestObjectsForAreEnough(t *testing.T) {
 			}
 			ta.add(i, truth, []string{strconv.Itoa(word)})
 		}
-		if v := ta.judge(claim); !v.guilty() || v.bound > fact {
-			t.Errorf("%d objects: %v", n, v)
-		}
+		v := ta.judge(claim)
+		check.That(t, v.guilty() && !(v.bound > fact), "%d objects: %v", n, v)
 	}
 	for _, fewer := range []int{n / 10, n / 4} { // so few cannot do: by the same formulas, at the mean
 		if in := float64(fewer) / 2 * shareOf(fact); stattest.AtLeast(int(in), fewer/2, shareOf(claim)) < alarm/100 {

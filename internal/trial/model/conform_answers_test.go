@@ -74,9 +74,8 @@ func testAnswerDisplacesLevelOnOffer(t *T) {
 	wantDisplaced(t, l, r, lost(t, "vote", "2", 3, 600))
 	higher := Inquire(t, "1", "majority:yes", "1.2", nil, "ann", "bob", "cy")
 	wantDisplaced(t, l, higher, lost(t, "vote", "2", 3, 600), lost(t, "vote", "1", 3, 300))
-	if n := quotable(t, l, "2"); n != 3 {
-		t.Errorf("after quotes and refusals ε=2 can be sold of %d objects", n)
-	}
+	n := quotable(t, l, "2")
+	check.That(t, n == 3, "after quotes and refusals ε=2 can be sold of %d objects", n)
 
 	r.AcceptLoss = true
 	first := AnswerTo(t, l, r) // the key of a refused request is free
@@ -118,7 +117,7 @@ func testAnswerDisplacesOtherQuestions(t *T) {
 	wantDisplaced(t, l, ask("1", "2.5"), lost(t, "smoker", "2", 3, 600), lost(t, "smoker", "1", 3, 300))
 
 	// What is sold already stays for sale.
-	_ = check.Value(l.Sell(t.Context(), api.SellRequest{Key: "s", Order: api.Order{Buyer: "acme", Question: "smoker", Epsilon: Eps(t, "1"), Objects: []string{"bob"}}, Truth: SameTruth("yes")}))(t)
+	check.Must(t, check.Err(l.Sell(t.Context(), api.SellRequest{Key: "s", Order: api.Order{Buyer: "acme", Question: "smoker", Epsilon: Eps(t, "1"), Objects: []string{"bob"}}, Truth: SameTruth("yes")})))
 	wantDisplaced(t, l, Inquire(t, "1", "winner", "2", nil, "bob"), lost(t, "smoker", "2", 1, 200))
 }
 
@@ -221,9 +220,8 @@ func testAnswerHeadroomIsUsedUp(t *T) {
 	if !errors.As(err, &displaced) || fmt.Sprint(displaced.Displaced) != fmt.Sprint([]api.Displaced{lost(t, "vote", "2", 1, 200)}) {
 		t.Errorf("the answer gives %v", err)
 	}
-	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.05") {
-		t.Errorf("ann has spent %s", o.Spent)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Spent == Eps(t, "0.05"), "ann has spent %s", o.Spent)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
@@ -380,9 +378,8 @@ func testAnAnswerIsGivenOnce(t *T) {
 	other := AnswerTo(t, l, Inquire(t, "2", "plurality", "1", Never(t), "ann", "bob", "cy"))
 	check.That(t, other.Answer == first.Answer && other.Event == first.Event && other.Charged.IsZero(),
 		"another buyer gets %+v after %+v", other, first)
-	if o := ObjectOf(t, l, "bob"); o.Spent != Eps(t, "1") {
-		t.Errorf("bob has spent %s", o.Spent)
-	}
+	o := ObjectOf(t, l, "bob")
+	check.That(t, o.Spent == Eps(t, "1"), "bob has spent %s", o.Spent)
 	_, err := l.Answer(t.Context(), Inquire(t, "1", "plurality", "0.5", Never(t), "ann", "bob", "cy"))
 	check.Is(t, err, api.ErrKeyConflict)
 	_, err = l.Answer(t.Context(), Inquire(t, "1", "winner", "1", Never(t), "ann", "bob", "cy"))
@@ -390,9 +387,7 @@ func testAnAnswerIsGivenOnce(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func TestALowerAnswerIsDerivedForFree(t *testing.T) {
-	Anywhere(t, testALowerAnswerIsDerivedForFree)
-}
+func TestALowerAnswerIsDerivedForFree(t *testing.T) { Anywhere(t, testALowerAnswerIsDerivedForFree) }
 
 func testALowerAnswerIsDerivedForFree(t *T) {
 	l := Voters(t, NewLedger(t), "2", "ann", "bob", "cy")
@@ -403,12 +398,10 @@ func testALowerAnswerIsDerivedForFree(t *T) {
 	if !lower.Charged.IsZero() || !between.Charged.IsZero() || again.Answer != lower.Answer || again.Event != lower.Event {
 		t.Errorf("lower answers came to %+v, %+v, %+v", lower, between, again)
 	}
-	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "1") {
-		t.Errorf("ann has spent %s", o.Spent)
-	}
-	if method := MethodOf(Events(t, l)[lower.Event-1]); method != "degrade" {
-		t.Errorf("a lower answer was recorded as %q", method)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Spent == Eps(t, "1"), "ann has spent %s", o.Spent)
+	method := MethodOf(Events(t, l)[lower.Event-1])
+	check.That(t, method == "degrade", "a lower answer was recorded as %q", method)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
@@ -434,12 +427,10 @@ func wantAskedAnew(t *T, query string) {
 	if quote.Charge != Eps(t, "1") || quote.Anew != quote.Charge || quote.Held != Eps(t, "0.5") || quote.Objects != 3 || quote.Refused != nil {
 		t.Errorf("the quote is %+v", quote)
 	}
-	if got := AnswerTo(t, l, higher); got.Charged != quote.Charge {
-		t.Errorf("quoted %s, charged %s", quote.Charge, got.Charged)
-	}
-	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "1.5") {
-		t.Errorf("ann has spent %s", o.Spent)
-	}
+	got := AnswerTo(t, l, higher)
+	check.That(t, got.Charged == quote.Charge, "quoted %s, charged %s", quote.Charge, got.Charged)
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Spent == Eps(t, "1.5"), "ann has spent %s", o.Spent)
 	if quote, err = l.QuoteAnswer(t.Context(), higher); err != nil || !quote.Charge.IsZero() || quote.Held != Eps(t, "1") {
 		t.Errorf("what is recorded is quoted as %+v, %v", quote, err)
 	}
@@ -461,9 +452,8 @@ func testAnswersAndChainsShareTheirCeilings(t *T) {
 		"refused %+v", refused)
 	AnswerTo(t, l, Inquire(t, "2", "majority:yes", "0.25", Ballots("ann"), "ann", "bob", "cy"))
 	_, err = l.Release(t.Context(), ReleaseOf(t, "3", "ann", "0.8"))
-	if r := Refusals(t, err); r[0].Spent != Eps(t, "1") || !r[0].Remaining.IsZero() {
-		t.Errorf("refused %+v", r)
-	}
+	r := Refusals(t, err)
+	check.That(t, r[0].Spent == Eps(t, "1") && r[0].Remaining.IsZero(), "refused %+v", r)
 	Release(t, l, ReleaseOf(t, "4", "bob", "0.75"))
 	WantClean(t, l, api.VerifyRequest{})
 }
@@ -500,14 +490,12 @@ func testAPartialPanelSaysWhomItLeavesOut(t *T) {
 	if strings.Join(left, ", ") != "bob chain-ceiling, dan no-truth, eve not-enrolled" && strings.Join(left, ", ") != "bob object-cap, dan no-truth, eve not-enrolled" || got.Objects != 2 {
 		t.Errorf("left out %q of a panel of %d", left, got.Objects)
 	}
-	if again := AnswerTo(t, l, r); fmt.Sprint(again) != fmt.Sprint(got) {
-		t.Errorf("the same key gives %+v, then %+v", got, again)
-	}
+	again := AnswerTo(t, l, r)
+	check.That(t, fmt.Sprint(again) == fmt.Sprint(got), "the same key gives %+v, then %+v", got, again)
 	// Ann and cy have nothing left now, but the answer is theirs already.
 	r.Key, r.Truth = "3", Never(t)
-	if other := AnswerTo(t, l, r); other.Answer != got.Answer || !other.Charged.IsZero() {
-		t.Errorf("asked again: %+v", other)
-	}
+	other := AnswerTo(t, l, r)
+	check.That(t, other.Answer == got.Answer && other.Charged.IsZero(), "asked again: %+v", other)
 	r = Inquire(t, "4", "majority:no", "1", Never(t), "ann", "bob")
 	r.Partial = true
 	if _, err := l.Answer(t.Context(), r); len(Refusals(t, err)) != 2 {
@@ -526,19 +514,15 @@ func testAnswersToAllAreAboutThoseEnrolledThen(t *T) {
 	r.Objects, r.All = nil, true
 	first := AnswerTo(t, l, r)
 	Enroll(t, l, "vote", "2", "cy")
-	if again := AnswerTo(t, l, r); fmt.Sprint(again) != fmt.Sprint(first) {
-		t.Errorf("the same key gives %+v, then %+v", first, again)
-	}
+	again := AnswerTo(t, l, r)
+	check.That(t, fmt.Sprint(again) == fmt.Sprint(first), "the same key gives %+v, then %+v", first, again)
 	r.Key = "2"
-	if other := AnswerTo(t, l, r); other.Objects != 3 || other.Charged != Eps(t, "0.5") {
-		t.Errorf("about everybody now: %+v", other)
-	}
+	other := AnswerTo(t, l, r)
+	check.That(t, other.Objects == 3 && other.Charged == Eps(t, "0.5"), "about everybody now: %+v", other)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func TestConcurrentAnswersChargeOnce(t *testing.T) {
-	Anywhere(t, testConcurrentAnswersChargeOnce)
-}
+func TestConcurrentAnswersChargeOnce(t *testing.T) { Anywhere(t, testConcurrentAnswersChargeOnce) }
 
 func testConcurrentAnswersChargeOnce(t *T) {
 	l := Voters(t, NewLedger(t), "1", "ann", "bob", "cy")
@@ -561,9 +545,7 @@ func testConcurrentAnswersChargeOnce(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func TestABoundTruthBindsAnswersToo(t *testing.T) {
-	Anywhere(t, testABoundTruthBindsAnswersToo)
-}
+func TestABoundTruthBindsAnswersToo(t *testing.T) { Anywhere(t, testABoundTruthBindsAnswersToo) }
 
 func testABoundTruthBindsAnswersToo(t *T) {
 	l := Voters(t, Open(t, ledger.Options{TruthKey: []byte("sixteen bytes or more")}), "2", "ann", "bob")
@@ -574,9 +556,7 @@ func testABoundTruthBindsAnswersToo(t *T) {
 	})
 }
 
-func TestAnswerRefusesWhatCannotBe(t *testing.T) {
-	Anywhere(t, testAnswerRefusesWhatCannotBe)
-}
+func TestAnswerRefusesWhatCannotBe(t *testing.T) { Anywhere(t, testAnswerRefusesWhatCannotBe) }
 
 func testAnswerRefusesWhatCannotBe(t *T) {
 	l := Voters(t, NewLedger(t), "2", "ann", "bob")
@@ -610,13 +590,11 @@ func testAnswerRefusesWhatCannotBe(t *T) {
 	}
 	r := valid()
 	r.Question = "none"
-	_, err := l.Answer(t.Context(), r)
-	check.Is(t, err, api.ErrUnknown)
+	check.Is(t, check.Err(l.Answer(t.Context(), r)), api.ErrUnknown)
 	failing := errors.New("offline")
 	r = valid()
 	r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, failing }
-	_, err = l.Answer(t.Context(), r)
-	check.Is(t, err, failing)
+	check.Is(t, check.Err(l.Answer(t.Context(), r)), failing)
 	AnswerTo(t, l, valid()) // the key is still free
 }
 

@@ -42,9 +42,8 @@ func race(t testing.TB, n int, call func(i int) error) (failed []error) {
 func wantOverCap(t testing.TB, failed []error) {
 	t.Helper()
 	for _, err := range failed {
-		if r := Refusals(t, err); r[0].Reason != api.ObjectCap {
-			t.Errorf("refused for %v", r)
-		}
+		r := Refusals(t, err)
+		check.That(t, r[0].Reason == api.ObjectCap, "refused for %v", r)
 	}
 }
 
@@ -71,9 +70,8 @@ func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 	})
 	check.That(t, len(failed) == buyers-fit, "%d buyers were refused, want %d", len(failed), buyers-fit)
 	wantOverCap(t, failed)
-	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.99") {
-		t.Errorf("spent %s of 1", o.Spent)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Spent == Eps(t, "0.99"), "spent %s of 1", o.Spent)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
@@ -119,9 +117,8 @@ func testTwoPartsThatMakeTheWholeFitExactly(t *T) {
 	})
 	r.Epsilon = Eps(t, "0.2")
 	Release(t, l, r)
-	if o := ObjectOf(t, l, "ann"); o.Spent != o.Cap || !o.Remaining.IsZero() {
-		t.Errorf("spent %s of %s, %s remains", o.Spent, o.Cap, o.Remaining)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Spent == o.Cap && o.Remaining.IsZero(), "spent %s of %s, %s remains", o.Spent, o.Cap, o.Remaining)
 }
 
 // A cap, and a ceiling, of every size lets through what it says and not one nano-nat more.
@@ -142,16 +139,12 @@ func testBound(t testing.TB, kind api.Reason, request api.EnrollRequest, bound i
 	l := Open(t, ledger.Options{})
 	Define(t, l, Vote())
 	request.Key, request.Question, request.Objects = "e", "vote", []string{"ann"}
-	if _, err := l.Enroll(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, check.Err(l.Enroll(t.Context(), request)))
 	r := ReleaseOf(t, "r", "ann", "1")
 	if bound < privacy.MaxEpsilon().Nano() { // there is no ε above the largest
 		r.Epsilon = Nano(t, bound+1)
-		_, err := l.Release(t.Context(), r)
-		if refused := Refusals(t, err); refused[0].Reason != kind {
-			t.Errorf("refused for %v", refused)
-		}
+		refused := Refusals(t, check.Err(l.Release(t.Context(), r)))
+		check.That(t, refused[0].Reason == kind, "refused for %v", refused)
 	}
 	r.Epsilon = Nano(t, bound)
 	Release(t, l, r)
@@ -182,13 +175,11 @@ func testSpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 			continue
 		}
 		want := api.Refusal{Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "1000"), Spent: Eps(t, "999"), Asked: Eps(t, "2"), Cost: Eps(t, "2"), Remaining: Eps(t, "1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")}
-		if got := Refusals(t, err)[0]; got != want {
-			t.Errorf("refused for %+v, want %+v", got, want)
-		}
+		got := Refusals(t, err)[0]
+		check.That(t, got == want, "refused for %+v, want %+v", got, want)
 	}
-	if o := ObjectOf(t, l, "ann"); !o.Remaining.IsZero() {
-		t.Errorf("%s remains", o.Remaining)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Remaining.IsZero(), "%s remains", o.Remaining)
 }
 
 // A policy that allows nothing allows nothing, and no cap makes up for it.
@@ -201,9 +192,8 @@ func testACeilingOfZeroAllowsNothing(t *T) {
 	check.Must(t, err)
 	_, err = l.Release(t.Context(), api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: Nano(t, 1), Truth: Never(t)})
 	want := api.Refusal{Object: "ann", Reason: api.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: api.RemedyNothing}
-	if got := Refusals(t, err)[0]; got != want {
-		t.Errorf("refused for %+v, want %+v", got, want)
-	}
+	got := Refusals(t, err)[0]
+	check.That(t, got == want, "refused for %+v, want %+v", got, want)
 }
 
 // An enrolment cannot raise the cap, whoever asks and for whatever question.
@@ -217,16 +207,14 @@ func testEnrollingAgainDoesNotMoveTheCap(t *T) {
 	for _, question := range []string{"vote", "smoker"} {
 		Unchanged(t, l, func() {
 			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "more " + question, Question: question, Objects: []string{"ann"}, Cap: Eps(t, "2")})
-			if got := Refusals(t, err)[0]; got.Reason != api.CapDiffers {
-				t.Errorf("refused for %v", got)
-			}
+			got := Refusals(t, err)[0]
+			check.That(t, got.Reason == api.CapDiffers, "refused for %v", got)
 		})
 	}
 	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "same", Question: "smoker", Objects: []string{"ann"}}) // 0: as it is
 	check.Must(t, err)
-	if o := ObjectOf(t, l, "ann"); o.Cap != Eps(t, "1") || len(o.Chains) != 2 {
-		t.Errorf("%+v", o)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Cap == Eps(t, "1") && len(o.Chains) == 2, "%+v", o)
 }
 
 func beginEpoch(t testing.TB, l Book, key, object string) {
@@ -269,11 +257,9 @@ func testWhoseTruthHasChangedBeginsAnEpoch(t *T) {
 	if first.Epoch != 1 || first.Epsilon != Eps(t, "1") || len(first.Levels) != 1 || first.Levels[0].Event != old.Event || first.Ended <= old.Event || first.Ended >= again.Event {
 		t.Errorf("the first epoch is told as %+v", first)
 	}
-	if repeated := Release(t, l, ReleaseOf(t, "1", "ann", "1")); repeated != old {
-		t.Errorf("the old response is read again as %+v", repeated)
-	}
+	repeated := Release(t, l, ReleaseOf(t, "1", "ann", "1"))
+	check.That(t, repeated == old, "the old response is read again as %+v", repeated)
 	AuditAll(t, l)
-	WantClean(t, l, api.VerifyRequest{})
 }
 
 // The same request does nothing twice; an epoch in which nothing has happened is not ended; and whoever takes no part has none.
@@ -282,9 +268,8 @@ func TestEpochsBeginOnce(t *testing.T) { Anywhere(t, testEpochsBeginOnce) }
 func testEpochsBeginOnce(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "3", "ann", "bob")
 	beginEpoch(t, l, "0", "ann")
-	if o := ObjectOf(t, l, "ann"); o.Chains[0].Epoch != 1 {
-		t.Errorf("%+v", o)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Chains[0].Epoch == 1, "%+v", o)
 	Release(t, l, ReleaseOf(t, "1", "ann", "1"))
 	for range 3 {
 		beginEpoch(t, l, "2", "ann")
@@ -295,9 +280,8 @@ func testEpochsBeginOnce(t *T) {
 	}
 	check.Is(t, l.BeginEpoch(t.Context(), "2", "vote", "bob"), api.ErrKeyConflict)
 	check.Is(t, l.BeginEpoch(t.Context(), "4", "void", "bob"), api.ErrUnknown)
-	if r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "zoe")); r[0].Reason != api.NotEnrolled {
-		t.Errorf("%+v", r)
-	}
+	r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "zoe"))
+	check.That(t, r[0].Reason == api.NotEnrolled, "%+v", r)
 	check.Must(t, l.Withdraw(t.Context(), "5", "bob"))
 	if r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "bob")); r[0].Reason != api.Withdrawn {
 		t.Errorf("%+v", r)
@@ -312,9 +296,7 @@ func testEpochsBeginOnce(t *T) {
 
 // What is sold belongs to one epoch: its buyers can read it again, but nothing of it is sold any more, and they pay the full
 // price for the next, of which as many may hold a level as before, and unlock what the policy says.
-func TestEpochsAreSoldByThemselves(t *testing.T) {
-	Anywhere(t, testEpochsAreSoldByThemselves)
-}
+func TestEpochsAreSoldByThemselves(t *testing.T) { Anywhere(t, testEpochsAreSoldByThemselves) }
 
 func testEpochsAreSoldByThemselves(t *T) {
 	l := Open(t, ledger.Options{})
@@ -328,9 +310,8 @@ func testEpochsAreSoldByThemselves(t *T) {
 	before := Delivered(t, l, first.Number)["ann"]
 	r := Purchase(t, "2", "bolt", "0.5", "ann")
 	_, err = l.Sell(t.Context(), r)
-	if got := Refusals(t, err); got[0].Reason != api.HoldersFull {
-		t.Errorf("%+v", got)
-	}
+	got := Refusals(t, err)
+	check.That(t, got[0].Reason == api.HoldersFull, "%+v", got)
 	beginEpoch(t, l, "3", "ann")
 	second := Sell(t, l, r)
 	check.That(t, second.Price == first.Price && second.Draws == 1 && second.Upgrades == 0,
@@ -340,36 +321,28 @@ func testEpochsAreSoldByThemselves(t *T) {
 		t.Errorf("%+v, %v: what acme holds is of the old epoch", q, err)
 	}
 	Sell(t, l, third)
-	if now := Delivered(t, l, first.Number)["ann"]; now != before {
-		t.Errorf("delivered was %+v, now it is %+v", before, now)
-	}
-	if c := ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 2 || !slices.Equal(c.Earlier[0].Levels[0].Buyers, []string{"acme"}) {
-		t.Errorf("%+v", c)
-	}
+	now := Delivered(t, l, first.Number)["ann"]
+	check.That(t, now == before, "delivered was %+v, now it is %+v", before, now)
+	c := ObjectOf(t, l, "ann").Chains[0]
+	check.That(t, c.Buyers == 2 && slices.Equal(c.Earlier[0].Levels[0].Buyers, []string{"acme"}), "%+v", c)
 	AuditAll(t, l)
-	WantClean(t, l, api.VerifyRequest{})
 }
 
 // What was reserved of somebody ends with the ledgertest.Begin, and holds no budget any more.
-func TestAReservationEndsWithTheEpoch(t *testing.T) {
-	Anywhere(t, testAReservationEndsWithTheEpoch)
-}
+func TestAReservationEndsWithTheEpoch(t *testing.T) { Anywhere(t, testAReservationEndsWithTheEpoch) }
 
 func testAReservationEndsWithTheEpoch(t *T) {
 	l := Sellers(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "2", "2", "ann", "bob")
 	Sell(t, l, Purchase(t, "1", "acme", "0.5", "ann", "bob"))
 	held := Reserve(t, l, api.ReserveRequest{Key: "2", Order: Purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: time.Hour})
 	beginEpoch(t, l, "3", "ann")
-	if o := ObjectOf(t, l, "ann"); !o.Held.IsZero() || o.Remaining != Eps(t, "1.5") {
-		t.Errorf("%+v", o)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Held.IsZero() && o.Remaining == Eps(t, "1.5"), "%+v", o)
 	Release(t, l, ReleaseOf(t, "4", "ann", "1.5"))
 	capture := api.CaptureRequest{Key: "5", Reservation: held.Number, Truth: SameTruth("yes")}
 	Unchanged(t, l, func() {
-		_, err := l.Capture(t.Context(), capture)
-		if got := Refusals(t, err); len(got) != 1 || got[0].Object != "ann" || got[0].Reason != api.EpochBegun {
-			t.Errorf("%+v", got)
-		}
+		got := Refusals(t, check.Err(l.Capture(t.Context(), capture)))
+		check.That(t, len(got) == 1 && got[0].Object == "ann" && got[0].Reason == api.EpochBegun, "%+v", got)
 	})
 	capture.Partial = true
 	sale := check.Value(l.Capture(t.Context(), capture))(t)
@@ -378,17 +351,14 @@ func testAReservationEndsWithTheEpoch(t *T) {
 }
 
 // Estimates are about the values of now.
-func TestEstimatesCountTheCurrentEpoch(t *testing.T) {
-	Anywhere(t, testEstimatesCountTheCurrentEpoch)
-}
+func TestEstimatesCountTheCurrentEpoch(t *testing.T) { Anywhere(t, testEstimatesCountTheCurrentEpoch) }
 
 func testEstimatesCountTheCurrentEpoch(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "9", "ann", "bob")
 	CarryOut(t, l, Order(t, "1", "1"))
 	beginEpoch(t, l, "2", "ann")
 	for _, epsilon := range []string{"0", "1"} {
-		got, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Epsilon: Eps(t, epsilon)})
-		check.Must(t, err)
+		got := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Epsilon: Eps(t, epsilon)}))(t)
 		check.That(t, got.N == 1, "ε=%s: %+v", epsilon, got)
 	}
 	if got := Responses(t, l, "vote", Eps(t, "1")); len(got) != 1 || got["bob"].Event == 0 {
@@ -427,12 +397,12 @@ func testTheCalendarReleasesInTheNewEpoch(t *T) {
 	EnrollUnder(t, l, "vote", timed, "9", "ann")
 	clock.Set(ledgertest.Begin().Add(2 * time.Hour))
 	advance := func(key string) {
-		_ = check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: key, Truth: SameTruth("yes")}))(t)
+		check.Must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: key, Truth: SameTruth("yes")})))
 	}
 	advance("1")
 	beginEpoch(t, l, "2", "ann")
 	check.Must(t, l.Withdraw(t.Context(), "3", "ann"))
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: timed}))(t)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: timed})))
 	advance("4")
 	o := ObjectOf(t, l, "ann")
 	if c := o.Chains[0]; o.Spent != Eps(t, "2") || c.Epoch != 2 || len(c.Levels) != 2 || len(c.Earlier[0].Levels) != 2 {
@@ -444,9 +414,7 @@ func testTheCalendarReleasesInTheNewEpoch(t *T) {
 // What an attacker sees of two epochs are independent chains: the law of both responses is the product of the laws of each,
 // so that both together say at most the sum of their ε, and at the full sum if the value is known to be the same. The test
 // counts the pairs of 1,000 people.
-func TestEpochsAreIndependent(t *testing.T) {
-	Anywhere(t, testEpochsAreIndependent)
-}
+func TestEpochsAreIndependent(t *testing.T) { Anywhere(t, testEpochsAreIndependent) }
 
 func testEpochsAreIndependent(t *T) {
 	const people = 1000
@@ -477,9 +445,7 @@ func testEpochsAreIndependent(t *T) {
 
 // TestWhoseKeyIsLostHoldsNobodyUp carries out what is possible when the host has lost one of its keys: it refuses the chains
 // that began with it.
-func TestWhoseKeyIsLostHoldsNobodyUp(t *testing.T) {
-	Anywhere(t, testWhoseKeyIsLostHoldsNobodyUp)
-}
+func TestWhoseKeyIsLostHoldsNobodyUp(t *testing.T) { Anywhere(t, testWhoseKeyIsLostHoldsNobodyUp) }
 
 func testWhoseKeyIsLostHoldsNobodyUp(t *T) {
 	house := NewHouse(t)
@@ -527,9 +493,7 @@ func testAQuoteNeedsNoKey(t *T) {
 }
 
 // TestASweepGoesOnWithoutAKey is [TestWhoseKeyIsLostHoldsNobodyUp] for what comes by itself.
-func TestASweepGoesOnWithoutAKey(t *testing.T) {
-	Anywhere(t, testASweepGoesOnWithoutAKey)
-}
+func TestASweepGoesOnWithoutAKey(t *testing.T) { Anywhere(t, testASweepGoesOnWithoutAKey) }
 
 func testASweepGoesOnWithoutAKey(t *T) {
 	house := NewHouse(t)
@@ -585,13 +549,11 @@ func TestOrdersThatCostNothingUnlockNothing(t *testing.T) {
 	Sell(t, l, Purchase(t, "1", "acme", "0.1", "ann"))
 	for i := 1; i <= 9; i++ {
 		epsilon := fmt.Sprintf("0.0%d", i)
-		if s := Sell(t, l, Purchase(t, epsilon, "acme", epsilon, "ann")); s.Price != 0 || s.Draws != 0 {
-			t.Fatalf("a lower level costs %d and %d draws", s.Price, s.Draws)
-		}
+		s := Sell(t, l, Purchase(t, epsilon, "acme", epsilon, "ann"))
+		check.Need(t, s.Price == 0 && s.Draws == 0, "a lower level costs %d and %d draws", s.Price, s.Draws)
 	}
-	if c := ObjectOf(t, l, "ann").Chains[0]; c.Ceiling != Eps(t, "0.1") {
-		t.Errorf("one buyer at ε=0.1 has unlocked %s", c.Ceiling)
-	}
+	c := ObjectOf(t, l, "ann").Chains[0]
+	check.That(t, c.Ceiling == Eps(t, "0.1"), "one buyer at ε=0.1 has unlocked %s", c.Ceiling)
 }
 
 // What a refusal says helps must help. A partial sale that was held to its quote, and for one object of
@@ -600,16 +562,13 @@ func TestOrdersThatCostNothingUnlockNothing(t *testing.T) {
 func TestAQuotedSaleWithoutATruthAsksForTheTruth(t *testing.T) {
 	l := Sellers(t, NewLedger(t), "1", "9", "ann", "bob")
 	r := Purchase(t, "1", "acme", "0.5")
-	quote, err := l.Quote(t.Context(), r.Order)
-	check.Must(t, err)
+	quote := check.Value(l.Quote(t.Context(), r.Order))(t)
 	r.QuoteID, r.Partial = quote.ID, true
 	r.Truth = func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return append([]string{"yes"}, make([]string, len(objects)-1)...), nil // nothing but ann's
 	}
-	_, err = l.Sell(t.Context(), r)
-	if got := Refusals(t, err); len(got) != 1 || got[0].Object != "bob" || got[0].Remedy != api.RemedyTruth {
-		t.Errorf("refused %+v", got)
-	}
+	got := Refusals(t, check.Err(l.Sell(t.Context(), r)))
+	check.That(t, len(got) == 1 && got[0].Object == "bob" && got[0].Remedy == api.RemedyTruth, "refused %+v", got)
 	r.Truth = SameTruth("yes")
 	Sell(t, l, r)
 }
@@ -652,8 +611,7 @@ func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
 	r.Progress = func(int, int) {
 		if !once {
 			once = true
-			_, err := l.Answer(t.Context(), Inquire(t, "4", "majority:yes", "0.1", Ballots(), last))
-			Refusals(t, err)
+			Refusals(t, check.Err(l.Answer(t.Context(), Inquire(t, "4", "majority:yes", "0.1", Ballots(), last))))
 		}
 	}
 	CarryOut(t, l, r)
@@ -664,9 +622,8 @@ func TestAReservedShareIsNoHelpAgainstARaise(t *testing.T) {
 func TestABackupFollowsOnANewNoiseKey(t *testing.T) {
 	for _, compact := range []bool{false, true} {
 		moves := []move{moveReopen{opening{Noise: "2026"}}, moveCopy{Compact: compact}, moveRestore{}}
-		if failure := newTable().play(t, realFiles-1, moves); failure != "" {
-			t.Error(failure)
-		}
+		failure := newTable().play(t, realFiles-1, moves)
+		check.That(t, failure == "", "%v", failure)
 	}
 }
 
@@ -677,8 +634,7 @@ func TestAnEpochIsForgotten(t *testing.T) {
 		moveRelease{"vote", "dot", milli(100), host{}}, moveForget{"dot"}, moveReturn{"vote", "dot"}, moveRelease{"vote", "dot", milli(50), host{}},
 	}
 	for seed := range uint64(4) {
-		if failure := newTable().play(t, seed, moves); failure != "" {
-			t.Errorf("seed %d: %s", seed, failure)
-		}
+		failure := newTable().play(t, seed, moves)
+		check.That(t, failure == "", "seed %d: %s", seed, failure)
 	}
 }

@@ -21,9 +21,7 @@ import (
 func on(day int) time.Time { return ledgertest.Begin().Add(time.Duration(day) * 24 * time.Hour) }
 
 // However late ctx ends, an error means that nothing was sold.
-func TestASaleIsToldWhenItIsMade(t *testing.T) {
-	Both(t, testASaleIsToldWhenItIsMade)
-}
+func TestASaleIsToldWhenItIsMade(t *testing.T) { Both(t, testASaleIsToldWhenItIsMade) }
 
 func testASaleIsToldWhenItIsMade(t *T) {
 	calls, end, cancel := 0, 0, func() {}
@@ -51,9 +49,7 @@ func testASaleIsToldWhenItIsMade(t *T) {
 }
 
 // A reservation brings the share that its order unlocks, and takes nothing that others have without it.
-func TestAReservationBringsItsShare(t *testing.T) {
-	Anywhere(t, testAReservationBringsItsShare)
-}
+func TestAReservationBringsItsShare(t *testing.T) { Anywhere(t, testAReservationBringsItsShare) }
 
 func testAReservationBringsItsShare(t *T) {
 	shares := check.Value(policy.Unlock(Eps(t, "0.5"), 5))(t)
@@ -64,12 +60,10 @@ func testAReservationBringsItsShare(t *T) {
 	EnrollUnder(t, l, "vote", p, "9", "ann")
 	r := Reserve(t, l, api.ReserveRequest{Key: "r", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "0.6"), Objects: []string{"ann"}}, For: time.Hour})
 	Release(t, l, ReleaseOf(t, "host", "ann", "0.5"))
-	if _, err := l.Release(t.Context(), ReleaseOf(t, "more", "ann", "0.500000001")); Refusals(t, err)[0].Reason != api.ChainCeiling {
-		t.Errorf("got the error %v", err)
-	}
-	if s := Commit(t, l, "c", r.Number); s.Draws != 1 {
-		t.Errorf("%+v", s)
-	}
+	_, err := l.Release(t.Context(), ReleaseOf(t, "more", "ann", "0.500000001"))
+	check.That(t, Refusals(t, err)[0].Reason == api.ChainCeiling, "got the error %v", err)
+	s := Commit(t, l, "c", r.Number)
+	check.That(t, s.Draws == 1, "%+v", s)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
@@ -88,25 +82,21 @@ func testAReservationEndsWithAWithdrawal(t *T) {
 	r := Reserve(t, l, api.ReserveRequest{Key: "r", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
 	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
 	enroll := func(key, question string) {
-		_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: []string{"ann"}, Policy: Market(t, "2")}))(t)
+		check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: []string{"ann"}, Policy: Market(t, "2")})))
 	}
 	enroll("back", "smoker")
-	if o := ObjectOf(t, l, "ann"); !o.Held.IsZero() {
-		t.Errorf("%s is held of who has withdrawn", o.Held)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Held.IsZero(), "%s is held of who has withdrawn", o.Held)
 	Sell(t, l, api.SellRequest{Key: "s", Order: api.Order{Buyer: "zeta", Question: "smoker", Epsilon: Eps(t, "0.5"), Objects: []string{"ann"}}, Truth: SameTruth("yes")})
 	enroll("again", "vote")
 	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: r.Number, Truth: Never(t)})
-	if got := Refusals(t, err); got[0].Reason != api.Withdrawn || got[0].Remedy != api.RemedyNothing {
-		t.Errorf("got the error %v", err)
-	}
+	got := Refusals(t, err)
+	check.That(t, got[0].Reason == api.Withdrawn && got[0].Remedy == api.RemedyNothing, "got the error %v", err)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Whoever has no truth costs nothing, and so does not break a limit; and no waiting helps against a cap.
-func TestLimitsAreThoseOfWhatIsSold(t *testing.T) {
-	Anywhere(t, testLimitsAreThoseOfWhatIsSold)
-}
+func TestLimitsAreThoseOfWhatIsSold(t *testing.T) { Anywhere(t, testLimitsAreThoseOfWhatIsSold) }
 
 func testLimitsAreThoseOfWhatIsSold(t *T) {
 	l := NewLedger(t)
@@ -118,21 +108,18 @@ func testLimitsAreThoseOfWhatIsSold(t *T) {
 	less := one.Price - 1
 	r.Partial, r.MaxPrice, r.Truth = true, &less, ListOf("yes", "")
 	_, err = l.Sell(t.Context(), r)
-	if dearer, is := errors.AsType[*api.QuoteError](err); !is || dearer.Quote.Price != one.Price {
-		t.Errorf("for one less than it costs: %v", err)
-	}
+	dearer, is := errors.AsType[*api.QuoteError](err)
+	check.That(t, is && dearer.Quote.Price == one.Price, "for one less than it costs: %v", err)
 	r.MaxPrice = &one.Price
-	if s := Sell(t, l, r); s.Price != one.Price || len(s.Refused) != 1 {
-		t.Errorf("%+v", s)
-	}
+	s := Sell(t, l, r)
+	check.That(t, s.Price == one.Price && len(s.Refused) == 1, "%+v", s)
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	late := Open(t, ledger.Options{Now: clock.Now})
 	Define(t, late, Vote())
 	EnrollUnder(t, late, "vote", straight(t, "0.1"), "0.5", "ann")
 	_, err = late.Release(t.Context(), ReleaseOf(t, "k", "ann", "0.9"))
-	if got := Refusals(t, err); got[0].Reason != api.ChainCeiling || got[0].Remedy != api.RemedyNothing {
-		t.Errorf("got the error %v", err)
-	}
+	got := Refusals(t, err)
+	check.That(t, got[0].Reason == api.ChainCeiling && got[0].Remedy == api.RemedyNothing, "got the error %v", err)
 }
 
 // Whether there is anybody may change; a request for all who take part is not wrong for ever.
@@ -142,9 +129,8 @@ func testNobodyYet(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	r := Purchase(t, "1", "acme", "0.5")
-	if _, err := l.Sell(t.Context(), r); !errors.Is(err, api.ErrUnknown) || errors.Is(err, api.ErrInvalid) {
-		t.Errorf("got the error %v", err)
-	}
+	_, err := l.Sell(t.Context(), r)
+	check.That(t, errors.Is(err, api.ErrUnknown) && !errors.Is(err, api.ErrInvalid), "got the error %v", err)
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann")
 	Sell(t, l, r)
 	for _, broken := range []string{"a\uFFFDb"} {
@@ -155,9 +141,7 @@ func testNobodyYet(t *T) {
 }
 
 // Who withdraws and comes back finds everything spent that was spent.
-func TestComingBackRestoresNoBudget(t *testing.T) {
-	Anywhere(t, testComingBackRestoresNoBudget)
-}
+func TestComingBackRestoresNoBudget(t *testing.T) { Anywhere(t, testComingBackRestoresNoBudget) }
 
 func testComingBackRestoresNoBudget(t *T) {
 	l := NewLedger(t)
@@ -177,21 +161,15 @@ func testComingBackRestoresNoBudget(t *T) {
 			t.Errorf("%s of who has withdrawn: %+v", name, got)
 		}
 	}
-	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2"), Cap: Eps(t, "1")})
-	check.Must(t, err)
-	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.75") || len(o.Chains[0].Levels) != 1 {
-		t.Errorf("%+v", o)
-	}
-	_, err = l.Sell(t.Context(), Purchase(t, "5", "zeta", "1.000000001", "ann"))
-	if got := Refusals(t, err); got[0].Reason != api.ObjectCap || got[0].Remaining != Eps(t, "0.25") {
-		t.Errorf("got %+v", got)
-	}
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2"), Cap: Eps(t, "1")})))
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Spent == Eps(t, "0.75") && len(o.Chains[0].Levels) == 1, "%+v", o)
+	got := Refusals(t, check.Err(l.Sell(t.Context(), Purchase(t, "5", "zeta", "1.000000001", "ann"))))
+	check.That(t, got[0].Reason == api.ObjectCap && got[0].Remaining == Eps(t, "0.25"), "got %+v", got)
 }
 
 // A policy is what its JSON says, whoever wrote it: an object comes back under the same terms only.
-func TestComingBackKeepsTheTerms(t *testing.T) {
-	Anywhere(t, testComingBackKeepsTheTerms)
-}
+func TestComingBackKeepsTheTerms(t *testing.T) { Anywhere(t, testComingBackKeepsTheTerms) }
 
 func testComingBackKeepsTheTerms(t *T) {
 	l := Sellers(t, Open(t, ledger.Options{}), "2", "2", "ann")
@@ -199,17 +177,14 @@ func testComingBackKeepsTheTerms(t *T) {
 	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
 	for name, p := range map[string]policy.Policy{"cheaper": Market(t, "2", func(m *policy.Market) { m.Floor = 1 }), "none": {}} {
 		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: name, Question: "vote", Objects: []string{"ann"}, Policy: p})
-		if got := Refusals(t, err); got[0].Reason != api.PolicyDiffers {
-			t.Errorf("%s: %+v", name, got)
-		}
+		got := Refusals(t, err)
+		check.That(t, got[0].Reason == api.PolicyDiffers, "%s: %+v", name, got)
 	}
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")}))(t)
-	if s := Sell(t, l, Purchase(t, "2", "acme", "1", "ann")); s.Price != 0 || s.Resales != 1 {
-		t.Errorf("what acme has paid for costs %+v", s)
-	}
-	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "1") || o.Earned != 100 {
-		t.Errorf("ann came back as %+v", o)
-	}
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "same", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")})))
+	s := Sell(t, l, Purchase(t, "2", "acme", "1", "ann"))
+	check.That(t, s.Price == 0 && s.Resales == 1, "what acme has paid for costs %+v", s)
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Spent == Eps(t, "1") && o.Earned == 100, "ann came back as %+v", o)
 	AuditAll(t, l)
 }
 
@@ -315,16 +290,14 @@ func testOneSweepAfterAMonthIsAsGoodAsThirty(t *T) {
 			if name == "wide" && (len(want["ann/vote"]) != 30 || len(want["ann/smoker"]) != 17) || want["bob/still"] != nil {
 				t.Errorf("what was released is %v", want)
 			}
-			if o := want["ann"][0]; name == "tight" && Eps(t, "2.4").Less(o) {
-				t.Errorf("ann has spent %s", o)
-			}
+			o := want["ann"][0]
+			check.That(t, name != "tight" || !Eps(t, "2.4").Less(o), "ann has spent %s", o)
 			for how, sweeps := range map[string]func(int) bool{
 				"once": func(day int) bool { return day == days }, "seldom": func(day int) bool { return day%7 == 3 || day == days },
 			} {
 				// Where a cap binds, the chains of an object take their turns by the calendar.
-				if got := newMonth(t, limit).live(false, sweeps).levels(); !reflect.DeepEqual(got, want) {
-					t.Errorf("%s: %v\nwant %v", how, got, want)
-				}
+				got := newMonth(t, limit).live(false, sweeps).levels()
+				check.That(t, reflect.DeepEqual(got, want), "%s: %v\nwant %v", how, got, want)
 			}
 		})
 	}
@@ -358,9 +331,7 @@ func testSweepsAndSalesComeToTheSameLevels(t *T) {
 }
 
 // A sweep costs what the highest level costs, and asks for no truth below it.
-func TestASweepBelowTheTopIsFree(t *testing.T) {
-	Anywhere(t, testASweepBelowTheTopIsFree)
-}
+func TestASweepBelowTheTopIsFree(t *testing.T) { Anywhere(t, testASweepBelowTheTopIsFree) }
 
 func testASweepBelowTheTopIsFree(t *T) {
 	m := newMonth(t, "9")
@@ -369,13 +340,11 @@ func testASweepBelowTheTopIsFree(t *T) {
 	before := []api.ObjectState{ObjectOf(t, m.ledger, "ann"), ObjectOf(t, m.ledger, "cid")}
 	result, err := m.ledger.Advance(t.Context(), api.AdvanceRequest{Key: "free", Question: "vote", Truth: Never(t)})
 	check.Must(t, err)
-	if want := []api.Advanced{{Question: "vote", Raised: 3}}; !reflect.DeepEqual(result.Questions, want) {
-		t.Errorf("the sweep came to %+v", result)
-	}
+	want := []api.Advanced{{Question: "vote", Raised: 3}}
+	check.That(t, reflect.DeepEqual(result.Questions, want), "the sweep came to %+v", result)
 	for _, was := range before {
-		if is := ObjectOf(t, m.ledger, was.Object); is.Spent != was.Spent || len(is.Chains[0].Levels) != 15 {
-			t.Errorf("%+v became %+v", was, is)
-		}
+		is := ObjectOf(t, m.ledger, was.Object)
+		check.That(t, is.Spent == was.Spent && len(is.Chains[0].Levels) == 15, "%+v became %+v", was, is)
 	}
 	WantClean(t, m.ledger, api.VerifyRequest{})
 }
@@ -397,13 +366,11 @@ func testAClockThatGoesBackReleasesNothing(t *T) {
 		for _, one := range result.Questions {
 			check.That(t, one.Raised == 0 && len(one.Refused) == 0, "day %d: %+v", jump, one)
 		}
-		if got := m.levels(); !reflect.DeepEqual(got, want) {
-			t.Errorf("day %d: %v\nwant %v", jump, got, want)
-		}
+		got := m.levels()
+		check.That(t, reflect.DeepEqual(got, want), "day %d: %v\nwant %v", jump, got, want)
 	}
-	if n := CountKind(Events(t, m.ledger), "released"); n != released {
-		t.Errorf("%d responses were released by going back", n-released)
-	}
+	n := CountKind(Events(t, m.ledger), "released")
+	check.That(t, n == released, "%d responses were released by going back", n-released)
 }
 
 // Before the beginning of everything only what has no date is released.
@@ -416,9 +383,8 @@ func testNothingIsReleasedBeforeItsTime(t *T) {
 	m.clock.Set(ledgertest.Begin().Add(-24 * time.Hour))
 	m.sweep("early")
 	for _, ev := range Events(t, m.ledger) {
-		if d, is := ev.Says.(says.Released); is && (d.Question != "smoker" || d.Epsilon != Eps(t, "0.25")) {
-			t.Errorf("%+v", ev)
-		}
+		d, is := ev.Says.(says.Released)
+		check.That(t, !is || d.Question == "smoker" && d.Epsilon == Eps(t, "0.25"), "%+v", ev)
 	}
 }
 
@@ -439,9 +405,8 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 		{Object: "cid", Reason: api.NoTruth, Asked: Eps(t, "0.05"), Remedy: api.RemedyTruth},
 	}}}
 	check.That(t, reflect.DeepEqual(result.Questions, want), "got %+v", result.Questions)
-	if s := Commit(t, l, "c", hold.Number); s.Draws != 1 || ObjectOf(t, l, "bob").Spent != Eps(t, "1") {
-		t.Errorf("%+v", s)
-	}
+	s := Commit(t, l, "c", hold.Number)
+	check.That(t, s.Draws == 1 && ObjectOf(t, l, "bob").Spent == Eps(t, "1"), "%+v", s)
 	tight := newMonth(t, "0.5")
 	tight.clock.Set(ledgertest.Begin().Add(days * 24 * time.Hour))
 	for _, one := range tight.sweep("day").Questions {
@@ -462,16 +427,14 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 }
 
 // The progress of a sweep counts objects, and of a sweep of one question those who take part in it.
-func TestTheProgressOfASweepEnds(t *testing.T) {
-	Both(t, testTheProgressOfASweepEnds)
-}
+func TestTheProgressOfASweepEnds(t *testing.T) { Both(t, testTheProgressOfASweepEnds) }
 
 func testTheProgressOfASweepEnds(t *T) {
 	for _, question := range []string{"", "vote", "still"} {
 		m := newMonth(t, "9")
 		m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour))
 		done, total := 0, -1
-		_ = check.Value(m.ledger.Advance(t.Context(), api.AdvanceRequest{Key: "day", Question: question, Truth: SameTruth("yes"), Progress: func(d, n int) { done, total = d, n }}))(t)
+		check.Must(t, check.Err(m.ledger.Advance(t.Context(), api.AdvanceRequest{Key: "day", Question: question, Truth: SameTruth("yes"), Progress: func(d, n int) { done, total = d, n }})))
 		if want := map[string]int{"": 4, "vote": 3, "still": 2}[question]; done != want || total != want {
 			t.Errorf("question %q: the progress ends with %d of %d, want %d", question, done, total, want)
 		}
@@ -527,15 +490,12 @@ func testASweepAsksOnce(t *T) {
 	}}))(t)
 	check.That(t, asked == len(names) && result.Questions[0].Raised == len(names),
 		"%d truths asked for %d objects: %+v", asked, len(names), result)
-	if n := len(Responses(t, l, "vote", Eps(t, "0.95"))); n != len(names) {
-		t.Errorf("%d of %d have the last level but one", n, len(names))
-	}
+	n := len(Responses(t, l, "vote", Eps(t, "0.95")))
+	check.That(t, n == len(names), "%d of %d have the last level but one", n, len(names))
 }
 
 // Whoever has another truth than before is left out of a sweep and holds nobody up.
-func TestASweepLeavesOutWhoHasChanged(t *testing.T) {
-	Anywhere(t, testASweepLeavesOutWhoHasChanged)
-}
+func TestASweepLeavesOutWhoHasChanged(t *testing.T) { Anywhere(t, testASweepLeavesOutWhoHasChanged) }
 
 func testASweepLeavesOutWhoHasChanged(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
@@ -549,9 +509,8 @@ func testASweepLeavesOutWhoHasChanged(t *T) {
 			t.Errorf("%+v", one)
 		}
 	}
-	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "0.1") {
-		t.Errorf("ann has spent %s", o.Spent)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Spent == Eps(t, "0.1"), "ann has spent %s", o.Spent)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
@@ -617,7 +576,7 @@ func testAReservationOutlivesWhatOthersUnlock(t *T) {
 	}
 	captured := func(l Book, r api.Reservation) {
 		t.Helper()
-		_ = check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: SameTruth("yes")}))(t)
+		check.Must(t, check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "capture " + r.Key, Reservation: r.Number, Truth: SameTruth("yes")})))
 	}
 	for name, meanwhile := range map[string]func(l Book){
 		"another buyer":           func(l Book) { Sell(t, l, Purchase(t, "z", "zeta", "0.25", "ann")) },
@@ -676,17 +635,15 @@ func testAdvanceDrawsNothingThatIsForSale(t *T) {
 	EnrollUnder(t, l, "vote", calendar, "9", "cid")
 	clock.Set(ledgertest.Begin().Add(5 * 24 * time.Hour))
 	done := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "a", Truth: SameTruth("yes")}))(t)
-	if q := done.Questions[0]; q.Raised != 1 || q.Unchanged != 2 || len(q.Refused) != 0 {
-		t.Errorf("%+v", q)
-	}
+	q := done.Questions[0]
+	check.That(t, q.Raised == 1 && q.Unchanged == 2 && len(q.Refused) == 0, "%+v", q)
 	for name, want := range map[string]string{"ann": "0", "cid": "0.5"} {
 		if o := ObjectOf(t, l, name); o.Spent != Eps(t, want) || o.Chains[0].Ceiling != Eps(t, "0.5") {
 			t.Errorf("%s has spent %s of %s", name, o.Spent, o.Chains[0].Ceiling)
 		}
 	}
-	if s := Sell(t, l, Purchase(t, "s", "acme", "0.5", "ann")); s.Draws != 1 {
-		t.Errorf("the sale drew %d", s.Draws)
-	}
+	s := Sell(t, l, Purchase(t, "s", "acme", "0.5", "ann"))
+	check.That(t, s.Draws == 1, "the sale drew %d", s.Draws)
 	Release(t, l, ReleaseOf(t, "host", "bob", "0.5"))
 }
 
@@ -816,9 +773,8 @@ func TestReservation_ClockPutRight_IsOpenAgain(t *testing.T) {
 		r := api.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann").Order, For: time.Hour}
 		made := Reserve(t, l, r)
 		clock.Advance(time.Hour)
-		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, api.ErrNotReserved) {
-			t.Errorf("by the clock that is ahead: %v", err)
-		}
+		_, err := l.Reserve(t.Context(), r)
+		check.That(t, errors.Is(err, api.ErrNotReserved), "by the clock that is ahead: %v", err)
 		clock.Advance(-time.Minute)
 		if again := Reserve(t, l, r); again.Number != made.Number || again.State != api.ReservationOpen {
 			t.Errorf("by the clock put right: %+v", again)
@@ -873,9 +829,7 @@ func wantLeftOut(t *T, what string, refused []api.Refusal, want ...string) {
 }
 
 // An object is part of so many open reservations, and no more, until one of them ends.
-func TestReserve_ManyOfOneObject_AreBounded(t *testing.T) {
-	Anywhere(t, testReservationsAreBounded)
-}
+func TestReserve_ManyOfOneObject_AreBounded(t *testing.T) { Anywhere(t, testReservationsAreBounded) }
 
 func testReservationsAreBounded(t *T) {
 	now := on(1)
@@ -890,8 +844,7 @@ func testReservationsAreBounded(t *T) {
 	}
 	refused := func(key string) {
 		t.Helper()
-		_, err := l.Reserve(t.Context(), request(key))
-		got := Refusals(t, err)
+		got := Refusals(t, check.Err(l.Reserve(t.Context(), request(key))))
 		check.That(t, len(got) == 1 && got[0].Reason == api.Full && got[0].Remedy == api.RemedyWaiting,
 			"refused %+v", got)
 	}

@@ -60,15 +60,12 @@ func TestTheOrderOfObjectsDoesNotMatter(t *testing.T) {
 func testTheOrderOfObjectsDoesNotMatter(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob")
 	first := CarryOut(t, l, Order(t, "k", "0.5", "ann", "bob"))
-	if again := CarryOut(t, l, Order(t, "k", "0.5", "bob", "ann")); !reflect.DeepEqual(first, again) {
-		t.Errorf("%+v, then %+v", first, again)
-	}
+	again := CarryOut(t, l, Order(t, "k", "0.5", "bob", "ann"))
+	check.That(t, reflect.DeepEqual(first, again), "%+v, then %+v", first, again)
 }
 
 // What a caller gives as a list is not written to: its order is the caller's.
-func TestRequestsAreNotModified(t *testing.T) {
-	Anywhere(t, testRequestsAreNotModified)
-}
+func TestRequestsAreNotModified(t *testing.T) { Anywhere(t, testRequestsAreNotModified) }
 
 func testRequestsAreNotModified(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob")
@@ -78,9 +75,7 @@ func testRequestsAreNotModified(t *T) {
 }
 
 // The same for an order over many, and with the other mutating calls among the crowd.
-func TestKeysUsedByManyAtOnceActOnce(t *testing.T) {
-	Anywhere(t, testKeysUsedByManyAtOnceActOnce)
-}
+func TestKeysUsedByManyAtOnceActOnce(t *testing.T) { Anywhere(t, testKeysUsedByManyAtOnceActOnce) }
 
 func testKeysUsedByManyAtOnceActOnce(t *T) {
 	l := NewLedger(t)
@@ -161,15 +156,12 @@ func testADigestHoldsNoTruth(t *T) {
 	r := ReleaseOf(t, "k", "ann", "0.5")
 	first := Release(t, l, r)
 	r.Truth = SameTruth("no") // a liar with the same key gets the same answer, and no conflict
-	if again := Release(t, l, r); again != first {
-		t.Errorf("%v, then %v", first, again)
-	}
+	again := Release(t, l, r)
+	check.That(t, again == first, "%v, then %v", first, again)
 }
 
 // A refused call does not burn its key: when the reason is gone, the same call works.
-func TestARefusedKeyIsStillFree(t *testing.T) {
-	Anywhere(t, testARefusedKeyIsStillFree)
-}
+func TestARefusedKeyIsStillFree(t *testing.T) { Anywhere(t, testARefusedKeyIsStillFree) }
 
 func testARefusedKeyIsStillFree(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
@@ -178,8 +170,7 @@ func testARefusedKeyIsStillFree(t *T) {
 	mute.Truth = SameTruth("")
 	Unchanged(t, l, func() {
 		for _, r := range []api.ReleaseRequest{late, mute} {
-			_, err := l.Release(t.Context(), r)
-			Refusals(t, err)
+			Refusals(t, check.Err(l.Release(t.Context(), r)))
 		}
 	})
 	Enroll(t, l, "vote", "1", "bob")
@@ -189,11 +180,9 @@ func testARefusedKeyIsStillFree(t *T) {
 
 	// After the refusal the key may even be used for something else.
 	over := Order(t, "over", "2", "ann")
-	_, err := l.Raise(t.Context(), over)
-	Refusals(t, err)
+	Refusals(t, check.Err(l.Raise(t.Context(), over)))
 	CarryOut(t, l, Order(t, "over", "1", "ann"))
-	_, err = l.Raise(t.Context(), over)
-	check.Is(t, err, api.ErrKeyConflict)
+	check.Is(t, check.Err(l.Raise(t.Context(), over)), api.ErrKeyConflict)
 }
 
 // The result of a partial answer is that of its own panel, also when a later answer was about fewer.
@@ -210,9 +199,8 @@ func testARepeatedPartialAnswerIsAsItWas(t *T) {
 	dearer := r
 	dearer.Key, dearer.Epsilon = "2", Eps(t, "1") // which cid cannot pay
 	AnswerTo(t, l, dearer)
-	if again := AnswerTo(t, l, r); !reflect.DeepEqual(first, again) {
-		t.Errorf("%+v, then %+v", first, again)
-	}
+	again := AnswerTo(t, l, r)
+	check.That(t, reflect.DeepEqual(first, again), "%+v, then %+v", first, again)
 	cheaper := r
 	cheaper.Key, cheaper.Epsilon = "3", Eps(t, "0.25") // from the one at 0.5, which was about three
 	if got := AnswerTo(t, l, cheaper); got.Objects != first.Objects {
@@ -235,9 +223,8 @@ func testOfTwoRequestsWithOneKeyOneWins(t *T) {
 	for _, err := range failed {
 		check.Is(t, err, api.ErrKeyConflict)
 	}
-	if n := CountKind(Events(t, l), "released"); n != 1 {
-		t.Errorf("%d draws", n)
-	}
+	n := CountKind(Events(t, l), "released")
+	check.That(t, n == 1, "%d draws", n)
 }
 
 // fieldOf returns what an idempotency conflict says.
@@ -277,20 +264,15 @@ func testAConflictNamesTheFieldThatDiffers(t *T) {
 	} {
 		r := sale(t)
 		change(&r)
-		_, err := l.Sell(ctx, r)
-		if got := fieldOf(t, err); got != field {
-			t.Errorf("another %s is told as %q", field, got)
-		}
+		got := fieldOf(t, check.Err(l.Sell(ctx, r)))
+		check.That(t, got == field, "another %s is told as %q", field, got)
 	}
-	_, err := l.Raise(ctx, Order(t, "the key", "0.5", "ann", "bob"))
-	if got := fieldOf(t, err); got != "Kind" {
+	if got := fieldOf(t, check.Err(l.Raise(ctx, Order(t, "the key", "0.5", "ann", "bob")))); got != "Kind" {
 		t.Errorf("another kind of request is told as %q", got)
 	}
 }
 
-func TestAConflictNamesItsKey(t *testing.T) {
-	Anywhere(t, testAConflictNamesItsKey)
-}
+func TestAConflictNamesItsKey(t *testing.T) { Anywhere(t, testAConflictNamesItsKey) }
 
 func testAConflictNamesItsKey(t *T) {
 	l := NewLedger(t)
@@ -308,9 +290,7 @@ func testAConflictNamesItsKey(t *T) {
 // Invariant 8: by default an order sells to all its objects or to none; asked to be partial, it says
 // exactly whom it left out and why.
 
-func TestAnOrderSellsToAllOrToNone(t *testing.T) {
-	Anywhere(t, testAnOrderSellsToAllOrToNone)
-}
+func TestAnOrderSellsToAllOrToNone(t *testing.T) { Anywhere(t, testAnOrderSellsToAllOrToNone) }
 
 func testAnOrderSellsToAllOrToNone(t *T) {
 	for name, spoil := range map[string]func(*T, Book, *api.RaiseRequest){
@@ -337,9 +317,8 @@ func testAnOrderSellsToAllOrToNone(t *T) {
 			r := Order(t, "k", "0.75", "ann", "bob", "cid", "dot")
 			spoil(t, l, &r)
 			Unchanged(t, l, func() {
-				if _, err := l.Raise(t.Context(), r); err == nil {
-					t.Error("it was carried out")
-				}
+				_, err := l.Raise(t.Context(), r)
+				check.That(t, err != nil, "it was carried out")
 			})
 		})
 	}
@@ -368,17 +347,13 @@ func testAPartialOrderLeavesOutExactlyTheRefused(t *T) {
 	}}
 	check.That(t, reflect.DeepEqual(got, want), "got %+v\nwant %+v", got, want)
 	r.Truth = Never(t)
-	if again := CarryOut(t, l, r); !reflect.DeepEqual(again, want) {
-		t.Errorf("got %+v the second time", again)
-	}
-	if found := Responses(t, l, "vote", Eps(t, "0.75")); len(found) != 2 || found["cid"].Value == "" || found["ann"].Value == "" {
-		t.Errorf("sold to %v", found)
-	}
+	again := CarryOut(t, l, r)
+	check.That(t, reflect.DeepEqual(again, want), "got %+v the second time", again)
+	found := Responses(t, l, "vote", Eps(t, "0.75"))
+	check.That(t, len(found) == 2 && found["cid"].Value != "" && found["ann"].Value != "", "sold to %v", found)
 }
 
-func TestWhomARequestIsForMustBeClear(t *testing.T) {
-	Anywhere(t, testWhomARequestIsForMustBeClear)
-}
+func TestWhomARequestIsForMustBeClear(t *testing.T) { Anywhere(t, testWhomARequestIsForMustBeClear) }
 
 func testWhomARequestIsForMustBeClear(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
@@ -417,9 +392,7 @@ func testWhomARequestIsForMustBeClear(t *T) {
 }
 
 // An order for all of nobody is carried out, and sells to nobody.
-func TestAnOrderForNobodyYetEnrolled(t *testing.T) {
-	Anywhere(t, testAnOrderForNobodyYetEnrolled)
-}
+func TestAnOrderForNobodyYetEnrolled(t *testing.T) { Anywhere(t, testAnOrderForNobodyYetEnrolled) }
 
 func testAnOrderForNobodyYetEnrolled(t *T) {
 	l := Open(t, ledger.Options{})
@@ -428,15 +401,12 @@ func testAnOrderForNobodyYetEnrolled(t *T) {
 	r.Truth = Never(t)
 	first := CarryOut(t, l, r)
 	Enroll(t, l, "vote", "1", "ann")
-	if again := CarryOut(t, l, r); !reflect.DeepEqual(first, again) || first.Drawn != 0 {
-		t.Errorf("%+v, then %+v", first, again)
-	}
+	again := CarryOut(t, l, r)
+	check.That(t, reflect.DeepEqual(first, again) && first.Drawn == 0, "%+v, then %+v", first, again)
 }
 
 // A context that has ended stops a call before it does anything.
-func TestAnEndedContextStopsEveryCall(t *testing.T) {
-	Anywhere(t, testAnEndedContextStopsEveryCall)
-}
+func TestAnEndedContextStopsEveryCall(t *testing.T) { Anywhere(t, testAnEndedContextStopsEveryCall) }
 
 func testAnEndedContextStopsEveryCall(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
@@ -492,9 +462,8 @@ func testARecordedAnswerIsTheSameForEverybodyForEver(t *T) {
 	if now := ObjectOf(t, l, "ann").Spent; now != spent || spent != Eps(t, "2") {
 		t.Errorf("spent %s at first and %s after 1,000 repetitions, want 2", spent, now)
 	}
-	if n := CountKind(Events(t, l), "released"); n != len(recorded) {
-		t.Errorf("%d released events for %d levels", n, len(recorded))
-	}
+	n := CountKind(Events(t, l), "released")
+	check.That(t, n == len(recorded), "%d released events for %d levels", n, len(recorded))
 }
 
 // wantSame asks for a recorded answer in one of several ways; none may need the truth.
@@ -513,9 +482,8 @@ func wantSame(t *T, l Book, i int, epsilon string, want api.Response) {
 	case 2:
 		r := Order(t, fmt.Sprint("all ", i), epsilon)
 		r.Truth = Never(t)
-		if result := CarryOut(t, l, r); result.Reused != 1 || result.Drawn+result.Derived != 0 {
-			t.Fatalf("%+v", result)
-		}
+		result := CarryOut(t, l, r)
+		check.Need(t, result.Reused == 1 && result.Drawn+result.Derived == 0, "%+v", result)
 		got = Responses(t, l, "vote", Eps(t, epsilon))["ann"]
 	case 3:
 		for _, at := range ObjectOf(t, l, "ann").Chains[0].Levels {
@@ -541,9 +509,8 @@ func testTheTruthIsNotAskedBelowTheCurrentLevel(t *T) {
 		r.Truth = Never(t)
 		Release(t, l, r)
 	}
-	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "2") {
-		t.Errorf("spent %s", o.Spent)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Spent == Eps(t, "2"), "spent %s", o.Spent)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
@@ -614,9 +581,8 @@ func testObjectsWithOddNamesAreToldApart(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "9", goodNames()...)
 	for i, name := range goodNames() {
 		r := Release(t, l, ReleaseOf(t, fmt.Sprint(i), name, fmt.Sprint("0.", i+1)))
-		if o := ObjectOf(t, l, name); r.Object != name || len(o.Chains) != 1 || o.Spent != r.Epsilon {
-			t.Errorf("%.20q: %+v, %+v", name, r, o)
-		}
+		o := ObjectOf(t, l, name)
+		check.That(t, r.Object == name && len(o.Chains) == 1 && o.Spent == r.Epsilon, "%.20q: %+v, %+v", name, r, o)
 	}
 	WantClean(t, l, api.VerifyRequest{})
 }
@@ -631,9 +597,8 @@ func testQuestionsNeedTwoDifferentValues(t *T) {
 		"none": nil, "one": {"a"}, "twice": {"a", "b", "a"}, "empty": {"a", ""}, "too many": make([]string, (1<<20)+1),
 	} {
 		Unchanged(t, l, func() {
-			if err := l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: values}); !errors.Is(err, api.ErrInvalid) {
-				t.Errorf("%s: got the error %v", name, err)
-			}
+			err := l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: values})
+			check.That(t, errors.Is(err, api.ErrInvalid), "%s: got the error %v", name, err)
 		})
 	}
 	check.Must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: []string{"a", "A"}, Encoding: api.Direct}))
@@ -666,9 +631,7 @@ func testAQuestionOfManyValues(t *T) {
 }
 
 // What the caller does with its list afterwards does not change a question.
-func TestAQuestionIsTheLedgersOwnCopy(t *testing.T) {
-	Anywhere(t, testAQuestionIsTheLedgersOwnCopy)
-}
+func TestAQuestionIsTheLedgersOwnCopy(t *testing.T) { Anywhere(t, testAQuestionIsTheLedgersOwnCopy) }
 
 func testAQuestionIsTheLedgersOwnCopy(t *T) {
 	l := Open(t, ledger.Options{})
@@ -679,9 +642,8 @@ func testAQuestionIsTheLedgersOwnCopy(t *T) {
 	all[0].Values[1] = "never"
 	Enroll(t, l, "q", "1000", "ann")
 	r := api.ReleaseRequest{Key: "k", Question: "q", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth("yes")}
-	if got := Release(t, l, r); got.Value != "yes" {
-		t.Errorf("got %q", got.Value)
-	}
+	got := Release(t, l, r)
+	check.That(t, got.Value == "yes", "got %q", got.Value)
 }
 
 // Invariant 12: event times never decrease. A clock that jumps back releases nothing early and breaks
@@ -699,9 +661,7 @@ func wantOrderedTimes(t *T, l Book) (last time.Time) {
 	return last
 }
 
-func TestEventTimesNeverDecrease(t *testing.T) {
-	Anywhere(t, testEventTimesNeverDecrease)
-}
+func TestEventTimesNeverDecrease(t *testing.T) { Anywhere(t, testEventTimesNeverDecrease) }
 
 func testEventTimesNeverDecrease(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
@@ -714,17 +674,14 @@ func testEventTimesNeverDecrease(t *T) {
 			highest = now
 		}
 		Release(t, l, ReleaseOf(t, fmt.Sprint(i), "ann", fmt.Sprintf("0.%d", i+1)))
-		if last := wantOrderedTimes(t, l); !last.Equal(highest) {
-			t.Errorf("the log is at %v, the clock was never behind %v", last, highest)
-		}
+		last := wantOrderedTimes(t, l)
+		check.That(t, last.Equal(highest), "the log is at %v, the clock was never behind %v", last, highest)
 	}
 	WantClean(t, l, api.VerifyRequest{})
 }
 
 // The memory of the time is in the log, not in the process.
-func TestTimesDoNotDecreaseAcrossOpens(t *testing.T) {
-	Anywhere(t, testTimesDoNotDecreaseAcrossOpens)
-}
+func TestTimesDoNotDecreaseAcrossOpens(t *testing.T) { Anywhere(t, testTimesDoNotDecreaseAcrossOpens) }
 
 func testTimesDoNotDecreaseAcrossOpens(t *T) {
 	house := VotersHouse(t, "9", "ann")
@@ -734,23 +691,19 @@ func testTimesDoNotDecreaseAcrossOpens(t *T) {
 	check.Must(t, l.Close())
 	l = house.Open(t, ledger.Options{})
 	Release(t, l, ReleaseOf(t, "2", "ann", "1"))
-	if last := wantOrderedTimes(t, l); !last.Equal(future) {
-		t.Errorf("the log went back to %v from %v", last, future)
-	}
+	last := wantOrderedTimes(t, l)
+	check.That(t, last.Equal(future), "the log went back to %v from %v", last, future)
 }
 
-func TestAClockBefore1970IsHarmless(t *testing.T) {
-	Anywhere(t, testAClockBefore1970IsHarmless)
-}
+func TestAClockBefore1970IsHarmless(t *testing.T) { Anywhere(t, testAClockBefore1970IsHarmless) }
 
 func testAClockBefore1970IsHarmless(t *T) {
 	for _, now := range []time.Time{{}, time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1677, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(-1, 0)} {
 		clock := ledgertest.NewClock(now)
 		l := Voters(t, Open(t, ledger.Options{Now: clock.Now}), "9", "ann")
 		Release(t, l, ReleaseOf(t, "1", "ann", "0.5"))
-		if last := wantOrderedTimes(t, l); !last.Equal(ledgertest.Begin()) {
-			t.Errorf("with the clock at %v the log is at %v", now, last)
-		}
+		last := wantOrderedTimes(t, l)
+		check.That(t, last.Equal(ledgertest.Begin()), "with the clock at %v the log is at %v", now, last)
 		clock.Set(ledgertest.Begin())
 		WantClean(t, l, api.VerifyRequest{})
 	}
@@ -767,9 +720,7 @@ func wantClockError(t *T, err error, clock, last time.Time) {
 
 // TestAClockFarAheadChangesNothing sets the clock ahead of a market with a dated sale and a reservation. Whatever is asked of
 // the ledger then, nothing is written, and nothing is refused for good; what was settled before is told again.
-func TestAClockFarAheadChangesNothing(t *testing.T) {
-	Anywhere(t, testAClockFarAheadChangesNothing)
-}
+func TestAClockFarAheadChangesNothing(t *testing.T) { Anywhere(t, testAClockFarAheadChangesNothing) }
 
 func testAClockFarAheadChangesNothing(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
@@ -812,17 +763,15 @@ func testAClockFarAheadChangesNothing(t *T) {
 			wantClockError(t, call(), far, ledgertest.Begin())
 		})
 	}
-	if again := Sell(t, l, Purchase(t, "sold", "bolt", "0.5", "bob")); !bytes.Equal(Text(t, again), Text(t, sold)) {
-		t.Errorf("a sale of before is told as %+v", again)
-	}
+	again := Sell(t, l, Purchase(t, "sold", "bolt", "0.5", "bob"))
+	check.That(t, bytes.Equal(Text(t, again), Text(t, sold)), "a sale of before is told as %+v", again)
 	quoted := check.Value(l.Quote(ctx, Purchase(t, "", "cryo", "0.5", "bob").Order))(t)
 	check.That(t, len(quoted.Refused) == 1 && quoted.Refused[0].Reason == api.SaleClosed,
 		"a quote shows what would be: %+v", quoted)
 
 	clock.Set(ledgertest.Begin().Add(time.Hour)) // it was wrong, and nothing has come of it
-	if made, err := l.Capture(ctx, api.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")}); err != nil || made.Objects != 1 {
-		t.Errorf("the reservation: %+v, %v", made, err)
-	}
+	made, err := l.Capture(ctx, api.CaptureRequest{Key: "7", Reservation: held.Number, Truth: SameTruth("yes")})
+	check.That(t, err == nil && made.Objects == 1, "the reservation: %+v, %v", made, err)
 	Sell(t, l, Purchase(t, "5", "cryo", "0.5", "ann"))
 	WantClean(t, l, api.VerifyRequest{})
 }
@@ -859,12 +808,10 @@ func testALongIdleLedgerIsConfirmedOnce(t *T) {
 		}
 		check.Must(t, l.Close())
 	}
-	_, err := house.Try(ledger.Options{ClockLeap: -1})
-	check.Is(t, err, api.ErrInvalid)
+	check.Is(t, check.Err(house.Try(ledger.Options{ClockLeap: -1})), api.ErrInvalid)
 	// What opening writes is refused as well.
 	clock.Set(ledgertest.Begin().AddDate(50, 0, 0))
-	_, err = house.Try(ledger.Options{Now: clock.Now, TruthKey: TruthKey()})
-	check.Is(t, err, api.ErrClock)
+	check.Is(t, check.Err(house.Try(ledger.Options{Now: clock.Now, TruthKey: TruthKey()})), api.ErrClock)
 }
 
 // The laws of raised answers and of keyed responses, as they come out of a ledger. Random bits are fixed, so that a

@@ -57,9 +57,8 @@ func testTermsChangeByOneEventEach(t *T) {
 	before := uint64(len(Events(t, l)))
 	r := to(t, "1", priced(t, 150), "3", "cid", "ann")
 	done := changeTerms(t, l, r)
-	if want := (api.ChangeTermsResult{Changed: 2, First: before + 1, Last: before + 4}); !reflect.DeepEqual(done, want) {
-		t.Errorf("it came to %+v, want %+v", done, want)
-	}
+	want := (api.ChangeTermsResult{Changed: 2, First: before + 1, Last: before + 4})
+	check.That(t, reflect.DeepEqual(done, want), "it came to %+v, want %+v", done, want)
 	var kinds []string
 	for _, ev := range Events(t, l)[before:] {
 		kinds = append(kinds, strings.TrimSpace(ev.Kind()+" "+ev.Object()))
@@ -72,22 +71,18 @@ func testTermsChangeByOneEventEach(t *T) {
 	ann := ObjectOf(t, l, "ann")
 	check.That(t, ann.Cap == Eps(t, "3") && ann.Chains[0].Policy.Equal(*priced(t, 150)) && ann.Chains[1].Policy == nil,
 		"ann is under %+v", ann)
-	if bob := ObjectOf(t, l, "bob"); bob.Cap != Eps(t, "9") || !bob.Chains[0].Policy.Equal(Market(t, "2")) {
-		t.Errorf("bob is under %+v", bob)
-	}
-	if again := changeTerms(t, l, r); !reflect.DeepEqual(again, done) {
-		t.Errorf("again it came to %+v, before to %+v", again, done)
-	}
+	bob := ObjectOf(t, l, "bob")
+	check.That(t, bob.Cap == Eps(t, "9") && bob.Chains[0].Policy.Equal(Market(t, "2")), "bob is under %+v", bob)
+	again := changeTerms(t, l, r)
+	check.That(t, reflect.DeepEqual(again, done), "again it came to %+v, before to %+v", again, done)
 	r.Key = "2"
-	if same := changeTerms(t, l, r); same.Changed != 0 || same.Unchanged != 2 {
-		t.Errorf("under the same terms: %+v", same)
-	}
+	same := changeTerms(t, l, r)
+	check.That(t, same.Changed == 0 && same.Unchanged == 2, "under the same terms: %+v", same)
 	r.Key, r.Consent = "1", "they agreed"
 	_, err := l.ChangeTerms(t.Context(), r)
 	check.Is(t, err, api.ErrKeyConflict)
-	if conflict := new(api.KeyConflictError); !errors.As(err, &conflict) || conflict.Field != "Consent" {
-		t.Errorf("%+v", conflict)
-	}
+	conflict := new(api.KeyConflictError)
+	check.That(t, errors.As(err, &conflict) && conflict.Field == "Consent", "%+v", conflict)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
@@ -121,9 +116,7 @@ func lowerings(t testing.TB) map[string]api.ChangeTermsRequest {
 }
 
 // Less always works, at once. The way back needs consent each time, and the refusal says what is more.
-func TestLessNeedsNoConsentAndMoreDoes(t *testing.T) {
-	Anywhere(t, testLessNeedsNoConsentAndMoreDoes)
-}
+func TestLessNeedsNoConsentAndMoreDoes(t *testing.T) { Anywhere(t, testLessNeedsNoConsentAndMoreDoes) }
 
 func testLessNeedsNoConsentAndMoreDoes(t *T) {
 	for name, r := range lowerings(t) {
@@ -131,14 +124,12 @@ func testLessNeedsNoConsentAndMoreDoes(t *T) {
 			l := Sellers(t, NewLedger(t), "2", "9", "ann")
 			first := Market(t, "2")
 			r.Key, r.Objects = "down", []string{"ann"}
-			if done := changeTerms(t, l, r); done.Changed != 1 {
-				t.Errorf("down: %+v", done)
-			}
+			done := changeTerms(t, l, r)
+			check.That(t, done.Changed == 1, "down: %+v", done)
 			up := to(t, "up", &first, "9", "ann")
 			var refused []api.Refusal
 			Unchanged(t, l, func() {
-				_, err := l.ChangeTerms(t.Context(), up)
-				refused = Refusals(t, err)
+				refused = Refusals(t, check.Err(l.ChangeTerms(t.Context(), up)))
 			})
 			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != api.NeedsConsent || refused[0].Remedy != api.RemedyConsent || refused[0].Why == "" {
 				t.Errorf("up, without consent: %+v", refused)
@@ -187,10 +178,8 @@ func testWhatIsNotProvenToBeLessNeedsConsent(t *T) {
 			l := NewLedger(t)
 			Define(t, l, Vote())
 			EnrollUnder(t, l, "vote", c.now, "9", "ann")
-			_, err := l.ChangeTerms(t.Context(), to(t, "1", &c.to, "", "ann"))
-			if got := Refusals(t, err); got[0].Reason != api.NeedsConsent {
-				t.Errorf("%+v", got)
-			}
+			got := Refusals(t, check.Err(l.ChangeTerms(t.Context(), to(t, "1", &c.to, "", "ann"))))
+			check.That(t, got[0].Reason == api.NeedsConsent, "%+v", got)
 			r := to(t, "1", &c.to, "", "ann")
 			r.Consent = "form 17"
 			changeTerms(t, l, r)
@@ -213,15 +202,12 @@ func testACapMayGoBelowWhatIsSpent(t *T) {
 		"ann": {Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "0.4"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")},
 		"bob": {Object: "bob", Reason: api.ChainCeiling, Ceiling: Eps(t, "0.5"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")},
 	} {
-		_, err := l.Release(t.Context(), ReleaseOf(t, "4", object, "1.1"))
-		if got := Refusals(t, err); len(got) != 1 || got[0] != want {
-			t.Errorf("more of %s: %+v, want %+v", object, got, want)
-		}
+		got := Refusals(t, check.Err(l.Release(t.Context(), ReleaseOf(t, "4", object, "1.1"))))
+		check.That(t, len(got) == 1 && got[0] == want, "more of %s: %+v, want %+v", object, got, want)
 		Release(t, l, ReleaseOf(t, "below "+object, object, "0.3"))
 	}
-	if o := ObjectOf(t, l, "ann"); !o.Remaining.IsZero() || o.Spent != Eps(t, "1") {
-		t.Errorf("%+v", o)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Remaining.IsZero() && o.Spent == Eps(t, "1"), "%+v", o)
 	Sell(t, l, Purchase(t, "5", "zeta", "1", "ann")) // it is recorded, and ann's terms still sell it
 	_, err := l.Sell(t.Context(), Purchase(t, "6", "zeta", "1", "bob"))
 	if got := Refusals(t, err); got[0].Reason != api.NotOnOffer {
@@ -231,7 +217,6 @@ func testACapMayGoBelowWhatIsSpent(t *T) {
 	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "9", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")})
 	check.Must(t, err)
 	check.Must(t, l.Forget(t.Context(), "10", "ann"))
-	WantClean(t, l, api.VerifyRequest{})
 	AuditAll(t, l)
 }
 
@@ -251,9 +236,8 @@ func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *T) {
 		if q, err := l.Quote(t.Context(), r.Order); err != nil || q.Price != price {
 			t.Errorf("%s is quoted %d for ε=%s, want %d: %v", buyer, q.Price, epsilon, price, err)
 		}
-		if s := Sell(t, l, r); s.Price != price {
-			t.Errorf("%s pays %d for ε=%s, want %d", buyer, s.Price, epsilon, price)
-		}
+		s := Sell(t, l, r)
+		check.That(t, s.Price == price, "%s pays %d for ε=%s, want %d", buyer, s.Price, epsilon, price)
 	}
 	asks := func(amount int64) {
 		n++
@@ -285,20 +269,18 @@ func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *T) {
 			paid[buyer] += at.Paid[i]
 		}
 	}
-	if want := map[string]int64{"acme": 200, "zeta": 600, "hooli": 100, "initech": 600}; !reflect.DeepEqual(paid, want) {
-		t.Errorf("they paid %v, want %v", paid, want)
-	}
+	want := map[string]int64{"acme": 200, "zeta": 600, "hooli": 100, "initech": 600}
+	check.That(t, reflect.DeepEqual(paid, want), "they paid %v, want %v", paid, want)
 	check.Must(t, l.BeginEpoch(t.Context(), "epoch", "vote", "ann")) // about another value, so nothing is paid yet
 	buys("acme", "1", 300)
 	EnrollUnder(t, l, "vote", *priced(t, 300), "9", "bob")
 	Sell(t, l, Purchase(t, "bob's", "acme", "0.5", "bob"))
 	check.Must(t, l.Forget(t.Context(), "forget", "bob")) // and that acme has paid anything
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: *priced(t, 300)}))(t)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: *priced(t, 300)})))
 	if s := Sell(t, l, Purchase(t, "bob's, again", "acme", "1", "bob")); s.Price != 300 || s.Upgrades != 0 {
 		t.Errorf("%+v", s)
 	}
 	AuditAll(t, l)
-	WantClean(t, l, api.VerifyRequest{})
 }
 
 // hold reserves votes for acme.
@@ -331,7 +313,6 @@ func testAReservationKeepsItsPrice(t *T) {
 				t.Errorf("reserved for %d, captured as %+v", r.Price, s)
 			}
 			AuditAll(t, l)
-			WantClean(t, l, api.VerifyRequest{})
 		})
 	}
 }
@@ -352,11 +333,9 @@ func testAReservationCountsWhatIsPaidMeanwhile(t *T) {
 		t.Errorf("%+v", s)
 	}
 	s := Commit(t, l, "5", r.Number)
-	if all := Delivered(t, l, s.Number); all["ann"].Price != 25 || all["bob"].Price != 0 || s.Refund != 175 {
-		t.Errorf("%+v, delivered %+v", s, all)
-	}
+	all := Delivered(t, l, s.Number)
+	check.That(t, all["ann"].Price == 25 && all["bob"].Price == 0 && s.Refund == 175, "%+v, delivered %+v", s, all)
 	AuditAll(t, l)
-	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Budget that was taken back is not held any more: at capture such people are refused, or left out with a refund, as those who have
@@ -373,9 +352,8 @@ func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
 	changeTerms(t, l, to(t, "2", nil, "0.999999999", "ann"))
 	changeTerms(t, l, to(t, "3", &lower, "", "bob", "eve")) // eve's level is recorded, and needs no budget
 	check.Must(t, l.Withdraw(t.Context(), "4", "cid"))
-	if o := ObjectOf(t, l, "ann"); !o.Remaining.IsZero() {
-		t.Errorf("%s of ann's cap is free for others", o.Remaining)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Remaining.IsZero(), "%s of ann's cap is free for others", o.Remaining)
 	whole := api.CaptureRequest{Key: "5", Reservation: r.Number, Truth: SameTruth("yes")}
 	_, err := l.Capture(t.Context(), whole)
 	want := []api.Refusal{
@@ -383,15 +361,13 @@ func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
 		{Object: "bob", Reason: api.ChainCeiling, Ceiling: Eps(t, "0.5"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.5"), Remedy: api.RemedyNothing},
 		{Object: "cid", Reason: api.Withdrawn, Asked: Eps(t, "1"), Remedy: api.RemedyEnrolling},
 	}
-	if got := Refusals(t, err); !slices.Equal(got, want) {
-		t.Errorf("refused %+v, want %+v", got, want)
-	}
+	got := Refusals(t, err)
+	check.That(t, slices.Equal(got, want), "refused %+v, want %+v", got, want)
 	whole.Partial = true
 	s, err := l.Capture(t.Context(), whole)
 	check.Must(t, err)
 	check.That(t, s.Objects == 2 && s.Price == 200 && s.Refund == 300 && slices.Equal(s.Refused, want), "%+v", s)
 	AuditAll(t, l)
-	WantClean(t, l, api.VerifyRequest{})
 }
 
 // Fewer holders than reserved before do not undo a reservation; more let others in beside it, and it still has its place.
@@ -409,9 +385,8 @@ func testAReservationKeepsItsPlaceAmongHolders(t *T) {
 	EnrollUnder(t, l, "vote", *few(1), "9", "ann")
 	r := hold(t, l, "1", "1", "ann")
 	_, err := l.Sell(t.Context(), Purchase(t, "2", "zeta", "1", "ann"))
-	if got := Refusals(t, err); got[0].Reason != api.HoldersFull || got[0].Remedy != api.RemedyWaiting {
-		t.Errorf("%+v", got)
-	}
+	got := Refusals(t, err)
+	check.That(t, got[0].Reason == api.HoldersFull && got[0].Remedy == api.RemedyWaiting, "%+v", got)
 	more := to(t, "3", few(3), "", "ann")
 	more.Consent = "agreed"
 	changeTerms(t, l, more)
@@ -424,7 +399,6 @@ func testAReservationKeepsItsPlaceAmongHolders(t *T) {
 	changeTerms(t, l, to(t, "7", few(1), "", "ann"))
 	Commit(t, l, "8", r.Number)
 	AuditAll(t, l)
-	WantClean(t, l, api.VerifyRequest{})
 }
 
 // A quote that was made under other terms says so, if it is not what the order is any more; a sale that comes to the same is made.
@@ -470,12 +444,10 @@ func testAQuoteTellsThatTermsHaveChanged(t *T) {
 		m.Prices = []policy.Price{{Epsilon: Eps(t, "1"), Amount: 110}, {Epsilon: Eps(t, "2"), Amount: 900}}
 	})
 	changeTerms(t, l, to(t, "5", &dearerAbove, "", "bob"))
-	if now := quote(); now.ID == r.QuoteID || now.Price != 160 {
-		t.Errorf("under other terms the quote %s is %+v", r.QuoteID, now)
-	}
-	if s := Sell(t, l, r); s.Price != 160 {
-		t.Errorf("%+v: what is bought, and what it costs, is as quoted", s)
-	}
+	now := quote()
+	check.That(t, now.ID != r.QuoteID && now.Price == 160, "under other terms the quote %s is %+v", r.QuoteID, now)
+	s := Sell(t, l, r)
+	check.That(t, s.Price == 160, "%+v: what is bought, and what it costs, is as quoted", s)
 	AuditAll(t, l)
 }
 
@@ -499,9 +471,8 @@ func testEnrollingUnderOtherTermsSaysWhatToDo(t *T) {
 		t.Errorf("%v: %+v", err, got)
 	}
 	changeTerms(t, l, to(t, "3", priced(t, 150), "8", "ann", "bob"))
-	if o := ObjectOf(t, l, "ann"); !o.Chains[0].Withdrawn {
-		t.Errorf("other terms bring nobody back: %+v", o)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Chains[0].Withdrawn, "other terms bring nobody back: %+v", o)
 	done, err := l.Enroll(t.Context(), back)
 	check.Must(t, err)
 	check.That(t, done.Enrolled == 1 && done.Already == 1, "%+v", done)
@@ -518,10 +489,8 @@ func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "cid", "dan")
 	check.Must(t, l.Withdraw(t.Context(), "0", "dan"))
 	r := to(t, "1", nil, "7", "zoe", "dan", "cid", "bob", "ann")
-	_, err := l.ChangeTerms(t.Context(), r)
-	if got := Refusals(t, err); len(got) != 3 {
-		t.Errorf("%+v", got)
-	}
+	got := Refusals(t, check.Err(l.ChangeTerms(t.Context(), r)))
+	check.That(t, len(got) == 3, "%+v", got)
 	r.Partial = true
 	done := changeTerms(t, l, r)
 	var reasons []string
@@ -539,8 +508,7 @@ func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 	enrol := api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"new", "ann", "bob", "cid"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
 		return map[string]policy.Policy{"ann": *priced(t, 150)}[object], Eps(t, map[string]string{"ann": "5", "bob": "6", "cid": "7", "new": "1"}[object])
 	}}
-	first, err := l.Enroll(t.Context(), enrol)
-	check.Must(t, err)
+	first := check.Value(l.Enroll(t.Context(), enrol))(t)
 	reasons = nil
 	for _, one := range first.Refused {
 		reasons = append(reasons, one.Object+" "+string(one.Reason))
@@ -552,9 +520,8 @@ func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 	if again, err := l.Enroll(t.Context(), enrol); err != nil || !reflect.DeepEqual(again, first) {
 		t.Errorf("again it came to %+v, %v, before to %+v", again, err, first)
 	}
-	if again := changeTerms(t, l, r); !reflect.DeepEqual(again, done) {
-		t.Errorf("again it came to %+v, before to %+v", again, done)
-	}
+	again := changeTerms(t, l, r)
+	check.That(t, reflect.DeepEqual(again, done), "again it came to %+v, before to %+v", again, done)
 	check.Must(t, l.Forget(t.Context(), "4", "ann"))
 	if again := changeTerms(t, l, r); len(again.Refused) != 2 || again.Unlisted != 1 || again.Changed != 2 {
 		t.Errorf("without ann it came to %+v", again)
@@ -597,9 +564,8 @@ func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 	}
 	dearest = 6
 	_, err = l.Enroll(t.Context(), r)
-	if conflict := new(api.KeyConflictError); !errors.As(err, &conflict) || conflict.Field != "Terms" {
-		t.Errorf("on other terms: %v", err)
-	}
+	conflict := new(api.KeyConflictError)
+	check.That(t, errors.As(err, &conflict) && conflict.Field == "Terms", "on other terms: %v", err)
 	r.Key, r.Cap = "2", Eps(t, "1")
 	_, err = l.Enroll(t.Context(), r)
 	check.Is(t, err, api.ErrInvalid)
@@ -639,8 +605,7 @@ func testTermsThatCannotBe(t *T) {
 			r := to(t, "1", nil, "3", "ann")
 			c.change(&r)
 			Unchanged(t, l, func() {
-				_, err := l.ChangeTerms(t.Context(), r)
-				check.Is(t, err, c.want)
+				check.Is(t, check.Err(l.ChangeTerms(t.Context(), r)), c.want)
 			})
 		})
 	}
@@ -670,9 +635,8 @@ func testTermsAreComparedByTheClock(t *T) {
 	half := policy.Fixed(Eps(t, "0.5"))
 	now = now.Add(-5 * time.Hour)
 	_, err = l.ChangeTerms(t.Context(), to(t, "1", &half, "", "ann"))
-	if got := Refusals(t, err); got[0].Reason != api.NeedsConsent {
-		t.Errorf("by a clock gone back: %+v", got)
-	}
+	got := Refusals(t, err)
+	check.That(t, got[0].Reason == api.NeedsConsent, "by a clock gone back: %+v", got)
 	now = now.Add(5 * time.Hour)
 	changeTerms(t, l, to(t, "1", &half, "", "ann"))
 	now = now.Add(-5 * time.Hour) // what was proven for ann is not proven from then on
@@ -732,9 +696,8 @@ func testTermsOfManyChangeInParts(t *T) {
 	changeTerms(t, l, to(t, "2", nil, "4", last))
 	_, err = l.ChangeTerms(t.Context(), r)
 	check.Is(t, err, api.ErrPartlyDone)
-	if got := Refusals(t, err); len(got) != 1 || got[0].Object != last || got[0].Reason != api.NeedsConsent {
-		t.Errorf("%+v", got)
-	}
+	got := Refusals(t, err)
+	check.That(t, len(got) == 1 && got[0].Object == last && got[0].Reason == api.NeedsConsent, "%+v", got)
 	back := to(t, "3", nil, "9", last)
 	back.Consent = "agreed"
 	changeTerms(t, l, back)
@@ -743,9 +706,8 @@ func testTermsOfManyChangeInParts(t *T) {
 	check.That(t, done.Changed == len(names) && done.Unchanged == 0, "%+v", done)
 	check.That(t, slices.Equal(told[:2], []int{partSize, len(names)}), "told %v", told)
 	for _, object := range []string{names[0], names[partSize], last} {
-		if o := ObjectOf(t, l, object); o.Cap != Eps(t, "5") || !o.Chains[0].Policy.Equal(*priced(t, 120)) {
-			t.Errorf("%s is under %+v", object, o)
-		}
+		o := ObjectOf(t, l, object)
+		check.That(t, o.Cap == Eps(t, "5") && o.Chains[0].Policy.Equal(*priced(t, 120)), "%s is under %+v", object, o)
 	}
 	WantClean(t, l, api.VerifyRequest{})
 }

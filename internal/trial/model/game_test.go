@@ -624,9 +624,8 @@ func (g *game) quote(o api.Order) (id string) {
 	if former, known := g.offers[id]; known && former != stands {
 		g.Fatalf("the quote %s stands for\n\t\t%s\n\tbefore for\n\t\t%s", id, stands, former)
 	}
-	if former, known := g.ids[stands]; known && former != id {
-		g.Fatalf("the offer\n\t\t%s\n\tis the quote %s, before %s", stands, id, former)
-	}
+	former, known := g.ids[stands]
+	check.Need(g, !known || former == id, "the offer\n\t\t%s\n\tis the quote %s, before %s", stands, id, former)
 	g.latest, g.offers[id], g.ids[stands] = id, stands, id
 	return id
 }

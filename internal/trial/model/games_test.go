@@ -282,9 +282,8 @@ func TestGamesOfNote(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(4) { // with votes in direct encoding, in unary, as the ledger picks, and with a mechanism
-				if failure := newTable().play(t, seed, moves); failure != "" {
-					t.Errorf("seed %d: %s", seed, failure)
-				}
+				failure := newTable().play(t, seed, moves)
+				check.That(t, failure == "", "seed %d: %s", seed, failure)
 			}
 		})
 	}
@@ -304,9 +303,8 @@ func TestWhatWasLostComesAgain(t *testing.T) {
 	moves = append(moves, lost...)
 	for seed, onDisk := range map[uint64]bool{1: false, 2: false, realFiles - 1: true} { // with votes in unary, and in direct encoding
 		b := newTable()
-		if failure := b.play(t, seed, moves); failure != "" || b.hasFile(seed) != onDisk {
-			t.Errorf("seed %d: %s", seed, failure)
-		}
+		failure := b.play(t, seed, moves)
+		check.That(t, failure == "" && b.hasFile(seed) == onDisk, "seed %d: %s", seed, failure)
 		// Four of the last sale, which draws for who is derived before, and of the others two, one and one.
 		if b.restores != 1 || b.rollbacks != 1 || b.repeats != 8 {
 			t.Errorf("seed %d: %d copies restored, %d refused, %d responses drawn again", seed, b.restores, b.rollbacks, b.repeats)
@@ -324,9 +322,8 @@ func TestAnotherNoiseKeyIsNoticed(t *testing.T) {
 				g.paper.chain("vote", "bob").noise = name
 			}
 		}
-		if failure := b.play(t, 0, moves); !strings.Contains(failure, string(api.NoNoiseKey)) {
-			t.Errorf("the key %q instead: %s", name, failure)
-		}
+		failure := b.play(t, 0, moves)
+		check.That(t, strings.Contains(failure, string(api.NoNoiseKey)), "the key %q instead: %s", name, failure)
 	}
 }
 
@@ -709,7 +706,7 @@ func (g *game) verify() {
 	if g.trusted != nil && g.paper.extends(g.trusted) {
 		r.Checkpoints, r.Verifiers = [][]byte{g.trusted.note}, g.verifiers
 	}
-	_ = check.Value(g.opened.Verify(g.Context(), r))(g)
+	check.Must(g, check.Err(g.opened.Verify(g.Context(), r)))
 }
 
 func (g *game) compareReceipt(d *paperDeal) {
@@ -1022,9 +1019,8 @@ func wantShrunk(t *testing.T, plant func(*game, move), told string, size int) {
 	if again := faulty.play(t, seed, short); len(short) != size || wayOf(again) != wayOf(failure) {
 		t.Errorf("%d moves are shrunk to %d, want %d; before:\n\t%s\nafter:\n\t%s", len(moves), len(short), size, failure, again)
 	}
-	if other := newTable().play(t, seed, short); other != "" {
-		t.Errorf("it fails without the fault: %s", other)
-	}
+	other := newTable().play(t, seed, short)
+	check.That(t, other == "", "it fails without the fault: %s", other)
 	text := inGo(seed, short, failure)
 	t.Log(text)
 	file := check.Value(parser.ParseFile(token.NewFileSet(), "", "package model\n\nimport \"testing\"\n\n"+text, parser.SkipObjectResolution))(t)

@@ -276,7 +276,7 @@ func Define(t testing.TB, l Book, q api.Question) {
 func Enroll(t testing.TB, l Book, question, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d", question, objects[0], len(objects))
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: Eps(t, limit)}))(t)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: Eps(t, limit)})))
 }
 
 // Voters defines the vote and enrols objects in it, each with the same cap.
@@ -433,7 +433,7 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 func EnrollUnder(t testing.TB, l Book, question string, p policy.Policy, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d under <%.60s>", question, objects[0], len(objects), p)
-	_ = check.Value(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)}))(t)
+	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Policy: p, Cap: Eps(t, limit)})))
 }
 
 // Sellers defines the vote and puts objects in it on the market.
@@ -640,7 +640,7 @@ func WantSpent(t *testing.T, l Book, epsilon string, names ...string) {
 func WantClean(t testing.TB, l Book, r api.VerifyRequest) {
 	t.Helper()
 	r.Report = func(p api.Finding) { t.Errorf("found %+v", p) }
-	_ = check.Value(l.Verify(t.Context(), r))(t)
+	check.Must(t, check.Err(l.Verify(t.Context(), r)))
 }
 
 // AuditAll compares the fold of the log with what is stored, and the money with the prices.
@@ -725,9 +725,8 @@ func AuditMarket(t testing.TB, l Book) {
 	t.Helper()
 	b := books{t, map[place]string{}, map[holding]int64{}, map[holding]privacy.Epsilon{}, map[uint64]int64{}, map[uint64]int64{}, map[chain]uint64{}, map[chain]uint64{}, map[chain]*policy.Terms{}, map[promise]*policy.Terms{}}
 	for i, ev := range Events(t, l) {
-		if n := uint64(i) + 1; ev.Number != n {
-			t.Fatalf("event %d stands where event %d should", ev.Number, n)
-		}
+		n := uint64(i) + 1
+		check.Need(t, ev.Number == n, "event %d stands where event %d should", ev.Number, n)
 		b.enter(ev)
 	}
 	for number, price := range b.sales {
@@ -848,9 +847,8 @@ func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
 			t.Errorf("%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])
 		}
 	}
-	if got := Stats(t, l).Revenue; got != revenue {
-		t.Errorf("the revenue is %d, the sales brought %d", got, revenue)
-	}
+	got := Stats(t, l).Revenue
+	check.That(t, got == revenue, "the revenue is %d, the sales brought %d", got, revenue)
 }
 
 // Games make much garbage, and keep little: it is collected less often than by Go's own setting, which GOGC in the

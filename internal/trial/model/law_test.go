@@ -163,9 +163,8 @@ func (tr *unaryTree) measureRows(where levelPlace, n int, truth api.TruthFunc, c
 			row[v] = [2]uint64{tr.random.Uint64(), tr.random.Uint64()}
 			want |= r.bit(v, row[v]) << v
 		}
-		if got := tr.probe(where, n, truth, coin, row); got != want {
-			tr.Errorf("with the words %x there come the bits %b, where %b were measured", row, got, want)
-		}
+		got := tr.probe(where, n, truth, coin, row)
+		check.That(tr, got == want, "with the words %x there come the bits %b, where %b were measured", row, got, want)
 	}
 	return r
 }
@@ -755,9 +754,8 @@ func (tr *tree) leaf(at node) {
 		}
 	}
 	top := slices.MaxFunc(tr.levels, privacy.Epsilon.Compare)
-	if o := ObjectOf(tr, l, "ann"); o.Spent != top || o.Chains[0].Epsilon != top {
-		tr.Errorf("after %v, %s is spent", at.responses, o.Spent)
-	}
+	o := ObjectOf(tr, l, "ann")
+	check.That(tr, o.Spent == top && o.Chains[0].Epsilon == top, "after %v, %s is spent", at.responses, o.Spent)
 	AuditAll(tr, l)
 }
 
@@ -839,9 +837,8 @@ func (tr *tree) wantLaw() {
 		got := tr.found[fmt.Sprint(o)]
 		check.Need(tr, got != nil, "no history came to %v", o)
 		for truth, p := range got {
-			if want := tr.joint(levels, truth, o); !near(p, want) {
-				tr.Errorf("truth %d, responses %v: measured %.15g, want %.15g", truth, o, p, want)
-			}
+			want := tr.joint(levels, truth, o)
+			check.That(tr, near(p, want), "truth %d, responses %v: measured %.15g, want %.15g", truth, o, p, want)
 			sums[truth] += p
 			for level, response := range o {
 				marginal[at{level, truth, response}] += p

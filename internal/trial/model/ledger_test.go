@@ -86,7 +86,7 @@ func newHouse(t testing.TB, k kind, truths []int) *house {
 	for i := range truths {
 		names = append(names, objectName(i))
 	}
-	_ = check.Value(h.ledger.Enroll(h.Context(), api.EnrollRequest{Key: "enroll", Question: question, Objects: names, Policy: terms, Cap: privacy.MaxEpsilon()}))(t)
+	check.Must(t, check.Err(h.ledger.Enroll(h.Context(), api.EnrollRequest{Key: "enroll", Question: question, Objects: names, Policy: terms, Cap: privacy.MaxEpsilon()})))
 	return h
 }
 
@@ -105,7 +105,7 @@ func (h *house) changeTerms(o order) []string {
 	for i := range h.truths {
 		r.Objects = append(r.Objects, objectName(i))
 	}
-	_ = check.Value(h.ledger.ChangeTerms(h.Context(), r))(h)
+	check.Must(h, check.Err(h.ledger.ChangeTerms(h.Context(), r)))
 	return make([]string, len(h.truths))
 }
 
@@ -168,7 +168,7 @@ func (h *house) truth(_ context.Context, _ string, objects []string) (values []s
 func (h *house) fill(o order) []string {
 	h.Helper()
 	if o.buyer == "" {
-		_ = check.Value(h.ledger.Raise(h.Context(), h.raise(o, nil)))(h)
+		check.Must(h, check.Err(h.ledger.Raise(h.Context(), h.raise(o, nil))))
 		return h.seen(Eps(h, o.at))
 	}
 	if o.buyer == seller {
@@ -226,12 +226,11 @@ func (h *house) crash(o order, when moment) (words []string) {
 	case asked:
 		h.dying = true
 		h.leave()
-		if _, err := h.ledger.Sell(h.Context(), h.sale(o)); !errors.Is(err, errDead) {
-			h.Fatalf("a sale without truths: %v", err)
-		}
+		_, err := h.ledger.Sell(h.Context(), h.sale(o))
+		check.Need(h, errors.Is(err, errDead), "a sale without truths: %v", err)
 		h.dying = false
 	case done:
-		_ = check.Value(h.ledger.Sell(h.Context(), h.sale(o)))(h)
+		check.Must(h, check.Err(h.ledger.Sell(h.Context(), h.sale(o))))
 		h.leave()
 	case between:
 		words = h.crashBetween(o)
@@ -299,7 +298,7 @@ func TestARollbackIsNoticed(t *testing.T) {
 			tr, lots := newTrial(t, raises, 2), truths(crowd, 2)
 			h := newHouse(t, k, lots)
 			h.older = filepath.Join(h.dir, "older")
-			_ = check.Value(h.ledger.Backup(t.Context(), h.older, nil))(t)
+			check.Must(t, check.Err(h.ledger.Backup(t.Context(), h.older, nil)))
 			tr.run(h, lots)
 			h.end()
 			if k.keyed {

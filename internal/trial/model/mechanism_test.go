@@ -142,9 +142,8 @@ func (tr *finiteTree) wantLawOf(where levelPlace, n int, truth api.TruthFunc, la
 			last := new(rational.Int).Sub(cut, rational.NewInt(1))
 			middle := new(rational.Int).Rsh(new(rational.Int).Add(from, last), 1)
 			for _, word := range []*rational.Int{from, middle, last} {
-				if got := tr.probe(where, n, truth, word.Uint64()); got != o {
-					tr.Errorf("word %v of sale %d leads to output %d, want %d", word, n, got, o)
-				}
+				got := tr.probe(where, n, truth, word.Uint64())
+				check.That(tr, got == o, "word %v of sale %d leads to output %d, want %d", word, n, got, o)
 			}
 			leads[o] = middle.Uint64()
 		}
@@ -216,9 +215,8 @@ func (tr *finiteTree) leaf(at node) {
 		}
 	}
 	top := slices.MaxFunc(tr.levels, privacy.Epsilon.Compare)
-	if o := ObjectOf(tr, l, "ann"); o.Spent != top || o.Chains[0].Epsilon != top {
-		tr.Errorf("after %v, %s is spent", at.responses, o.Spent)
-	}
+	o := ObjectOf(tr, l, "ann")
+	check.That(tr, o.Spent == top && o.Chains[0].Epsilon == top, "after %v, %s is spent", at.responses, o.Spent)
 	if tr.found[fmt.Sprint(at.responses)] = at.given; len(tr.found)%16 == 1 {
 		AuditAll(tr, l)
 	}

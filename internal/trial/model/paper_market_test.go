@@ -755,8 +755,7 @@ func (one moveTerms) play(g *game) {
 		r.Policy = &want.under.policy
 	}
 	if want.keeps && one.Cap == 0 {
-		_, err := g.ledger.ChangeTerms(g.Context(), r)
-		g.wantError(err, api.ErrInvalid)
+		g.wantError(check.Err(g.ledger.ChangeTerms(g.Context(), r)), api.ErrInvalid)
 		return
 	}
 	result, refused := g.paper.changeTerms(r, func(string) agreement { return want })

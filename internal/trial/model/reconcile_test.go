@@ -95,9 +95,8 @@ func testAStartBringsTheLedgerInLine(t *T) {
 		t.Helper()
 		before := len(Events(t, l))
 		wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...), Withdraw: true}), want...)
-		if now := len(Events(t, l)); now != before {
-			t.Errorf("to do nothing takes %d events", now-before)
-		}
+		now := len(Events(t, l))
+		check.That(t, now == before, "to do nothing takes %d events", now-before)
 	}
 	again("vote: same 4", "smoker: same 2")
 	table[0] = member(t, "dan", priced(t, 130), "8") // dearer, and a lower cap
@@ -106,9 +105,8 @@ func testAStartBringsTheLedgerInLine(t *T) {
 	table = append(table, member(t, "fay", nil, "0.5"))
 	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 1 new 1 fay changed 2 cid,dan refused ann needs-consent", "smoker: same 2")
 	again("vote: same 4 refused ann needs-consent", "smoker: same 2")
-	if o := ObjectOf(t, l, "dan"); o.Cap != Eps(t, "8") || !o.Chains[0].Policy.Equal(*priced(t, 130)) {
-		t.Errorf("dan is under %+v", o)
-	}
+	o := ObjectOf(t, l, "dan")
+	check.That(t, o.Cap == Eps(t, "8") && o.Chains[0].Policy.Equal(*priced(t, 130)), "dan is under %+v", o)
 	if o := ObjectOf(t, l, "ann"); !o.Chains[0].Policy.Equal(*priced(t, 100)) {
 		t.Errorf("ann is under %+v", o)
 	}
@@ -161,9 +159,8 @@ func testAStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
 		}
 	}
 	reconcile(t, l, r)
-	if o := ObjectOf(t, l, "dan"); len(o.Chains) != 1 || !o.Chains[0].Withdrawn {
-		t.Errorf("dan is back: %+v", o)
-	}
+	o := ObjectOf(t, l, "dan")
+	check.That(t, len(o.Chains) == 1 && o.Chains[0].Withdrawn, "dan is back: %+v", o)
 }
 
 // What would be done is told first, by a dry run, or before anything is done; and who is told can stop it.
@@ -183,24 +180,21 @@ func testAStartTellsWhatItWouldDo(t *T) {
 	mind := errors.New("not today")
 	Unchanged(t, l, func() {
 		r.Confirm = func(plan api.ReconcileResult) error { wantTold(t, plan, want...); return mind }
-		_, err := l.Reconcile(t.Context(), r)
-		check.Is(t, err, mind)
+		check.Is(t, check.Err(l.Reconcile(t.Context(), r)), mind)
 	})
 	asked, done := 0, []int(nil)
 	r.Confirm = func(plan api.ReconcileResult) error {
 		asked++
 		wantTold(t, plan, want...)
-		if o := ObjectOf(t, l, "ann"); o.Cap != Eps(t, "9") {
-			t.Error("it was done before it was told")
-		}
+		o := ObjectOf(t, l, "ann")
+		check.That(t, o.Cap == Eps(t, "9"), "it was done before it was told")
 		return nil
 	}
 	r.Progress = func(n, total int) { done = append(done, n, total) }
 	wantTold(t, reconcile(t, l, r), want...)
 	check.That(t, asked == 1 && slices.Equal(done, []int{1, 3, 2, 3, 3, 3}), "told %d times, progress %v", asked, done)
-	if bob := ObjectOf(t, l, "bob"); !bob.Chains[0].Withdrawn {
-		t.Errorf("%+v", bob)
-	}
+	bob := ObjectOf(t, l, "bob")
+	check.That(t, bob.Chains[0].Withdrawn, "%+v", bob)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
@@ -255,9 +249,8 @@ func testATruncatedTableWithdrawsNobody(t *T) {
 		check.Is(t, err, cut)
 	})
 	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table(297)...), Withdraw: true}), "vote: same 297", "gone 3 person-00297,person-00298,person-00299, withdrawn 3") // one in a hundred
-	if o := ObjectOf(t, l, names[299]); !o.Chains[0].Withdrawn || !o.Chains[1].Withdrawn {
-		t.Errorf("%+v", o)
-	}
+	o := ObjectOf(t, l, names[299])
+	check.That(t, o.Chains[0].Withdrawn && o.Chains[1].Withdrawn, "%+v", o)
 	r := reconcile(t, l, api.ReconcileRequest{Members: rows(table(97)...), Withdraw: true, Gone: 200})
 	check.That(t, r.Withdrawn == 200 && r.Gone.Count == 200, "%+v", r)
 	if r := reconcile(t, l, api.ReconcileRequest{Members: rows(table(97)...), Withdraw: true}); r.Gone.Count != 0 {
@@ -303,9 +296,8 @@ func testACapIsOverAllQuestions(t *T) {
 	}
 	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 2 refused cid needs-consent", "smoker: same 0 new 2 ann,bob refused cid needs-consent")
 	for object, limit := range map[string]string{"ann": "6", "bob": "4", "cid": "5"} {
-		if o := ObjectOf(t, l, object); o.Cap != Eps(t, limit) {
-			t.Errorf("%s has the cap %s, want %s", object, o.Cap, limit)
-		}
+		o := ObjectOf(t, l, object)
+		check.That(t, o.Cap == Eps(t, limit), "%s has the cap %s, want %s", object, o.Cap, limit)
 	}
 	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 2 refused cid needs-consent", "smoker: same 2 refused cid needs-consent")
 	WantClean(t, l, api.VerifyRequest{})
@@ -333,16 +325,13 @@ func testACapChangesForSeveralNewQuestions(t *T) {
 	Unchanged(t, l, func() {
 		wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 1", "driver: same 1")
 	})
-	if o := ObjectOf(t, l, "ann"); o.Cap != Eps(t, "8") {
-		t.Errorf("the cap is %s", o.Cap)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Cap == Eps(t, "8"), "the cap is %s", o.Cap)
 }
 
 // A table of tens of thousands, in no order, is dealt with in parts. What is cut off is finished by the next start, and comes to what an undisturbed
 // one comes to.
-func TestALongStartIsCutOffAndFinished(t *testing.T) {
-	Both(t, testALongStartIsCutOffAndFinished)
-}
+func TestALongStartIsCutOffAndFinished(t *testing.T) { Both(t, testALongStartIsCutOffAndFinished) }
 
 func testALongStartIsCutOffAndFinished(t *T) {
 	names := Crowd(3 * partSize)
@@ -389,9 +378,8 @@ func testALongStartIsCutOffAndFinished(t *T) {
 		check.Is(t, err, context.Canceled)
 	}
 	for _, object := range []string{names[0], names[1], names[2], names[50], names[2*partSize-1], names[2*partSize], names[len(names)-1]} {
-		if got, want := ObjectOf(t, l, object), ObjectOf(t, quiet, object); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s came to %+v, undisturbed to %+v", object, got, want)
-		}
+		got, want := ObjectOf(t, l, object), ObjectOf(t, quiet, object)
+		check.That(t, reflect.DeepEqual(got, want), "%s came to %+v, undisturbed to %+v", object, got, want)
 	}
 	if got, want := Stats(t, l), Stats(t, quiet); got.Objects != want.Objects || got.Chains != want.Chains {
 		t.Errorf("%+v, undisturbed %+v", got, want)
@@ -400,9 +388,7 @@ func testALongStartIsCutOffAndFinished(t *T) {
 }
 
 // What others do after the table began to be read is newer than the table: who was enrolled is not gone, and whose terms were changed keeps these.
-func TestWhatIsNewerThanTheTableStays(t *testing.T) {
-	Both(t, testWhatIsNewerThanTheTableStays)
-}
+func TestWhatIsNewerThanTheTableStays(t *testing.T) { Both(t, testWhatIsNewerThanTheTableStays) }
 
 func testWhatIsNewerThanTheTableStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
@@ -437,9 +423,8 @@ func testWhatIsNewerThanTheTableStays(t *T) {
 	if done.Gone.Count != 1 || done.Gone.First[0] != "cid" || done.Withdrawn != 1 {
 		t.Errorf("%q", told(done))
 	}
-	if o := ObjectOf(t, l, "ann"); o.Cap != Eps(t, "2") {
-		t.Errorf("ann has the cap %s", o.Cap)
-	}
+	o := ObjectOf(t, l, "ann")
+	check.That(t, o.Cap == Eps(t, "2"), "ann has the cap %s", o.Cap)
 	for object, limit := range map[string]string{"bob": "3", "dan": "4", "eve": "4"} {
 		if o := ObjectOf(t, l, object); o.Cap != Eps(t, limit) {
 			t.Errorf("%s has the cap %s, want %s", object, o.Cap, limit)
@@ -455,9 +440,7 @@ func testWhatIsNewerThanTheTableStays(t *T) {
 }
 
 // A cap that is lowered between two parts of a start is not raised again by the next, and terms that have changed since they were compared stay.
-func TestWhatChangesBetweenTwoPartsStays(t *testing.T) {
-	Both(t, testWhatChangesBetweenTwoPartsStays)
-}
+func TestWhatChangesBetweenTwoPartsStays(t *testing.T) { Both(t, testWhatChangesBetweenTwoPartsStays) }
 
 func testWhatChangesBetweenTwoPartsStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob")
@@ -522,8 +505,7 @@ func testATableThatCannotBe(t *T) {
 		})
 	}
 	for _, r := range []api.ReconcileRequest{{}, {Members: rows(ok), Gone: -1}} {
-		_, err := l.Reconcile(t.Context(), r)
-		check.Is(t, err, api.ErrInvalid)
+		check.Is(t, check.Err(l.Reconcile(t.Context(), r)), api.ErrInvalid)
 	}
 	_, err := l.Reconcile(t.Context(), api.ReconcileRequest{Members: rows(ok, member(t, "an\u200bn", nil, "1"))})
 	var fault *api.NameError
@@ -541,6 +523,5 @@ func testAReaderFindsOutWhatIsDifferent(t *T) {
 	r := api.ReconcileRequest{Members: rows(member(t, "ann", nil, "8"), member(t, "new", nil, "8")), DryRun: true}
 	wantTold(t, reconcile(t, l, r), "vote: same 0 new 1 new changed 1 ann", "gone 1 bob, withdrawn 0")
 	r.DryRun = false
-	_, err := l.Reconcile(t.Context(), r)
-	check.Is(t, err, api.ErrReadOnly)
+	check.Is(t, check.Err(l.Reconcile(t.Context(), r)), api.ErrReadOnly)
 }

@@ -40,9 +40,8 @@ func welch(first, second []float64) float64 {
 // TestWelch compares with a t that was computed by hand: means 2.5 and 6, variances 5/3 and 4.
 func TestWelch(t *testing.T) {
 	a, b := []float64{1, 2, 3, 4}, []float64{4, 6, 8}
-	if got, want := welch(a, b), 3.5/math.Sqrt(5./12+4./3); math.Abs(got-want) > 1e-12 {
-		t.Errorf("t = %v, want %v", got, want)
-	}
+	got, want := welch(a, b), 3.5/math.Sqrt(5./12+4./3)
+	check.That(t, !(math.Abs(got-want) > 1e-12), "t = %v, want %v", got, want)
 	check.That(t, welch(a, a) == 0 && welch(nil, b) == 0 && welch([]float64{1, 1}, []float64{2, 2}) == 0,
 		"there is a difference between equal samples, or to an empty one")
 }
@@ -150,9 +149,8 @@ func TestCompareCrops(t *testing.T) {
 			times[i] += 1e6 * random.Float64()
 		}
 	}
-	if c := compare(times, kinds); math.Abs(c.t) >= threshold {
-		t.Errorf("no difference has %+v", c)
-	}
+	c := compare(times, kinds)
+	check.That(t, !(math.Abs(c.t) >= threshold), "no difference has %+v", c)
 	for i, second := range kinds {
 		if second {
 			times[i]++

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // pair is an entry without its line.
@@ -29,7 +30,7 @@ func read(in io.Reader, c Columns) (all []pair, err error) {
 	return all, nil
 }
 
-func TestReadCSV(t *testing.T) {
+func TestReadCSV_ValidFiles_AreRead(t *testing.T) {
 	both := Columns{IDColumn: IDColumn{ID: "id"}, Value: "v"}
 	value := Columns{Value: "v"}
 	for _, test := range []struct {
@@ -66,18 +67,14 @@ func TestReadCSV(t *testing.T) {
 		{"no column of values is named", "id\na\n", Columns{IDColumn: IDColumn{ID: "id"}, Skipped: new(int)}, []pair{{"a", ""}}},
 	} {
 		got, err := read(strings.NewReader(test.text), test.columns)
-		if err != nil || !slices.Equal(got, test.want) {
-			t.Errorf("%s: %q, %v; want %q", test.name, got, err, test.want)
-		}
+		check.That(t, err == nil && slices.Equal(got, test.want), "%s: %q, %v; want %q", test.name, got, err, test.want)
 		got, err = read(iotest.OneByteReader(strings.NewReader(test.text)), test.columns)
-		if err != nil || !slices.Equal(got, test.want) {
-			t.Errorf("%s, byte by byte: %q, %v", test.name, got, err)
-		}
+		check.That(t, err == nil && slices.Equal(got, test.want), "%s, byte by byte: %q, %v", test.name, got, err)
 	}
 }
 
 // Whatever is wrong with a file, the error says where and not what stands there.
-func TestReadCSVRefuses(t *testing.T) {
+func TestReadCSV_InvalidFiles_ErrorHasNoCell(t *testing.T) {
 	both := Columns{IDColumn: IDColumn{ID: "id"}, Value: "v"}
 	for _, test := range []struct {
 		name, text string
@@ -131,7 +128,7 @@ func TestReadCSVRefuses(t *testing.T) {
 }
 
 // Long lines within the limit, and any number of them, are read in bounded memory.
-func TestReadCSVLargeFile(t *testing.T) {
+func TestReadCSV_LargeFile_IsRead(t *testing.T) {
 	const lines = 200
 	row := "Y," + strings.Repeat("x", maxRecord/2) + "\n"
 	readers := []io.Reader{strings.NewReader("v,x\n")}
@@ -145,12 +142,10 @@ func TestReadCSVLargeFile(t *testing.T) {
 		}
 		n++
 	}
-	if n != lines {
-		t.Errorf("%d rows, want %d", n, lines)
-	}
+	check.That(t, n == lines, "%d rows, want %d", n, lines)
 }
 
-func TestReadCSVFailingFile(t *testing.T) {
+func TestReadCSV_FailingReader_FailsWithItsError(t *testing.T) {
 	broken := errors.New("disk on fire")
 	_, err := read(io.MultiReader(strings.NewReader("v\nY\n"), iotest.ErrReader(broken)), Columns{Value: "v"})
 	if !errors.Is(err, broken) {
@@ -158,16 +153,14 @@ func TestReadCSVFailingFile(t *testing.T) {
 	}
 }
 
-func TestReadCSVStopsWhenTold(t *testing.T) {
+func TestReadCSV_StoppedLoop_Ends(t *testing.T) {
 	n := 0
 	for range readCSV("f.csv", strings.NewReader("v\nY\n\nN\n"), Columns{Value: "v"}) {
 		if n++; n == 2 {
 			break
 		}
 	}
-	if n != 2 {
-		t.Errorf("%d rows", n)
-	}
+	check.That(t, n == 2, "%d rows", n)
 }
 
 // FuzzReadCSV compares readCSV, on what it accepts, with all records read at once.
@@ -198,9 +191,7 @@ func FuzzReadCSV(f *testing.F) {
 			return
 		}
 		records, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-		if err != nil {
-			t.Fatalf("accepted, but: %v", err)
-		}
+		check.Need(t, err == nil, "accepted, but: %v", err)
 		compare(t, got, records, c)
 	})
 }
@@ -215,9 +206,7 @@ func compare(t *testing.T, got []pair, records [][]string, c Columns) {
 	seen := map[string]bool{}
 	i := 0
 	for _, e := range got {
-		if seen[e.object] || e.object == "" {
-			t.Fatalf("object %q twice or without a name", e.object)
-		}
+		check.Need(t, !(seen[e.object]) && e.object != "", "object %q twice or without a name", e.object)
 		seen[e.object] = true
 		if i < len(records) && matches(e, header, records[i], c) {
 			i++
@@ -239,7 +228,7 @@ func matches(e pair, header, record []string, c Columns) bool {
 }
 
 // Memory follows the input: a CSV file may have one field without end, or a header without end.
-func TestNoInputTakesMuchMoreMemoryThanItHas(t *testing.T) {
+func TestReadCSV_AnyInput_TakesMemoryOfItsSize(t *testing.T) {
 	const size, fixed, times = 4 << 20, 2 << 20, 60
 	for name, text := range map[string]string{
 		"a quote without end":  "id,v\n\"" + strings.Repeat("x", size),

@@ -9,23 +9,18 @@ import (
 	"testing/iotest"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestFilesApartAreWritten(t *testing.T) {
+func TestCheckNamed_OtherFiles_AreWritten(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"a", "b"} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.Mkdir(dir, 0o700))
 	}
-	if err := os.WriteFile("a/there", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile("a/there", nil, 0o600))
 	for _, names := range [][2]string{{"a/new", "b/new"}, {"a/there", "a/new"}, {"a/there", "b/there"}, {"a/new", ""}, {"no/new", "nor/new"}} {
 		a := &Files{Out: &output.Printer{}, named: []Named{{By: "--truth", Path: names[1], Role: Reads}}}
-		if err := a.checkNamed("--out", names[0]); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, a.checkNamed("--out", names[0]))
 	}
 }
 
@@ -40,9 +35,7 @@ func TestText_ByteOrderMark_IsSkipped(t *testing.T) {
 			}
 		}
 		path := filepath.Join(t.TempDir(), "f")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		s := &Files{Out: &output.Printer{}}
 		if got, err := s.TextOrFile(t.Context(), "@"+path, 100); string(got) != want || err != nil {
 			t.Errorf("%+q in a file is read as %+q, %v; want %+q", text, got, err, want)

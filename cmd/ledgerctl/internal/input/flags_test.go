@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -52,9 +53,7 @@ func TestCheckFlags_Rules_AreKept(t *testing.T) {
 	} {
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 		Define(&cobra.Command{}, flags, &ruled{})
-		if err := flags.Parse(strings.Fields(line)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, flags.Parse(strings.Fields(line)))
 		if err := CheckFlags(flags); err == nil && want != "" || err != nil && err.Error() != want {
 			t.Errorf("%q: %v, want %q", line, err, want)
 		}
@@ -68,7 +67,5 @@ func TestEpsilons_ListedOrRepeated_AreAll(t *testing.T) {
 	if err := flags.Parse([]string{"--all", "0.5,1", "--all=2"}); err != nil || len(f.All) != 3 || f.All[2].String() != "2" {
 		t.Errorf("%v, %v", f.All, err)
 	}
-	if flags.Parse([]string{"--all", "0.5,x"}) == nil {
-		t.Error("x is taken for an ε")
-	}
+	check.That(t, flags.Parse([]string{"--all", "0.5,x"}) != nil, "x is taken for an ε")
 }

@@ -1,8 +1,12 @@
 package input
 
-import "testing"
+import (
+	"testing"
 
-func TestGuarded(t *testing.T) {
+	"github.com/sluicedp/sluice/internal/check"
+)
+
+func TestGuarded_Formulas_GetAnApostrophe(t *testing.T) {
 	for text, want := range map[string]string{
 		"=1+1": "'=1+1", "+cmd|x": "'+cmd|x", "-2+3": "'-2+3", "@SUM(A1)": "'@SUM(A1)", "\tx": "'\tx", "\rx": "'\rx", "＝1": "'＝1", "-": "'-", "+": "'+",
 		"-5": "-5", "+1.5e-3": "+1.5e-3", "-Inf": "'-Inf", "-0x1p4": "'-0x1p4", "-1_0": "'-1_0",
@@ -10,9 +14,7 @@ func TestGuarded(t *testing.T) {
 		"'=x": "''=x", "''=x": "'''=x", "'-5": "'-5",
 	} {
 		got := guarded(text)
-		if got != want {
-			t.Errorf("guarded(%q) = %q, want %q", text, got, want)
-		}
+		check.That(t, got == want, "guarded(%q) = %q, want %q", text, got, want)
 		if back := plain(got); back != text {
 			t.Errorf("plain(guarded(%q)) = %q", text, back)
 		}

@@ -5,9 +5,11 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestParseSecret(t *testing.T) {
+func TestParseSecret_DigitsOrBytes_AreRead(t *testing.T) {
 	raw := []byte("0123456789 abcdef\x00\xff 0123456789\r\n")
 	for text, want := range map[string][]byte{
 		string(raw):                             raw,
@@ -26,9 +28,7 @@ func TestParseSecret(t *testing.T) {
 		"\n":                                    nil,
 	} {
 		key, ok := parseSecret([]byte(text))
-		if ok != (want != nil) || ok && !bytes.Equal(key, want) {
-			t.Errorf("%q: key %x, %v; want %x", text, key, ok, want)
-		}
+		check.That(t, ok == (want != nil) && (!ok || bytes.Equal(key, want)), "%q: key %x, %v; want %x", text, key, ok, want)
 	}
 }
 
@@ -41,16 +41,12 @@ func FuzzParseSecret(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		before := bytes.Clone(text)
 		key, ok := parseSecret(text)
-		if !bytes.Equal(before, text) {
-			t.Fatal("the text has changed")
-		}
+		check.Need(t, bytes.Equal(before, text), "the text has changed")
 		if !ok {
 			return
 		}
 		written := strings.TrimRight(string(text), "\r\n")
-		if string(key) != string(text) && hex.EncodeToString(key) != strings.ToLower(written) {
-			t.Fatalf("%q became %x", text, key)
-		}
+		check.Need(t, string(key) == string(text) || hex.EncodeToString(key) == strings.ToLower(written), "%q became %x", text, key)
 		if len(key) != noiseKeySize && (len(key) < leastSecret || len(key) > mostSecret) {
 			t.Fatalf("%q became a key of %d bytes", text, len(key))
 		}

@@ -46,12 +46,9 @@ func SignerFile(db string) string { return ledgerfile.Beside(db, ledgerfile.Sign
 func (f *Signer) Load(ctx context.Context, s *Files, db string) (note.Signer, error) {
 	path := cmp.Or(f.Path, SignerFile(db))
 	text, err := s.TextOrFile(ctx, "@"+path, maxKey)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, output.NotFound(`"ledgerctl init" made one together with the ledger; --signer FILE says where it `+
-			"is now", "there is no signing key at %q", path)
-	}
 	if err != nil {
-		return nil, err
+		return nil, output.Missing(err, `"ledgerctl init" made one together with the ledger; --signer FILE says where `+
+			"it is now", "there is no signing key at %q", path)
 	}
 	signer, err := note.NewSigner(strings.TrimSpace(string(text)))
 	if err == nil {
@@ -141,7 +138,7 @@ func (k *HostKeys) Settle(cmd *cobra.Command) error {
 	k.truthGiven, k.currentGiven = cmd.Flags().Changed("truth-key"), cmd.Flags().Changed("noise-key-current")
 	names := k.Names()
 	for i, given := range k.Noise {
-		if name, file, _ := strings.Cut(given, "="); name == "" || file == "" {
+		if _, file, _ := strings.Cut(given, "="); names[i] == "" || file == "" {
 			// What is given instead may be the key itself: it is not repeated.
 			return output.UsageError("such as --noise-key 2027=noise.key", "--noise-key is not NAME=FILE")
 		}
@@ -155,6 +152,8 @@ func (k *HostKeys) Settle(cmd *cobra.Command) error {
 			"%d noise keys, and nothing says which is for people who are enrolled from now on", len(names))
 	case k.Current != "" && !slices.Contains(names, k.Current):
 		return output.UsageError("", "--noise-key-current is %q, and no --noise-key has that name", k.Current)
+	case len(names) == 1 && !k.currentGiven:
+		k.Current = names[0]
 	}
 	return nil
 }
@@ -184,27 +183,20 @@ func (k *HostKeys) Set(ctx context.Context, s *Files, options *ledger.Options) (
 	keys := map[string][]byte{}
 	for _, given := range k.Noise {
 		name, file, _ := strings.Cut(given, "=")
-		key, err := secret(ctx, s, "--noise-key "+name, file)
-		if err != nil {
+		if keys[name], err = secret(ctx, s, "--noise-key "+name, file); err != nil {
 			return err
 		}
-		if len(key) != noiseKeySize {
-			return output.InputError(secretHint, "--noise-key %s: the key in %q has %d bytes, not %d", name, file,
-				len(key), noiseKeySize)
+		if n := len(keys[name]); n != noiseKeySize {
+			return output.InputError(secretHint, "--noise-key %s: the key in %q has %d bytes, not %d", name, file, n,
+				noiseKeySize)
 		}
-		keys[name] = key
 	}
-	current := k.Current
-	if !k.currentGiven {
-		current = k.Names()[0]
-	}
-	options.NoiseKey = api.NoiseKeys{Current: current, Key: func(name string) ([]byte, error) {
-		key, given := keys[name]
-		if !given {
-			return nil, output.UsageError("--noise-key "+name+"=FILE gives it",
-				"this ledger has had a key of that name, which is not given")
+	options.NoiseKey = api.NoiseKeys{Current: k.Current, Key: func(name string) ([]byte, error) {
+		if key, given := keys[name]; given {
+			return key, nil
 		}
-		return key, nil
+		return nil, output.UsageError("--noise-key "+name+"=FILE gives it",
+			"this ledger has had a key of that name, which is not given")
 	}}
 	return nil
 }
@@ -232,11 +224,8 @@ func secret(ctx context.Context, s *Files, flag, path string) ([]byte, error) {
 			"%s is given a key, not the name of a file with one; everybody who can list processes has the key now",
 			flag)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, output.NotFound(secretHint, "%s: there is no key at %q", flag, path)
-	}
 	if err != nil {
-		return nil, err
+		return nil, output.Missing(err, secretHint, "%s: there is no key at %q", flag, path)
 	}
 	key, ok := parseSecret(text)
 	if !ok {
@@ -298,11 +287,8 @@ func (t *Trust) Set(ctx context.Context, s *Files, options *ledger.Options) erro
 		return err
 	}
 	signed, err := s.TextOrFile(ctx, "@"+t.File, MaxCheckpoint)
-	if errors.Is(err, fs.ErrNotExist) {
-		return output.NotFound(`"ledgerctl audit checkpoint" makes one`, "there is no checkpoint at %q", t.File)
-	}
 	options.Checkpoint, options.Verifiers = signed, note.VerifierList(key)
-	return err
+	return output.Missing(err, `"ledgerctl audit checkpoint" makes one`, "there is no checkpoint at %q", t.File)
 }
 
 // MaxCheckpoint is more than any checkpoint has, in bytes.

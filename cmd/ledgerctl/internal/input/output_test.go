@@ -10,14 +10,13 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // A file of results is there whole or not at all, and keeps its mode.
-func TestOutputGetsItsNameWhenItIsWhole(t *testing.T) {
+func TestOutput_FailedOrSaved_IsWholeOrUnchanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.csv")
-	if err := os.WriteFile(path, []byte("before"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(path, []byte("before"), 0o644))
 	s := &Files{Out: &output.Printer{}}
 	failed := errors.New("the draw failed")
 	for _, test := range []struct {
@@ -25,17 +24,13 @@ func TestOutputGetsItsNameWhenItIsWhole(t *testing.T) {
 		want string
 	}{{failed, "before"}, {nil, "after"}} {
 		out := &Output{Path: path}
-		if err := s.begin(out); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, s.begin(out))
 		err := out.Save(func(w io.Writer) error {
 			_, err := io.WriteString(w, "after")
 			return errors.Join(err, test.err)
 		})
 		out.Discard()
-		if !errors.Is(err, test.err) {
-			t.Errorf("error %v, want %v", err, test.err)
-		}
+		check.That(t, errors.Is(err, test.err), "error %v, want %v", err, test.err)
 		if text, err := os.ReadFile(path); err != nil || string(text) != test.want {
 			t.Errorf("the file holds %q, %v; want %q", text, err, test.want)
 		}
@@ -49,13 +44,11 @@ func TestOutputGetsItsNameWhenItIsWhole(t *testing.T) {
 }
 
 // Standard output can be one file, which stands there in place of the result.
-func TestOutputToStandardOutput(t *testing.T) {
+func TestOutput_StandardOutput_IsOneFileOnly(t *testing.T) {
 	var stdout bytes.Buffer
 	s := &Files{Out: &output.Printer{Stdout: &stdout}}
 	out := &Output{Path: "-"}
-	if err := s.begin(out); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, s.begin(out))
 	if err := s.begin(&Output{Path: "-"}); err == nil {
 		t.Error("it is two files")
 	}
@@ -66,7 +59,7 @@ func TestOutputToStandardOutput(t *testing.T) {
 }
 
 // Nobody is told of the temporary file, whose name was never given.
-func TestOutputWithoutItsDirectory(t *testing.T) {
+func TestOutput_NoDirectory_ErrorNamesIt(t *testing.T) {
 	s := &Files{Out: &output.Printer{}}
 	err := s.begin(&Output{Path: "nodir/x.csv", by: "out"})
 	if want := `--out: there is no directory "nodir"`; err == nil || err.Error() != want {

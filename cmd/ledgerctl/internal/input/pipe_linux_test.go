@@ -13,14 +13,13 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // A command that waits for a pipe ends with its context: whether nobody has opened the other end, or nobody writes there.
-func TestReadingEndsWithTheContext(t *testing.T) {
+func TestStream_ContextEnds_ReadingEnds(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, syscall.Mkfifo(fifo, 0o600))
 	silent, other := io.Pipe()
 	defer other.Close()
 	for _, path := range []string{fifo, "-"} {
@@ -39,9 +38,7 @@ func TestReadingEndsWithTheContext(t *testing.T) {
 // Nothing is read of a file before its user reads: the writer of a pipe may open another one before it writes.
 func TestStream_TwoPipesOfOneWriter_AreRead(t *testing.T) {
 	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
-	if err := errors.Join(syscall.Mkfifo(first, 0o600), syscall.Mkfifo(second, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, errors.Join(syscall.Mkfifo(first, 0o600), syscall.Mkfifo(second, 0o600)))
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	go func() {
@@ -61,24 +58,18 @@ func TestStream_TwoPipesOfOneWriter_AreRead(t *testing.T) {
 			return err
 		})
 	})
-	if err != nil || string(text) != "one" {
-		t.Errorf("%q, %v", text, err)
-	}
+	check.That(t, err == nil && string(text) == "one", "%q, %v", text, err)
 }
 
 // TestStream_PipeTwice_IsRefused: a pipe that is opened again never ends, whatever name it is opened by.
 func TestStream_PipeTwice_IsRefused(t *testing.T) {
 	dir := t.TempDir()
 	fifo, link := filepath.Join(dir, "fifo"), filepath.Join(dir, "link")
-	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.Symlink(fifo, link)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, errors.Join(syscall.Mkfifo(fifo, 0o600), os.Symlink(fifo, link)))
 	const stdin, shell = "-", "as a shell names a process substitution"
 	for _, names := range [][2]string{{fifo, fifo}, {fifo, link}, {stdin, stdin}, {stdin, shell}, {shell, stdin}} {
 		reader, writer, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		for i := range names {
 			if names[i] == shell {
 				names[i] = fmt.Sprintf("/proc/self/fd/%d", reader.Fd())
@@ -109,9 +100,7 @@ func TestStream_PipeTwice_IsRefused(t *testing.T) {
 // TestStream_FileTwice_IsRead: a regular file may be read as often as a command needs it.
 func TestStream_FileTwice_IsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, os.WriteFile(path, []byte("text"), 0o600))
 	s := &Files{Out: &output.Printer{}}
 	for range 2 {
 		if text, err := s.TextOrFile(t.Context(), "@"+path, 100); string(text) != "text" || err != nil {

@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // A certificate from a pipe is not waited for any longer than the command goes on.
-func TestPairFromAPipe(t *testing.T) {
+func TestPair_FromAPipe_EndsWithTheContext(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, syscall.Mkfifo(fifo, 0o600))
 	s := &Files{Out: &output.Printer{}, Stdin: strings.NewReader("")}
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer stop()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -14,9 +15,7 @@ func mustEpsilons(t *testing.T, text string) (all []privacy.Epsilon) {
 	t.Helper()
 	for item := range strings.SplitSeq(text, ",") {
 		epsilon, err := privacy.ParseEpsilon(item)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		all = append(all, epsilon)
 	}
 	return all
@@ -25,14 +24,12 @@ func mustEpsilons(t *testing.T, text string) (all []privacy.Epsilon) {
 func mustSubsets(t *testing.T, values, size int, epsilon privacy.Epsilon) step {
 	t.Helper()
 	s, err := subsetStep(values, size, epsilon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return s
 }
 
 // The condition agrees with the linear program, in both directions.
-func TestLeadsIsDegradation(t *testing.T) {
+func TestLeads_EveryPairOfSizes_AgreesWithTheLinearProgram(t *testing.T) {
 	epsilons := mustEpsilons(t, "0.3,0.7,1,1.5,2.5")
 	found := map[bool]int{}
 	for values := 3; values <= 5; values++ {
@@ -53,20 +50,16 @@ func TestLeadsIsDegradation(t *testing.T) {
 			}
 		}
 	}
-	if found[true] == 0 || found[false] == 0 {
-		t.Errorf("to smaller subsets: %v", found)
-	}
+	check.That(t, found[true] != 0 && found[false] != 0, "to smaller subsets: %v", found)
 }
 
 // No other sizes that are a family have a smaller product of variances.
-func TestBestSizesAreBest(t *testing.T) {
+func TestBestSizes_AnyOtherFamily_HasNoSmallerVariance(t *testing.T) {
 	for _, list := range []string{"0.5,1,2", "0.9,1.1,1.3", "0.2,0.5,0.6", "1.8,2,2.2"} {
 		const values = 5
 		f := &subsetFlags{familyFlags: familyFlags{Epsilons: mustEpsilons(t, list)}}
 		got, err := f.bestSizes(values)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		var best []int
 		least := math.Inf(1)
 		for n := range 4 * 4 * 4 {
@@ -76,9 +69,7 @@ func TestBestSizesAreBest(t *testing.T) {
 			for i, size := range sizes {
 				s := mustSubsets(t, values, size, f.Epsilons[i])
 				variance, err := meanVariance(s.matrix)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, err)
 				matrices, product = append(matrices, s.matrix), product*variance
 			}
 			if product >= least*(1-1e-9) {
@@ -88,8 +79,6 @@ func TestBestSizesAreBest(t *testing.T) {
 				best, least = sizes, product
 			}
 		}
-		if !slices.Equal(got, best) {
-			t.Errorf("ε = %s: %v, want %v", list, got, best)
-		}
+		check.That(t, slices.Equal(got, best), "ε = %s: %v, want %v", list, got, best)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // FuzzReadFamily holds that a family is read as it is written.
@@ -20,13 +22,9 @@ func FuzzReadFamily(f *testing.F) {
 			return
 		}
 		once, err := json.Marshal(family)
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		check.Need(t, err == nil, "%s: %v", text, err)
 		second, err := readFamily(t.Context(), once)
-		if err != nil {
-			t.Fatalf("%s is written as %s: %v", text, once, err)
-		}
+		check.Need(t, err == nil, "%s is written as %s: %v", text, once, err)
 		if again, err := json.Marshal(second); err != nil || !bytes.Equal(again, once) {
 			t.Fatalf("%s is written as %s, and then as %s, %v", text, once, again, err)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 func TestInterruptible_ContextEnds_DoesNotWait(t *testing.T) {
@@ -19,9 +21,7 @@ func TestInterruptible_ContextEnds_DoesNotWait(t *testing.T) {
 		<-goOn // a computation that lasts
 		return 1, nil
 	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%v; want the error of the context", err)
-	}
+	check.That(t, errors.Is(err, context.Canceled), "%v; want the error of the context", err)
 	failure := errors.New("failed")
 	if n, err := interruptible(t.Context(), func() (int, error) { return 7, failure }); n != 7 || err != failure {
 		t.Errorf("%d, %v; want what the computation returns", n, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // FuzzReadValues holds that the values of a file are its lines.
@@ -16,9 +17,7 @@ func FuzzReadValues(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		path := filepath.Join(t.TempDir(), "values")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		values, err := ReadValues([]string{"@" + path})
 		if err != nil {
 			if _, code := output.Explain(err); code != output.ExitMisuse {
@@ -27,9 +26,7 @@ func FuzzReadValues(f *testing.F) {
 			return
 		}
 		for _, v := range values {
-			if strings.TrimSpace(v) != v || strings.Contains(v, "\n") {
-				t.Fatalf("%q has the value %q", text, v)
-			}
+			check.Need(t, strings.TrimSpace(v) == v && !strings.Contains(v, "\n"), "%q has the value %q", text, v)
 		}
 		got := strings.NewReplacer("\r", "", "\n", "", "\ufeff", "").Replace(strings.Join(values, ""))
 		if want := strings.NewReplacer("\r", "", "\n", "", "\ufeff", "").Replace(text); got != want {

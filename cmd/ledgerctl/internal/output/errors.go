@@ -64,6 +64,14 @@ func NotFound(hint, format string, args ...any) error {
 	return &Error{Kind: "not-found", Code: ExitMisuse, Hint: hint, Err: fmt.Errorf(format, args...)}
 }
 
+// Missing is NotFound where err says that a file does not exist, and else err.
+func Missing(err error, hint, format string, args ...any) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return NotFound(hint, format, args...)
+	}
+	return err
+}
+
 // WithHint adds to an error what may help, if it is the one that the hint is against.
 func WithHint(err, against error, hint string) error {
 	if !errors.Is(err, against) {

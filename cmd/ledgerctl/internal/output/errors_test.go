@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/problem"
@@ -20,7 +21,7 @@ import (
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-func TestEveryErrorHasItsExitCode(t *testing.T) {
+func TestExplain_EveryError_HasItsExitCode(t *testing.T) {
 	for _, test := range []struct {
 		err  error
 		kind string
@@ -71,7 +72,7 @@ func TestEveryErrorHasItsExitCode(t *testing.T) {
 	}
 }
 
-func TestInterruptedRequestTellsItsKey(t *testing.T) {
+func TestExplain_InterruptedRequest_HasItsKey(t *testing.T) {
 	f, code := Explain(WithKey("k-1", fmt.Errorf("raise: %w", context.Canceled)))
 	if code != ExitUnexpected || f.Message != "interrupted" || f.Details.Key != "k-1" || !strings.Contains(f.Details.Hint, "--key k-1") {
 		t.Errorf("%+v, code %d", f, code)
@@ -79,13 +80,11 @@ func TestInterruptedRequestTellsItsKey(t *testing.T) {
 	if f, _ := Explain(WithKey("k-1", api.ErrInvalid)); f.Details.Key != "" {
 		t.Errorf("a wrong request asks to be repeated: %+v", f)
 	}
-	if WithKey("k-1", nil) != nil {
-		t.Error("no error became one")
-	}
+	check.That(t, WithKey("k-1", nil) == nil, "no error became one")
 }
 
 // What was done for good must not look like a command that was typed wrong.
-func TestUnfinishedWorkIsNoWrongUsage(t *testing.T) {
+func TestUnfinished_WorkDoneInPart_IsNoWrongUsage(t *testing.T) {
 	f, code := Explain(WithKey("k-1", Unfinished("sale 7 is made, but", 7, fs.ErrNotExist)))
 	if code != ExitUnexpected || f.Details.Key != "k-1" || f.Details.Sale != 7 || !strings.Contains(f.Details.Hint, "--key k-1") || !strings.HasPrefix(f.Message, "sale 7 is made, but: ") {
 		t.Errorf("%+v, code %d", f, code)
@@ -93,12 +92,10 @@ func TestUnfinishedWorkIsNoWrongUsage(t *testing.T) {
 	if f, code := Explain(Unfinished("done", 0, api.ErrCorrupt)); code != ExitIntegrity || f.Kind != "corrupt" {
 		t.Errorf("%+v, code %d", f, code)
 	}
-	if Unfinished("done", 0, nil) != nil {
-		t.Error("no error became one")
-	}
+	check.That(t, Unfinished("done", 0, nil) == nil, "no error became one")
 }
 
-func TestEveryReasonIsExplainedOnce(t *testing.T) {
+func TestExplained_EveryReason_IsExplainedOnce(t *testing.T) {
 	var refused []api.Refusal
 	for _, reason := range []api.Reason{
 		api.NotEnrolled, api.NoTruth, api.CapDiffers, api.PolicyDiffers, api.Withdrawn, api.NotForSale,
@@ -126,7 +123,7 @@ func TestEveryReasonIsExplainedOnce(t *testing.T) {
 }
 
 // Who may not write beside the ledger is told that it must be possible, and not to take up what never began.
-func TestNoPermissionForTheJournal(t *testing.T) {
+func TestExplain_JournalNotWritable_SaysSo(t *testing.T) {
 	denied := &fs.PathError{Op: "mkdirat", Path: "panel.db.journal.new", Err: syscall.EACCES}
 	f, code := Explain(WithKey("k", fmt.Errorf("make a journal: %w", denied)))
 	if code != ExitMisuse || f.Kind != "permission" || f.Details.Key != "" || !strings.Contains(f.Details.Hint, "write to its directory") {
@@ -135,7 +132,7 @@ func TestNoPermissionForTheJournal(t *testing.T) {
 }
 
 // Whoever asked a host that cannot answer is told where else to ask, and of the key only if there is one.
-func TestHintsBehindAnAddress(t *testing.T) {
+func TestExplain_ServerThatCannotAnswer_SaysWhereToAsk(t *testing.T) {
 	gone := problem.New(problem.Unreachable, "the server: no such file")
 	fenced := problem.Of(fmt.Errorf("%w: %w: 2, by host b", api.ErrStopped, journal.ErrFenced))
 	for _, test := range []struct {

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestNumber(t *testing.T) {
+func TestWriteJSON_Fractions_HaveSeventeenDigits(t *testing.T) {
 	for value, want := range map[float64]string{
 		0: "0", 1: "1", 0.5: "0.5", 0.1: "0.10000000000000001", -2.0 / 3: "-0.66666666666666663",
 		5e-324: "4.9406564584124654e-324", math.MaxFloat64: "1.7976931348623157e+308", 1e-9: "1.0000000000000001e-09",
@@ -37,7 +39,7 @@ type sum struct {
 // Table implements [Result].
 func (s sum) Table(w io.Writer) { fmt.Fprintf(w, "sum\t%d\nthe same again\t%d\n", s.N, s.N) }
 
-func TestPrinter(t *testing.T) {
+func TestPrinter_ResultsWarningsErrors_GoToTheirStreams(t *testing.T) {
 	for _, test := range []struct {
 		p              Printer
 		stdout, stderr string
@@ -49,9 +51,7 @@ func TestPrinter(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		p := test.p
 		p.Stdout, p.Stderr = &stdout, &stderr
-		if err := p.Print(sum{7}); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, p.Print(sum{7}))
 		p.Warn("careful")
 		p.Warn("careful") // a warning is given once
 		if code := p.Fail(UsageError("look elsewhere", "no such thing"), false); code != ExitMisuse {
@@ -63,13 +63,11 @@ func TestPrinter(t *testing.T) {
 	}
 }
 
-func TestWarnChangedNamesAFew(t *testing.T) {
+func TestWarnTruths_ManyPeople_NamesAFew(t *testing.T) {
 	var stderr bytes.Buffer
 	p := Printer{Stderr: &stderr}
 	p.WarnTruths(nil, nil)
-	if stderr.Len() > 0 {
-		t.Errorf("nobody has changed: %q", &stderr)
-	}
+	check.That(t, stderr.Len() <= 0, "nobody has changed: %q", &stderr)
 	p.WarnTruths(slices.Repeat([]string{"ann"}, 25), nil)
 	if text := stderr.String(); strings.Count(text, `"ann"`) != 20 || !strings.Contains(text, "and 5 more") {
 		t.Error(text)
@@ -82,7 +80,7 @@ type other struct {
 }
 
 // A result of fields is in JSON what a struct with the same members would be, and in the table the lines with labels.
-func TestFields(t *testing.T) {
+func TestFields_JSONAndTable_HaveTheirMembers(t *testing.T) {
 	var out Fields
 	out.Add("name", "called", "a\tb <c>")
 	out.Add("n", "", 7)
@@ -96,13 +94,9 @@ func TestFields(t *testing.T) {
 	out.Inline(struct{}{})
 	out.Section(func(w io.Writer) { fmt.Fprintln(w, "end") })
 	var text bytes.Buffer
-	if err := WriteJSON(&text, out); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, WriteJSON(&text, out))
 	const want = `{"name":"a\tb <c>","n":7,"at":"2027-01-02T03:04:05.000000006Z","none":[],"one":[1],"m":8}` + "\n"
-	if text.String() != want {
-		t.Errorf("JSON %s, want %s", &text, want)
-	}
+	check.That(t, text.String() == want, "JSON %s, want %s", &text, want)
 	text.Reset()
 	out.Table(&text)
 	if want := "called\ta\ufffdb <c>\nin words\tseven\nwhen\t2027-01-02T03:04:05.000000006Z\nend\n"; text.String() != want {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"os"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestLinesOnAScreen(t *testing.T) {
+func TestLinesOf_LongLines_CountAsOften(t *testing.T) {
 	for text, want := range map[string]int{
 		"": 0, "\n": 1, "a\n": 1, "a": 1, "aaaa\nb\n": 2, "aaaaa\n": 2, "aaaaaaaa\n": 2, "aaaaaaaaa\n": 3, "εεεε\n": 1, "\n\n": 2,
 	} {
@@ -17,21 +19,15 @@ func TestLinesOnAScreen(t *testing.T) {
 }
 
 // What is no terminal gets the table itself, however long it is.
-func TestNoPagerForAFile(t *testing.T) {
+func TestShow_File_HasNoPager(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	text := bytes.Repeat([]byte("a line\n"), 10_000)
 	p := Printer{Stdout: file, Pager: "true"}
-	if err := p.show(text); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, p.show(text))
 	got, err := os.ReadFile(file.Name())
 	if err != nil || !bytes.Equal(got, text) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, file.Close())
 }

@@ -3,17 +3,15 @@ package output
 import (
 	"bytes"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // In a pipe nothing is shown, and nobody needs to tell how far the work is.
-func TestNothingIsShownInAPipe(t *testing.T) {
+func TestBar_InAPipe_ShowsNothing(t *testing.T) {
 	var out bytes.Buffer
 	bar, feed := NewBar(&out, false, "raising")
-	if feed != nil {
-		t.Error("progress is asked for")
-	}
+	check.That(t, feed == nil, "progress is asked for")
 	bar.Clear()
-	if out.Len() > 0 {
-		t.Errorf("shown: %q", &out)
-	}
+	check.That(t, out.Len() <= 0, "shown: %q", &out)
 }

@@ -4,22 +4,22 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
-func TestMessageStaysOnOneLine(t *testing.T) {
+func TestOneLine_ControlCharacters_AreReplaced(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\nb\n":        "a; b",
 		"red \x1b[31m!": "red \ufffd[31m!",
 		"  plain  ":     "plain",
 	} {
 		got := OneLine(text)
-		if got != want || strings.ContainsFunc(got, unicode.IsControl) {
-			t.Errorf("oneLine(%q) = %q, want %q", text, got, want)
-		}
+		check.That(t, got == want && !strings.ContainsFunc(got, unicode.IsControl), "oneLine(%q) = %q, want %q", text, got, want)
 	}
 }
 
-func TestListed(t *testing.T) {
+func TestListed_LongList_IsCut(t *testing.T) {
 	if got := Listed([]string{"a", "b"}); got != "a, b" {
 		t.Error(got)
 	}
@@ -29,7 +29,7 @@ func TestListed(t *testing.T) {
 	}
 }
 
-func TestQuoted(t *testing.T) {
+func TestQuoted_AmbiguousValues_AreQuoted(t *testing.T) {
 	for value, want := range map[string]string{"plain": "plain", "a b": `"a b"`, "a=b": `"a=b"`, `"`: `"\""`, "Ñuñoa": "Ñuñoa"} {
 		if got := Quoted(value); got != want {
 			t.Errorf("quoted(%q) = %s", value, got)

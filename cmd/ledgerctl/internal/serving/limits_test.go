@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
@@ -30,9 +31,7 @@ func parsed(t *testing.T, args ...string) (*limits, error) {
 // Without flags the limits are those of package ledgerhttp; each flag changes its own.
 func TestLimits_EachFlag_ChangesItsLimit(t *testing.T) {
 	plain, err := parsed(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	want := ledgerhttp.Limits{
 		Body: 64 << 20, Memory: 256 << 20, Slowest: 16 << 10, Read: 10 * time.Second, Write: 30 * time.Second, Time: 10 * time.Minute,
 		Running: 256, Streams: 1024, Each: 64, Rate: 1000, Burst: 2000, Records: 500_000, RecordBurst: 4_000_000,
@@ -53,9 +52,7 @@ func TestLimits_EachFlag_ChangesItsLimit(t *testing.T) {
 		"large-requests=3": func(l *limits) bool { return l.handler().Panels == 3 },
 	} {
 		l, err := parsed(t, "--limit-"+arg)
-		if err != nil || !of(l) || of(plain) {
-			t.Errorf("%s: %+v, %v", arg, l, err)
-		}
+		check.That(t, err == nil && of(l) && !of(plain), "%s: %+v, %v", arg, l, err)
 	}
 }
 
@@ -99,14 +96,10 @@ func TestSpare_AnyNumberOfFiles_LeavesSomeForTheLedger(t *testing.T) {
 		}
 	}
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer func() { _ = inner.Close() }()
 	l, err := parsed(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	if at := l.bound(inner); at == inner || at.Addr() != inner.Addr() {
 		t.Error("the listener is as it was")
 	}

@@ -9,35 +9,26 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"io/fs"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // issued writes a certificate that another one signed, or itself, and its key.
 func issued(t *testing.T, dir, name string, parent *tls.Certificate) (cert, key string, pair tls.Certificate) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	check.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IsCA: parent == nil, BasicConstraintsValid: true,
@@ -45,25 +36,25 @@ func issued(t *testing.T, dir, name string, parent *tls.Certificate) (cert, key 
 	by, signer := template, any(private)
 	if parent != nil {
 		by, err = x509.ParseCertificate(parent.Certificate[0])
-		must(t, err)
+		check.Must(t, err)
 		signer = parent.PrivateKey
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, by, &private.PublicKey, signer)
-	must(t, err)
+	check.Must(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	must(t, err)
+	check.Must(t, err)
 	cert, key = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
-	must(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+	check.Must(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	check.Must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
 	pair, err = tls.LoadX509KeyPair(cert, key)
-	must(t, err)
+	check.Must(t, err)
 	return cert, key, pair
 }
 
 func noFiles() *input.Files { return &input.Files{Out: &output.Printer{Quiet: true}} }
 
 // With TLS, a client must know the server; with mutual TLS, the server must know the client, too. A renewed certificate counts at once.
-func TestTLS(t *testing.T) {
+func TestListenOn_TLS_AsksForCertificates(t *testing.T) {
 	dir := pace.Scratch(t)
 	_, _, ca := issued(t, dir, "ca", nil)
 	_, _, otherCA := issued(t, dir, "other", nil)
@@ -72,7 +63,7 @@ func TestTLS(t *testing.T) {
 	_, _, stranger := issued(t, dir, "stranger", &otherCA)
 	pool := x509.NewCertPool()
 	root, err := x509.ParseCertificate(ca.Certificate[0])
-	must(t, err)
+	check.Must(t, err)
 	pool.AddCert(root)
 	get := func(address string, config *tls.Config) error {
 		c := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
@@ -84,34 +75,32 @@ func TestTLS(t *testing.T) {
 	}
 	serve := func(s tlsFiles) string {
 		l, err := listenOn(t.Context(), "127.0.0.1:0", s, noFiles(), unbounded)
-		must(t, err)
+		check.Must(t, err)
 		server := &http.Server{Handler: http.NotFoundHandler()}
 		go func() { _ = server.Serve(l) }()
 		t.Cleanup(func() { _ = server.Close() })
 		return l.Addr().String()
 	}
 	address := serve(tlsFiles{Cert: cert, Key: key})
-	must(t, get(address, &tls.Config{RootCAs: pool}))
+	check.Must(t, get(address, &tls.Config{RootCAs: pool}))
 	if get(address, &tls.Config{RootCAs: x509.NewCertPool()}) == nil || get(address, &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS12}) == nil {
 		t.Error("a server that nobody knows, or an old TLS, is spoken to")
 	}
 	mutual := serve(tlsFiles{Cert: cert, Key: key, ClientCA: filepath.Join(dir, "ca.crt")})
-	must(t, get(mutual, &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{client}}))
+	check.Must(t, get(mutual, &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{client}}))
 	if get(mutual, &tls.Config{RootCAs: pool}) == nil || get(mutual, &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{stranger}}) == nil {
 		t.Error("a client that nobody knows is let in")
 	}
 	issued(t, dir, "server", &otherCA)
-	if get(address, &tls.Config{RootCAs: pool}) == nil {
-		t.Error("a certificate that was replaced is still shown")
-	}
+	check.That(t, get(address, &tls.Config{RootCAs: pool}) != nil, "a certificate that was replaced is still shown")
 }
 
 // Nothing is open without a choice.
-func TestWhatIsRefused(t *testing.T) {
+func TestListenOn_UnsafeAddresses_AreRefused(t *testing.T) {
 	dir := pace.Scratch(t)
 	cert, key, _ := issued(t, dir, "server", nil)
 	pipe := filepath.Join(dir, "pipe")
-	must(t, makePipe(pipe))
+	check.Must(t, makePipe(pipe))
 	for _, c := range []struct {
 		address string
 		s       tlsFiles
@@ -132,123 +121,22 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// A socket is its owner's; one in use is not taken, and what a dead server left is.
-func TestUnix(t *testing.T) {
+func TestListenUnix_PathThatCannotBe_HasTheErrorOfTheCommand(t *testing.T) {
 	dir, err := os.MkdirTemp("", "l") // a socket's path is short
-	must(t, err)
+	check.Must(t, err)
 	defer func() { _ = os.RemoveAll(dir) }()
-	path := filepath.Join(dir, "s")
-	l, err := ListenUnix(path)
-	must(t, err)
-	info, err := os.Stat(path)
-	must(t, err)
-	if info.Mode().Perm() != 0o600 {
-		t.Errorf("the socket has mode %v", info.Mode())
-	}
-	if _, err := ListenUnix(path); err == nil {
-		t.Error("a socket that is in use is taken")
-	}
-	// As a killed process leaves it: nobody listens any more, and the file is there.
-	must(t, l.(*unixListener).UnixListener.Close())
-	if _, err := ListenUnix(filepath.Join(dir, "no", "s")); !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "cannot make the socket ") || strings.Contains(err.Error(), ".s") {
-		t.Errorf("where there is no directory: %v", err)
-	}
-	again, err := ListenUnix(path)
-	must(t, err)
-	must(t, again.Close())
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
-}
-
-func TestUnix_PathTooLong_TheErrorNamesIt(t *testing.T) {
-	path := filepath.Join(t.TempDir(), strings.Repeat("n", 80), "s")
-	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	path = filepath.Join(filepath.Dir(path), strings.Repeat("s", 30))
-	if _, err := ListenUnix(path); err == nil || !strings.Contains(err.Error(), "listen unix "+path) || strings.Contains(err.Error(), "/.s") {
-		t.Errorf("%v; want %s, and no temporary name", err, path)
-	}
-}
-
-// TestUnix_StartedAtOnce_OneListens: of servers that start at one path at the same time, where a dead server left its socket, one
-// gets it, and is not lost to the others.
-func TestUnix_StartedAtOnce_OneListens(t *testing.T) {
-	dir, err := os.MkdirTemp("", "l") // a socket's path is short
-	must(t, err)
-	defer func() { _ = os.RemoveAll(dir) }()
-	path := filepath.Join(dir, "s")
-	for range 20 {
-		dead, err := ListenUnix(path)
-		must(t, err)
-		must(t, dead.(*unixListener).UnixListener.Close())
-		begin, found := make(chan struct{}), make(chan net.Listener, 8)
-		var starting sync.WaitGroup
-		for range cap(found) {
-			starting.Go(func() {
-				<-begin
-				l, err := ListenUnix(path)
-				if err != nil {
-					if classed := (*output.Error)(nil); !errors.As(err, &classed) || classed.Code != output.ExitInUse {
-						t.Error(err)
-					}
-					return
-				}
-				found <- l
-			})
-		}
-		close(begin)
-		starting.Wait()
-		close(found)
-		var all []net.Listener
-		for l := range found {
-			all = append(all, l)
-		}
-		if len(all) != 1 {
-			t.Fatalf("%d servers listen", len(all))
-		}
-		c, err := net.Dial("unix", path)
-		must(t, err)
-		must(t, errors.Join(c.Close(), all[0].Close()))
-	}
-}
-
-// TestUnix_FullQueue_IsInUse: a server that accepts nothing for now is no dead one.
-func TestUnix_FullQueue_IsInUse(t *testing.T) {
-	dir, err := os.MkdirTemp("", "l")
-	must(t, err)
-	defer func() { _ = os.RemoveAll(dir) }()
-	path := filepath.Join(dir, "s")
-	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	must(t, err)
-	defer func() { _ = syscall.Close(fd) }()
-	must(t, errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}), syscall.Listen(fd, 0)))
-	for err == nil {
-		var c net.Conn
-		if c, err = net.Dial("unix", path); err == nil {
-			defer func() { _ = c.Close() }()
+	l, err := ListenUnix(filepath.Join(dir, "s"))
+	check.Must(t, err)
+	defer func() { _ = l.Close() }()
+	check.Must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	for name, want := range map[string]string{"s": "in-use", "file": "exists", "no/s": "not-found"} {
+		_, err := ListenUnix(filepath.Join(dir, name))
+		report, _ := output.Explain(err)
+		check.That(t, err != nil && report.Kind == want, "%s: %v, kind %q; want %q", name, err, report.Kind, want)
+		if want == "not-found" {
+			check.That(t, strings.HasPrefix(report.Message, "cannot make the socket "), "%v", err)
 		}
 	}
-	l, err := ListenUnix(path)
-	if classed := (*output.Error)(nil); !errors.As(err, &classed) || classed.Code != output.ExitInUse {
-		t.Errorf("%v, %v; want that it is in use", l, err)
-	}
-}
-
-// TestUnixListener_Close_LeavesOthersSocket: a socket that was put in the place of another is not removed with it.
-func TestUnixListener_Close_LeavesOthersSocket(t *testing.T) {
-	dir, err := os.MkdirTemp("", "l")
-	must(t, err)
-	defer func() { _ = os.RemoveAll(dir) }()
-	path := filepath.Join(dir, "s")
-	first, err := ListenUnix(path)
-	must(t, err)
-	must(t, os.Remove(path))
-	second, err := ListenUnix(path)
-	must(t, err)
-	must(t, first.Close())
-	c, err := net.Dial("unix", path)
-	must(t, err)
-	must(t, errors.Join(c.Close(), second.Close()))
 }
 
 // unbounded returns a listener as it is.

@@ -277,12 +277,10 @@ func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) 
 
 // serveSigner returns the key that signs, or nil if none is there and none is asked for.
 func (h *Host) serveSigner(ctx context.Context, f *serveFlags) (note.Signer, error) {
-	if f.Signer.Path == "" {
-		if _, err := os.Stat(input.SignerFile(*h.DB)); errors.Is(err, fs.ErrNotExist) {
-			h.Warn(fmt.Sprintf("there is no signing key at %q: nothing is signed; --signer FILE says where it is",
-				input.SignerFile(*h.DB)))
-			return nil, nil
-		}
+	path := input.SignerFile(*h.DB)
+	if _, err := os.Stat(path); f.Signer.Path == "" && errors.Is(err, fs.ErrNotExist) {
+		h.Warn(fmt.Sprintf("there is no signing key at %q: nothing is signed; --signer FILE says where it is", path))
+		return nil, nil
 	}
 	return f.Signer.Load(ctx, h.Files, *h.DB)
 }

@@ -152,12 +152,9 @@ func (h *Host) readTokens(ctx context.Context, path string, orNone bool) (file l
 	if errors.Is(err, fs.ErrNotExist) && orNone {
 		return file, nil
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return file, output.NotFound(`"ledgerctl token add" makes it; --tokens FILE says where it is`,
-			"there is no file of tokens at %q", path)
-	}
 	if err != nil {
-		return file, err
+		return file, output.Missing(err, `"ledgerctl token add" makes it; --tokens FILE says where it is`,
+			"there is no file of tokens at %q", path)
 	}
 	if file, err = ledgerhttp.ReadTokens(text); err != nil {
 		return file, output.InputError("", "%q: %v", path, err)

@@ -1,0 +1,130 @@
+package ledgerfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// SocketError says that a path is taken, so that no socket is made there.
+type SocketError struct {
+	Path  string // that of the socket
+	InUse bool   // by another server, or for a moment; else by a file that is no socket
+	Why   string // in words
+}
+
+// Error implements error.
+func (e *SocketError) Error() string {
+	if e.InUse {
+		return fmt.Sprintf("the socket %q is in use", e.Path)
+	}
+	return fmt.Sprintf("%q exists already, and is no socket", e.Path)
+}
+
+// ListenUnix listens on a Unix socket that only its owner may connect to, from the first moment on:
+// it is made in a directory that no other user can enter, and then moved to its path. The socket
+// that a dead server left there is replaced; anything else is a [SocketError], and so is a link,
+// which is neither followed nor replaced. Of two servers that start at one path at the same time,
+// one gets it. Closing the listener removes the socket.
+func ListenUnix(path string) (_ net.Listener, err error) {
+	unlock, err := lockSocket(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := abandoned(path); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".s")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	made := filepath.Join(dir, "s")
+	defer func() { err = Renamed(err, path, made) }()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("%w (a Unix socket's path has at most about 100 bytes)", err)
+	}
+	l.SetUnlinkOnClose(false)
+	info, err := os.Lstat(made)
+	if err = errors.Join(err, os.Chmod(made, 0o600), os.Rename(made, path)); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &unixListener{UnixListener: l, path: path, info: info}, nil
+}
+
+// abandoned returns an error unless nothing is at a path but, perhaps, the socket of a server that
+// has died: nothing listens there any more.
+func abandoned(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSocket == 0 {
+		return &SocketError{Path: path, Why: "what is there is no socket"}
+	}
+	c, err := net.Dial("unix", path)
+	switch {
+	case err == nil:
+		_ = c.Close()
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return nil
+	}
+	return &SocketError{path, true, "another server listens there"}
+}
+
+// lockWait is how long a server waits for the lock of its socket's directory. Another server holds
+// it while it looks for a server at its path and takes the path, which takes some milliseconds.
+const lockWait = 10 * time.Second
+
+// lockSocket locks the directory of a socket, so that no other server takes or leaves a path in it
+// concurrently. Nothing is written. Where directories cannot be locked it does nothing.
+func lockSocket(path string) (unlock func(), err error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	const why = "another process has locked the directory of the socket, as a server does that starts: try again, or " +
+		"listen in a directory that only this user can read"
+	err = Lock(dir, true, lockWait, &SocketError{path, true, why})
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return func() { _ = dir.Close() }, nil // which unlocks it
+}
+
+// unixListener removes its socket when it is closed.
+type unixListener struct {
+	*net.UnixListener
+	path string
+	info fs.FileInfo // of the socket
+	once sync.Once
+}
+
+// Close implements [net.Listener].
+func (l *unixListener) Close() error {
+	l.once.Do(l.remove)
+	return l.UnixListener.Close()
+}
+
+// remove removes the socket, but not another one that was put in its place.
+func (l *unixListener) remove() {
+	unlock, err := lockSocket(l.path)
+	if err != nil {
+		return // the socket is abandoned then
+	}
+	defer unlock()
+	if info, err := os.Lstat(l.path); err == nil && os.SameFile(info, l.info) {
+		_ = os.Remove(l.path) // else it is abandoned
+	}
+}
