@@ -236,7 +236,9 @@ type claimed struct {
 }
 
 // Find implements [Journals].
-func (c claimed) Find(context.Context, journal.Wanted) (journal.Journal, error) { return c.journal, nil }
+func (c claimed) Find(context.Context, journal.Wanted) (journal.Journal, error) {
+	return c.journal, nil
+}
 
 // claimedJournal is a journal that was claimed already.
 type claimedJournal struct {
