@@ -33,7 +33,7 @@ type metric struct {
 func watchedLedger(t *testing.T, path string, signer note.Signer) (*ledger.Ledger, http.Handler) {
 	t.Helper()
 	counts := metrics.New()
-	l, err := ledger.Open(path, ledger.Options{Observer: counts, Signer: signer})
+	l, err := ledger.Open(t.Context(), path, ledger.Options{Observer: counts, Signer: signer})
 	must(t, err)
 	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "prometheus", Role: ledgerhttp.Metrics}, Meter: counts})
 	must(t, err)
@@ -48,7 +48,7 @@ func worked(t *testing.T) (now, after string) {
 	must(t, err)
 	signer, err := note.NewSigner(secret)
 	must(t, err)
-	must(t, ledger.Create(path, ledger.CreateOptions{LogKey: public, Currency: "USD"}))
+	must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{LogKey: public, Currency: "USD"}))
 	l, handler := watchedLedger(t, path, signer)
 	work(t, l)
 	scrape(t, handler)

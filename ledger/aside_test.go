@@ -46,9 +46,9 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 	must(t, err)
 	f := &filmedFile{Store: file, t: t, path: path}
 	options := Options{Memory: 60 << 10} // portions of eight records
-	l, err := readStore(f, besideFile(path), options)
+	l, err := readStore(t.Context(), f, besideFile(path), options)
 	must(t, err)
-	must(t, l.begin(options))
+	must(t, l.begin(t.Context(), options))
 	for i, name := range names[:40] {
 		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
 	}
@@ -72,7 +72,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 		aside++
 		without := left(t, at)
 		must(t, os.RemoveAll(without+".journal"))
-		if l, err := Open(without, Options{ReadOnly: true}); err == nil {
+		if l, err := Open(t.Context(), without, Options{ReadOnly: true}); err == nil {
 			closed(t, l)
 			alone++
 			wantWhole(fmt.Sprintf("copy %d, without its journal, read", i), without, Options{ReadOnly: true})

@@ -130,7 +130,7 @@ func verifyCopy(
 	if err != nil {
 		return out, err
 	}
-	l, err := openStore(s, Options{ReadOnly: true, Now: clock})
+	l, err := openStore(ctx, s, Options{ReadOnly: true, Now: clock})
 	if err != nil {
 		return out, errors.Join(err, s.Close())
 	}

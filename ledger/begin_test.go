@@ -43,12 +43,12 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(pace.Scratch(t), "ledger.db")
-			must(t, Create(path, CreateOptions{}))
+			must(t, Create(t.Context(), path, CreateOptions{}))
 			closed(t, sellers(t, open(t, path, Options{}), "9", "9", "ann"))
 			s, err := bolt.Open(path, false)
 			must(t, err)
 			base := &brokenBase{s, c.fails, c.done}
-			l, err := openClaimed(base, besideFile(path), Options{}, "", false)
+			l, err := openClaimed(t.Context(), base, besideFile(path), Options{}, "", false)
 			must(t, err)
 			for range 2 {
 				if _, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1")); !errors.Is(err, c.fails) && !errors.Is(err, api.ErrStopped) {

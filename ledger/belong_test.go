@@ -119,7 +119,7 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 			test.change(t, path)
 			before := tree(t, path)
 			for _, only := range []bool{true, false} {
-				l, err := Open(path, Options{ReadOnly: only})
+				l, err := Open(t.Context(), path, Options{ReadOnly: only})
 				if err == nil {
 					t.Fatalf("opened, with %d events", stats(t, l).Events)
 				}
@@ -158,7 +158,7 @@ func TestAnOpenThatFailsHoldsNothing(t *testing.T) {
 		"a truth key that is too short":             {TruthKey: []byte("short")},
 	} {
 		for _, path := range []string{votersFile(t, "9", crowd(3)...), crashed(t, 3)} {
-			if _, err := Open(path, wrong); err == nil {
+			if _, err := Open(t.Context(), path, wrong); err == nil {
 				t.Fatalf("%s: opened", name)
 			}
 			l := open(t, path, Options{TruthKey: truthKey()})
@@ -186,7 +186,7 @@ func TestAnOlderPairIsARollback(t *testing.T) {
 	for _, only := range []bool{true, false} {
 		options.ReadOnly = only
 		before := content(t, older)
-		if _, err := Open(older, options); !errors.As(err, new(*api.RollbackError)) {
+		if _, err := Open(t.Context(), older, options); !errors.As(err, new(*api.RollbackError)) {
 			t.Errorf("read only %v: %v", only, err)
 		}
 		if !bytes.Equal(content(t, older), before) {
@@ -210,7 +210,7 @@ func TestNothingIsMadeBesideTheJournalOfAnother(t *testing.T) {
 	must(t, os.Rename(path, path+".away"))
 	l := open(t, votersFile(t, "9", "ann"), Options{})
 	for name, err := range map[string]error{
-		"Create":    Create(path, CreateOptions{}),
+		"Create":    Create(t.Context(), path, CreateOptions{}),
 		"Backup":    second(l.Backup(t.Context(), path, nil)),
 		"CompactTo": second(l.CompactTo(t.Context(), path, nil)),
 	} {
@@ -347,9 +347,9 @@ func openFailing(t testing.TB, path string, options Options) (*Ledger, *failingF
 	file, err := bolt.Open(path, false)
 	must(t, err)
 	f := &failingFile{Store: file}
-	l, err := readStore(f, besideFile(path), options)
+	l, err := readStore(t.Context(), f, besideFile(path), options)
 	must(t, err)
-	must(t, l.begin(options))
+	must(t, l.begin(t.Context(), options))
 	t.Cleanup(func() { _ = l.Close() })
 	return l, f
 }
@@ -430,8 +430,8 @@ type otherJournal struct {
 	change func(*journal.Group)
 }
 
-func (a otherJournals) Find(w journal.Wanted) (journal.Journal, error) {
-	j, err := a.besideFile.Find(w)
+func (a otherJournals) Find(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+	j, err := a.besideFile.Find(ctx, w)
 	return otherJournal{j, a.change}, err
 }
 
@@ -471,9 +471,9 @@ func TestAGroupIsWhole(t *testing.T) {
 		}
 		g.Records, g.After = g.Records[:1], journal.Position{Events: g.Before.Events + 1, Root: first.Root()}
 	}
-	l, err := readStore(file, otherJournals{besideFile(path), half}, Options{})
+	l, err := readStore(t.Context(), file, otherJournals{besideFile(path), half}, Options{})
 	must(t, err)
-	if err := l.begin(Options{}); !errors.Is(err, api.ErrCorrupt) || !strings.Contains(err.Error(), "1 events of a request") {
+	if err := l.begin(t.Context(), Options{}); !errors.Is(err, api.ErrCorrupt) || !strings.Contains(err.Error(), "1 events of a request") {
 		t.Errorf("half a request: %v", err)
 	}
 }
@@ -493,9 +493,9 @@ func TestAGroupMustComeToItsRoot(t *testing.T) {
 		path := crashed(t, 3)
 		file, err := bolt.Open(path, false)
 		must(t, err)
-		l, err := readStore(file, otherJournals{besideFile(path), change}, Options{})
+		l, err := readStore(t.Context(), file, otherJournals{besideFile(path), change}, Options{})
 		must(t, err)
-		if err := l.begin(Options{}); !errors.Is(err, api.ErrCorrupt) {
+		if err := l.begin(t.Context(), Options{}); !errors.Is(err, api.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 		must(t, file.Close())

@@ -153,7 +153,7 @@ func bareTime(b *testing.B, path string, write func(*Ledger) error) (took time.D
 	db := openBare(b, bareCopy(b, ours))
 	file, err := bolt.Open(ours, false)
 	must(b, err)
-	l, err := openStore(&recorder{Store: file, each: func(writes []bareWrite) {
+	l, err := openStore(b.Context(), &recorder{Store: file, each: func(writes []bareWrite) {
 		writes = lastOf(writes)
 		took += timed(b, func() error { return applyBare(db, writes) })
 	}}, Options{})
@@ -181,7 +181,7 @@ func benchNames(n int) []string {
 func benchFile(t testing.TB, objects int) (path string, names []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ledger.db")
-	must(t, Create(path, CreateOptions{Currency: "USD"}))
+	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
 	l := open(t, path, Options{})
 	define(t, l, vote())
 	names = benchNames(objects)

@@ -40,7 +40,7 @@ func pagesRead(t testing.TB) int64 {
 func provenFile(t testing.TB, half int, key string, signer note.Signer) (path string, sale uint64) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ledger.db")
-	must(t, Create(path, CreateOptions{Currency: "USD", LogKey: key}))
+	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: key}))
 	l := open(t, path, Options{Signer: signer})
 	define(t, l, vote())
 	names := benchNames(2 * half)
@@ -81,7 +81,7 @@ func BenchmarkProve(b *testing.B) {
 				for b.Loop() {
 					number = 1 + rand.Uint64N(uint64(events))
 					dropPages(b, path)
-					l, err := Open(path, Options{Signer: signer})
+					l, err := Open(b.Context(), path, Options{Signer: signer})
 					must(b, err)
 					dropPages(b, path)
 					before := pagesRead(b)

@@ -87,7 +87,7 @@ func growUp(b *testing.B, objects int, all samples) {
 	must(b, err)
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "ledger.db")
-	must(b, Create(path, CreateOptions{Currency: "USD"}))
+	must(b, Create(b.Context(), path, CreateOptions{Currency: "USD"}))
 	l := open(b, path, Options{})
 	define(b, l, vote())
 	all.add("enrolled/s", float64(objects)/timed(b, func() error { enrollCrowd(b, l, objects); return nil }).Seconds())
@@ -183,7 +183,7 @@ func releaseMany(b *testing.B, path string, objects int, all samples) {
 func openCold(b *testing.B, path string, all samples) {
 	dropPages(b, path)
 	var l *Ledger
-	cost := watched(b, func() (err error) { l, err = Open(path, Options{}); return err })
+	cost := watched(b, func() (err error) { l, err = Open(b.Context(), path, Options{}); return err })
 	all.add("ms-open", float64(cost.took.Nanoseconds())/1e6)
 	all.add("open-MiB", cost.heap)
 	closed(b, l)
@@ -223,7 +223,7 @@ func BenchmarkSize(b *testing.B) {
 func sizeOf(b *testing.B, objects int) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "ledger.db")
-	must(b, Create(path, CreateOptions{Currency: "USD"}))
+	must(b, Create(b.Context(), path, CreateOptions{Currency: "USD"}))
 	l := open(b, path, Options{})
 	define(b, l, vote())
 	enrollCrowd(b, l, objects)

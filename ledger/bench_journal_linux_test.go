@@ -160,7 +160,7 @@ func onScales(t testing.TB, path string, flush time.Duration, options Options) (
 	file, err := bolt.Open(path, false)
 	must(t, err)
 	s := &scales{besideFile: besideFile(path), flush: flush}
-	l, err := openClaimed(file, s, options, "", false)
+	l, err := openClaimed(t.Context(), file, s, options, "", false)
 	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l, s

@@ -194,7 +194,7 @@ func BenchmarkReleaseWork(b *testing.B) {
 			must(b, err)
 			defer os.RemoveAll(dir)
 			path := filepath.Join(dir, "ledger.db")
-			must(b, Create(path, CreateOptions{Currency: "USD"}))
+			must(b, Create(b.Context(), path, CreateOptions{Currency: "USD"}))
 			l := open(b, path, Options{})
 			define(b, l, vote())
 			enrollCrowd(b, l, people)

@@ -346,7 +346,7 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 		order := api.Order{Buyer: "acme", Question: "vote", Epsilon: half, Objects: []string{"ann"}}
 		reserve(t, l, api.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
 		if c.lost {
-			o.NoiseKey = NoiseKeys{}
+			o.NoiseKey = api.NoiseKeys{}
 			l = openMemory(t, store, o)
 		}
 		order.Buyer, order.Epsilon = "zeta", eps(t, c.level)
@@ -392,7 +392,7 @@ func TestABudgetWaitsForNoLevelThatIsFullWhenTheSaleOpens(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		want := []api.BudgetLevel{{Epsilon: half}, {Epsilon: one, Later: 1, From: until}}
 		if lost { // the noise key: then only what is recorded can be had
-			o.NoiseKey = NoiseKeys{}
+			o.NoiseKey = api.NoiseKeys{}
 			l = openMemory(t, store, o)
 			want[1] = api.BudgetLevel{Epsilon: one}
 		}

@@ -116,8 +116,8 @@ func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
 	h.options = h.couple.options(host)
 	find := h.options.Journal
 	h.options.Logger = zerolog.New(h.log)
-	h.options.Journal = func(w journal.Wanted) (journal.Journal, error) {
-		j, err := find(w)
+	h.options.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+		j, err := find(ctx, w)
 		if err != nil {
 			return nil, err
 		}
@@ -201,7 +201,7 @@ func journalNamed(t *testing.T) {
 	h := newHookedHosts(t, false)
 	closed(t, h.l)
 	h.hooks["Name"].set(hostPanics)
-	_, err := Open(h.path, h.options)
+	_, err := Open(t.Context(), h.path, h.options)
 	wantPanicError(t, err, "Name")
 	closed(t, open(t, h.path, h.options))
 }
@@ -215,7 +215,7 @@ func journalOpened(method string, how Options) func(*testing.T) {
 		o := h.options
 		o.ReadOnly = how.ReadOnly
 		h.hooks[method].set(hostPanics)
-		if panicked, err := serve(func() error { return failed(Open(h.path, o)) }); panicked != "the host's own" {
+		if panicked, err := serve(func() error { return failed(Open(t.Context(), h.path, o)) }); panicked != "the host's own" {
 			t.Errorf("recovered %v, error %v; want the panic", panicked, err)
 		}
 		closed(t, open(t, h.path, h.options))

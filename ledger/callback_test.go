@@ -23,6 +23,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/policy"
@@ -260,9 +261,9 @@ func callers(t testing.TB) map[string]caller {
 				Checkpoints: [][]byte{checkpointOf(t, l)}, Verifiers: hookedVerifiers{note.VerifierList(verifier), h},
 			}))
 		}},
-		"loop over Watch":  looping(func(t testing.TB, l *Ledger) iter.Seq2[Event, error] { return l.Watch(t.Context(), 1) }),
-		"loop over Events": looping(func(t testing.TB, l *Ledger) iter.Seq2[Event, error] { return l.Events(t.Context(), 1) }),
-		"loop over Refusals": looping(func(t testing.TB, l *Ledger) iter.Seq2[Event, error] {
+		"loop over Watch":  looping(func(t testing.TB, l *Ledger) iter.Seq2[says.Event, error] { return l.Watch(t.Context(), 1) }),
+		"loop over Events": looping(func(t testing.TB, l *Ledger) iter.Seq2[says.Event, error] { return l.Events(t.Context(), 1) }),
+		"loop over Refusals": looping(func(t testing.TB, l *Ledger) iter.Seq2[says.Event, error] {
 			return l.Refusals(t.Context(), "looped", 1)
 		}),
 		"loop over Sales": looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Sale, error] { return l.Sales(t.Context(), "acme") }),
@@ -357,7 +358,7 @@ func (c caller) start(t *testing.T) (l *Ledger, h *hook, log *journalLog, run fu
 	h, log = &hook{}, &journalLog{}
 	signer, _, public := logKey(t, "sluice-test", 1)
 	path := pace.Scratch(t) + "/ledger.db"
-	must(t, Create(path, CreateOptions{Currency: "USD", LogKey: public}))
+	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	o := Options{Signer: signer, Logger: zerolog.New(log)}
 	if c.options != nil {
 		c.options(&o, h)
@@ -480,11 +481,11 @@ func openers() map[string]func(h *host, signed []byte) Options {
 	return map[string]func(*host, []byte) Options{
 		"NoiseKeys.Key": func(h *host, _ []byte) Options {
 			o := h.options()
-			o.NoiseKey = NoiseKeys{Current: "k", Key: func(string) ([]byte, error) { panic("the host's own") }}
+			o.NoiseKey = api.NoiseKeys{Current: "k", Key: func(string) ([]byte, error) { panic("the host's own") }}
 			return o
 		},
 		"Options.Journal": func(*host, []byte) Options {
-			return Options{Journal: func(journal.Wanted) (journal.Journal, error) { panic("the host's own") }}
+			return Options{Journal: func(context.Context, journal.Wanted) (journal.Journal, error) { panic("the host's own") }}
 		},
 		"Options.Now, opening": func(h *host, _ []byte) Options {
 			o := h.options()
@@ -517,7 +518,7 @@ func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 			if h.opened != 0 {
 				t.Fatalf("%d handles of the journal are open", h.opened)
 			}
-			panicked, err := serve(func() error { return failed(Open(path, options(h, signed))) })
+			panicked, err := serve(func() error { return failed(Open(t.Context(), path, options(h, signed))) })
 			if panicked != "the host's own" {
 				t.Errorf("recovered %v, error %v; want the panic", panicked, err)
 			}
@@ -532,7 +533,7 @@ func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 func TestTakeOver_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 	c := newCouple(t, "ann")
 	o, take := c.options("b"), &hook{}
-	o.NoiseKey = NoiseKeys{Key: func(string) ([]byte, error) { return nil, nil }}
+	o.NoiseKey = api.NoiseKeys{Key: func(string) ([]byte, error) { return nil, nil }}
 	o.Now = func() time.Time {
 		take.call()
 		return time.Now()
@@ -575,13 +576,13 @@ func TestOpen_KeysOfTheHostChangeAfterwards_TheLedgerHasItsOwn(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	host := map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)}
 	truth := truthKey()
-	l := open(t, path, Options{TruthKey: truth, NoiseKey: NoiseKeys{Current: "k", Key: func(name string) ([]byte, error) { return host[name], nil }}})
+	l := open(t, path, Options{TruthKey: truth, NoiseKey: api.NoiseKeys{Current: "k", Key: func(name string) ([]byte, error) { return host[name], nil }}})
 	clear(truth)
 	clear(host["k"])
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	closed(t, l)
 	host["k"] = bytes.Repeat([]byte{7}, 32)
-	l = open(t, path, Options{TruthKey: truthKey(), NoiseKey: NoiseKeys{Current: "k", Key: func(name string) ([]byte, error) { return host[name], nil }}})
+	l = open(t, path, Options{TruthKey: truthKey(), NoiseKey: api.NoiseKeys{Current: "k", Key: func(name string) ([]byte, error) { return host[name], nil }}})
 	release(t, l, releaseOf(t, "2", "ann", "2")) // the truth tag is that of the same key
 	closed(t, l)
 }

@@ -42,7 +42,7 @@ func witnessed(t testing.TB, objects ...string) (path string, options Options) {
 	t.Helper()
 	signer, verifier, public := logKey(t, "sluice-test", 1)
 	path = filepath.Join(tests.Scratch(t), "ledger.db")
-	must(t, Create(path, CreateOptions{Currency: "USD", LogKey: public}))
+	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	options = Options{Signer: signer, Verifiers: note.VerifierList(verifier)}
 	l := open(t, path, options)
 	closed(t, voters(t, l, "5", objects...))
@@ -114,9 +114,9 @@ func TestACheckpointNeedsTheLogsKey(t *testing.T) {
 	wantErr(t, err, api.ErrNoSigner)
 	closed(t, l)
 	options.Signer, _, _ = logKey(t, "sluice-another", 1)
-	_, err = Open(path, options)
+	_, err = Open(t.Context(), path, options)
 	wantErr(t, err, api.ErrInvalid)
-	wantErr(t, Create(filepath.Join(tests.Scratch(t), "x.db"), CreateOptions{Currency: "USD", LogKey: "no key"}), api.ErrInvalid)
+	wantErr(t, Create(t.Context(), filepath.Join(tests.Scratch(t), "x.db"), CreateOptions{Currency: "USD", LogKey: "no key"}), api.ErrInvalid)
 }
 
 // Without a log key the log is named after the ledger's id.
@@ -156,7 +156,7 @@ func TestOpenRefusesARollback(t *testing.T) {
 	options.Checkpoint = newest
 	closed(t, open(t, path, options)) // the ledger itself
 	for name, file := range map[string]string{"an older copy": old, "a fork that has grown longer": forked, "a fork as long": same, "another ledger": stranger} {
-		_, err := Open(file, options)
+		_, err := Open(t.Context(), file, options)
 		var rolledBack *api.RollbackError
 		if !errors.As(err, &rolledBack) {
 			t.Errorf("%s: got the error %v, want a RollbackError", name, err)
@@ -167,7 +167,7 @@ func TestOpenRefusesARollback(t *testing.T) {
 		}
 	}
 	options.Checkpoint = foreign
-	if _, err := Open(path, options); !errors.As(err, new(*api.RollbackError)) {
+	if _, err := Open(t.Context(), path, options); !errors.As(err, new(*api.RollbackError)) {
 		t.Errorf("a checkpoint of another ledger: got the error %v", err)
 	}
 }
@@ -188,7 +188,7 @@ func TestOpenRefusesACheckpointThatNobodyKnownSigned(t *testing.T) {
 		if name == "altered size" && bytes.Equal(o.Checkpoint, signed) {
 			t.Fatalf("the checkpoint is %q", signed)
 		}
-		_, err := Open(path, o)
+		_, err := Open(t.Context(), path, o)
 		if !errors.Is(err, api.ErrCheckpoint) {
 			t.Errorf("%s: got the error %v, want ErrCheckpoint", name, err)
 		}
@@ -356,6 +356,6 @@ func TestClosingDoesNotWaitForEverForAWitness(t *testing.T) {
 func TestPublishingNeedsASigner(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
-	_, err := openStore(s, Options{Publish: Publishing{To: func(context.Context, []byte) error { return nil }}})
+	_, err := openStore(t.Context(), s, Options{Publish: Publishing{To: func(context.Context, []byte) error { return nil }}})
 	wantErr(t, err, api.ErrNoSigner)
 }

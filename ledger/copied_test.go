@@ -105,9 +105,9 @@ func filmLife(t testing.TB) (f *film, roots []tlog.Hash) {
 		must(t, err)
 		f.Store = file
 		f.shoot("at rest")
-		l, err := readStore(f, f, Options{})
+		l, err := readStore(t.Context(), f, f, Options{})
 		must(t, err)
-		must(t, l.begin(Options{}))
+		must(t, l.begin(t.Context(), Options{}))
 		for i := range 16 {
 			name := names[(i*37+life*11)%len(names)]
 			release(t, l, releaseOf(t, fmt.Sprint("r", life, i), name, fmt.Sprint(1+life)))
@@ -211,7 +211,7 @@ func TestACopyIsOfOneInstantOrRefused(t *testing.T) {
 			if only && (c.with == nil || rng.IntN(4) > 0) {
 				continue // who only reads a file without a journal is shown what is there
 			}
-			l, err := Open(path, Options{ReadOnly: only})
+			l, err := Open(t.Context(), path, Options{ReadOnly: only})
 			how := outcome(err)
 			met[how]++
 			switch {
@@ -240,7 +240,7 @@ func (f *film) putBack(c copied) {
 	path := string(f.besideFile)
 	must(f.t, os.RemoveAll(f.dir()))
 	c.put(f.t, path)
-	if _, err := Open(path, Options{}); !errors.Is(err, api.ErrCorrupt) {
+	if _, err := Open(context.Background(), path, Options{}); !errors.Is(err, api.ErrCorrupt) {
 		f.t.Errorf("%s, put back: %v", c.of, err)
 	}
 }

@@ -93,7 +93,7 @@ func TestACopyOfALedgerThatIsBeingClosed(t *testing.T) {
 		"records": func(l *Ledger, path string) error { return second(l.CompactTo(t.Context(), path, nil)) },
 		"compact": func(l *Ledger, _ string) error { return l.Compact(t.Context(), nil) },
 	} {
-		l, err := Open(votersFile(t, "1", "ann"), Options{})
+		l, err := Open(t.Context(), votersFile(t, "1", "ann"), Options{})
 		must(t, err)
 		l.engine.Store = closing{l.engine.Store, l.Close}
 		if err := write(l, filepath.Join(tests.Scratch(t), "copy")); !errors.Is(err, api.ErrClosed) || err.Error() != api.ErrClosed.Error() {

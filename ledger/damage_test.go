@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,10 +37,10 @@ func tellLittle(t testing.TB, s kv.Store) {
 	t.Helper()
 	begin(t, s)
 	clock := newClock(epoch())
-	l, err := openStore(s, Options{Now: clock.read})
+	l, err := openStore(t.Context(), s, Options{Now: clock.read})
 	must(t, err)
 	l.engine.Chances.Sampler, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
-	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
+	must(t, l.useKeys(t.Context(), truthKey(), nil, api.NoiseKeys{}))
 	terms := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 200}}}
 	p, err := terms.Policy()
 	must(t, err)
@@ -64,7 +65,7 @@ func tellLittle(t testing.TB, s kv.Store) {
 	must(t, l.Forget(t.Context(), "forget", "ann"))
 	makeStatement(t, l, "ann")
 	must(t, l.Withdraw(t.Context(), "leave, too", "bob"))
-	must(t, l.useKeys(nil, nil, noiseKeys("2026")))
+	must(t, l.useKeys(t.Context(), nil, nil, noiseKeys("2026")))
 	enroll(t, l, "vote", "9", "eve", "dan")
 	release(t, l, releaseOf(t, "keyed", "eve", "1"))
 	answerTo(t, l, inquire(t, "score", "majority:yes", "0.5", ballots("eve"), "eve", "dan"))
@@ -156,7 +157,7 @@ func (d *damager) flip(from, to int, mask byte) (noticed bool) {
 	}
 	d.write(changed, from)
 	defer d.write(d.original[from:to], from)
-	l, err := Open(d.path, Options{ReadOnly: true})
+	l, err := Open(context.Background(), d.path, Options{ReadOnly: true})
 	if err != nil {
 		return true
 	}
@@ -294,7 +295,7 @@ func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
 		must(t, err)
 		data[page*os.Getpagesize()+40] ^= 4
 		must(t, os.WriteFile(path, data, 0o600))
-		l, err = Open(path, Options{ReadOnly: true})
+		l, err = Open(t.Context(), path, Options{ReadOnly: true})
 		if errors.Is(err, api.ErrJournal) {
 			continue // the file as it was before it was closed
 		}

@@ -70,7 +70,7 @@ func TestDescriptorsChild(t *testing.T) {
 		{"CompactTo", func() error { return second(l.CompactTo(t.Context(), beside+"2", nil)) }},
 		{"Compact", func() error { return l.Compact(t.Context(), nil) }},
 		{"Forget", func() error { return l.Forget(t.Context(), "forget", people[1]) }},
-		{"Open", func() error { return failed(Open(beside, Options{ReadOnly: true})) }},
+		{"Open", func() error { return failed(Open(t.Context(), beside, Options{ReadOnly: true})) }},
 	} {
 		table.fill()
 		err := step.call()
@@ -141,8 +141,8 @@ func TestForget_TrimIsRejected_LeavesTheLedgerOpen(t *testing.T) {
 	path, h := votersFile(t, "9", "ann", "bob"), newHost()
 	var rejection atomic.Pointer[error]
 	find := h.options().Journal
-	l := open(t, path, Options{Journal: func(w journal.Wanted) (journal.Journal, error) {
-		j, err := find(w)
+	l := open(t, path, Options{Journal: func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+		j, err := find(ctx, w)
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,7 @@
 // Package ledger keeps, for each object and question, the ε released so far and every response
 // handed out, and draws the next response when a policy and a budget allow it.
 //
-//	l, err := ledger.Open("panel.db", ledger.Options{})
+//	l, err := ledger.Open(ctx, "panel.db", ledger.Options{})
 //	defer l.Close()
 //	response, err := l.Release(ctx, api.ReleaseRequest{
 //		Key: orderID, Question: "vote", Object: "person-17", Epsilon: half, TrueValue: "yes",

@@ -40,7 +40,7 @@ func (n noting) Close() error { n.host.opened--; return n.Journal.Close() }
 
 // options are those of a ledger of this host.
 func (h *host) options() Options {
-	return Options{Journal: func(w journal.Wanted) (journal.Journal, error) {
+	return Options{Journal: func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 		h.asked = append(h.asked, w)
 		if h.journals[w.Ledger] == nil {
 			h.journals[w.Ledger] = journaltest.NewMemory(w.At)
@@ -89,7 +89,7 @@ func TestAJournalElsewhereOutlivesTheFile(t *testing.T) {
 	closed(t, reader)
 	must(t, l.engine.Claim.Release()) // as if it were on another machine
 	l.engine.Claim = nil
-	if _, err := Open(older, h.options()); !errors.Is(err, api.ErrJournal) {
+	if _, err := Open(t.Context(), older, h.options()); !errors.Is(err, api.ErrJournal) {
 		t.Errorf("a copy from before what was trimmed: %v", err)
 	}
 
@@ -137,10 +137,10 @@ func TestAReaderSettlesTheJournal(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	for _, err := range []error{nil, broken} {
 		var did []string
-		o := Options{ReadOnly: true, Journal: func(w journal.Wanted) (journal.Journal, error) {
+		o := Options{ReadOnly: true, Journal: func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 			return settling{h.journals[w.Ledger].Open(), &did, err}, nil
 		}}
-		reader, opening := Open(copied, o)
+		reader, opening := Open(t.Context(), copied, o)
 		if !errors.Is(opening, err) || len(did) == 0 || did[0] != "settle" || (err != nil && len(did) > 1) {
 			t.Errorf("with the error %v of settling: %v; in order: %v", err, opening, did)
 		}
@@ -164,7 +164,7 @@ func TestAFileIsOpenedWithItsJournalOnly(t *testing.T) {
 	for _, only := range []bool{true, false} {
 		for name, o := range map[string]Options{"none": {}, "another": newHost().options()} {
 			o.ReadOnly = only
-			if _, err := Open(path, o); !errors.Is(err, api.ErrJournal) || !strings.Contains(err.Error(), h.one().Open().Name()) {
+			if _, err := Open(t.Context(), path, o); !errors.Is(err, api.ErrJournal) || !strings.Contains(err.Error(), h.one().Open().Name()) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -176,12 +176,12 @@ func TestAFileIsOpenedWithItsJournalOnly(t *testing.T) {
 	release(t, l, releaseOf(t, "2", "ann", "2"))
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
-	if _, err := Open(older, h.options()); !errors.Is(err, api.ErrJournal) {
+	if _, err := Open(t.Context(), older, h.options()); !errors.Is(err, api.ErrJournal) {
 		t.Errorf("an older copy, whose part of the journal is gone: %v", err)
 	}
 	unkeyed := h.options()
 	unkeyed.TruthKey = []byte("too short")
-	if _, err := Open(path, unkeyed); !errors.Is(err, api.ErrInvalid) {
+	if _, err := Open(t.Context(), path, unkeyed); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("with a key that cannot be: %v", err)
 	}
 	backup := path + ".backup"
@@ -201,14 +201,16 @@ func TestAJournalElsewhereThatCannotBe(t *testing.T) {
 	at := journal.Position{Events: 3}
 	for name, c := range map[string]struct {
 		beside bool
-		open   func(journal.Wanted) (journal.Journal, error)
+		open   func(context.Context, journal.Wanted) (journal.Journal, error)
 		want   error
 	}{
-		"does not open":    {false, func(journal.Wanted) (journal.Journal, error) { return nil, broken }, broken},
-		"there is none":    {false, func(journal.Wanted) (journal.Journal, error) { return nil, nil }, api.ErrInvalid},
-		"begins elsewhere": {false, func(journal.Wanted) (journal.Journal, error) { return journaltest.NewMemory(at).Open(), nil }, api.ErrJournal},
-		"one is beside":    {true, newHost().options().Journal, api.ErrJournal},
-		"holds back events": {false, func(w journal.Wanted) (journal.Journal, error) {
+		"does not open": {false, func(context.Context, journal.Wanted) (journal.Journal, error) { return nil, broken }, broken},
+		"there is none": {false, func(context.Context, journal.Wanted) (journal.Journal, error) { return nil, nil }, api.ErrInvalid},
+		"begins elsewhere": {false, func(context.Context, journal.Wanted) (journal.Journal, error) {
+			return journaltest.NewMemory(at).Open(), nil
+		}, api.ErrJournal},
+		"one is beside": {true, newHost().options().Journal, api.ErrJournal},
+		"holds back events": {false, func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 			return boasting{journaltest.NewMemory(w.At).Open()}, nil
 		}, api.ErrCorrupt},
 	} {
@@ -218,7 +220,7 @@ func TestAJournalElsewhereThatCannotBe(t *testing.T) {
 				path = crashed(t, 3)
 			}
 			before := tree(t, path)
-			if _, err := Open(path, Options{Journal: c.open}); !errors.Is(err, c.want) {
+			if _, err := Open(t.Context(), path, Options{Journal: c.open}); !errors.Is(err, c.want) {
 				t.Errorf("got %v", err)
 			}
 			if after := tree(t, path); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -227,7 +229,7 @@ func TestAJournalElsewhereThatCannotBe(t *testing.T) {
 			closed(t, open(t, path, Options{}))
 		})
 	}
-	wantErr(t, second(openStore(new(kv.Memory), newHost().options())), api.ErrInvalid)
+	wantErr(t, second(openStore(t.Context(), new(kv.Memory), newHost().options())), api.ErrInvalid)
 }
 
 // boasting is a journal that says that it has more than it shows.

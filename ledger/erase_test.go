@@ -37,9 +37,9 @@ func openHeld(t testing.TB, path string, o Options) (*Ledger, *heldFile) {
 	file, err := bolt.Open(path, false)
 	must(t, err)
 	f := &heldFile{Store: file}
-	l, err := readStore(f, besideFile(path), o)
+	l, err := readStore(t.Context(), f, besideFile(path), o)
 	must(t, err)
-	must(t, l.begin(o))
+	must(t, l.begin(t.Context(), o))
 	t.Cleanup(func() { _ = l.Close() })
 	return l, f
 }

@@ -47,7 +47,7 @@ func newOffice(t testing.TB, seed byte) *office {
 	beginWithKey(t, o.store, public)
 	o.Ledger = openMemory(t, o.store, Options{Now: o.clock.read, Signer: signer})
 	o.engine.Chances.Sampler, o.requests.Sampler, o.engine.Salts = steadySampler(), medians(), countedSalts()
-	must(t, o.useKeys(truthKey(), nil, NoiseKeys{}))
+	must(t, o.useKeys(t.Context(), truthKey(), nil, api.NoiseKeys{}))
 	t.Cleanup(func() { _ = o.Close() })
 	return o
 }

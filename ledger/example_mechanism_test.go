@@ -38,10 +38,10 @@ func bySubsets(ctx context.Context, path string) error {
 	for _, block := range design.Blocks {
 		pairs = append(pairs, grades[block[0]]+" or "+grades[block[1]])
 	}
-	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil {
+	if err := ledger.Create(ctx, path, ledger.CreateOptions{Currency: "USD"}); err != nil {
 		return err
 	}
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(ctx, path, ledger.Options{})
 	if err != nil {
 		return err
 	}

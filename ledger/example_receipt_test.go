@@ -65,14 +65,14 @@ func checkReceipt(receipt []byte, public string) {
 }
 
 func sellWithReceipt(ctx context.Context, path, secret, public string) ([]byte, error) {
-	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD", LogKey: public}); err != nil {
+	if err := ledger.Create(ctx, path, ledger.CreateOptions{Currency: "USD", LogKey: public}); err != nil {
 		return nil, err
 	}
 	signer, err := note.NewSigner(secret)
 	if err != nil {
 		return nil, err
 	}
-	l, err := ledger.Open(path, ledger.Options{Signer: signer})
+	l, err := ledger.Open(ctx, path, ledger.Options{Signer: signer})
 	if err != nil {
 		return nil, err
 	}

@@ -27,10 +27,10 @@ func ExampleLedger_Sell() {
 }
 
 func trade(ctx context.Context, path string) error {
-	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil {
+	if err := ledger.Create(ctx, path, ledger.CreateOptions{Currency: "USD"}); err != nil {
 		return err
 	}
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(ctx, path, ledger.Options{})
 	if err != nil {
 		return err
 	}

@@ -46,10 +46,10 @@ func must(text string) privacy.Epsilon {
 }
 
 func embed(ctx context.Context, path string) error {
-	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil {
+	if err := ledger.Create(ctx, path, ledger.CreateOptions{Currency: "USD"}); err != nil {
 		return err
 	}
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(ctx, path, ledger.Options{})
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func Example_exactlyOnce() {
 	fmt.Println("order open:", db["order 4711"].delivered == "")
 	fmt.Println("second run:", attempt(ctx, path, db, false))
 
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(context.Background(), path, ledger.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func Example_exactlyOnce() {
 
 // attempt is one life of the host's process.
 func attempt(ctx context.Context, path string, db orders, powerCut bool) error {
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(ctx, path, ledger.Options{})
 	if err != nil {
 		return err
 	}
@@ -169,10 +169,10 @@ func attempt(ctx context.Context, path string, db orders, powerCut bool) error {
 }
 
 func setUp(ctx context.Context, path string) error {
-	if err := ledger.Create(path, ledger.CreateOptions{}); err != nil {
+	if err := ledger.Create(ctx, path, ledger.CreateOptions{}); err != nil {
 		return err
 	}
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(ctx, path, ledger.Options{})
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func ExampleLedger_Watch() {
 
 // sellAndFollow is one life of the process: it sells an answer while the subscriber watches.
 func sellAndFollow(path string, s *subscriber, order, epsilon string) error {
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(context.Background(), path, ledger.Options{})
 	if err != nil {
 		return err
 	}

@@ -715,7 +715,7 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 func TestCopiesHaveTheMechanism(t *testing.T) {
 	dir := tests.Scratch(t)
 	path := filepath.Join(dir, "ledger.db")
-	must(t, Create(path, CreateOptions{Currency: "USD"}))
+	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
 	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")
 	carryOut(t, l, partiesOf(t, "1", "1"))
 	release(t, l, partyOf(t, "2", "ann", "0.5"))

@@ -513,7 +513,7 @@ func audited(t *testing.T, s kv.Store, trusted Options) (problems []api.Finding,
 		Checkpoints: [][]byte{trusted.Checkpoint}, Verifiers: trusted.Verifiers, Report: func(p api.Finding) { problems = append(problems, p) },
 	})
 	must(t, err)
-	_, first = openStore(s, trusted)
+	_, first = openStore(t.Context(), s, trusted)
 	return problems, first
 }
 

@@ -57,10 +57,10 @@ func tell(t *testing.T, s kv.Store) {
 	t.Helper()
 	beginWithKey(t, s, goldenLogKey(t, "example.com/golden"))
 	clock := newClock(epoch())
-	l, err := openStore(s, Options{Now: clock.read})
+	l, err := openStore(t.Context(), s, Options{Now: clock.read})
 	must(t, err)
 	l.engine.Chances.Sampler, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
-	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
+	must(t, l.useKeys(t.Context(), truthKey(), nil, api.NoiseKeys{}))
 	steps := []func(){
 		func() { define(t, l, vote()) },
 		func() {
@@ -236,7 +236,7 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 		func() {
 			answerTo(t, l, inquire(t, "no score", "plurality", "1", ballots("kim"), "kim", "lea"))
 		},
-		func() { must(t, l.useKeys(nil, nil, noiseKeys("2026"))) },
+		func() { must(t, l.useKeys(t.Context(), nil, nil, noiseKeys("2026"))) },
 		func() { enroll(t, l, "vote", "9", "max") },
 		func() { enroll(t, l, "home", "9", "max") },
 		func() { release(t, l, releaseOf(t, "keyed", "max", "1")) },
@@ -261,7 +261,7 @@ func termsDay(t *testing.T, l *Ledger) []func() {
 	}
 	dearer := market(t, "2", func(m *policy.Market) { m.Floor = 120 })
 	return []func(){
-		func() { must(t, l.useKeys(nil, nil, NoiseKeys{})) },
+		func() { must(t, l.useKeys(t.Context(), nil, nil, api.NoiseKeys{})) },
 		func() { enrollUnder(t, l, "vote", market(t, "2", func(*policy.Market) {}), "3", "nan", "oto", "pia") },
 		func() { sell(t, l, purchase(t, "before", "acme", "0.5", "nan", "oto")) },
 		func() {
@@ -347,7 +347,7 @@ func TestGoldenLedgerIsRead(t *testing.T) {
 		must(t, err)
 		records = append(records, p)
 	}
-	l, err := openStore(fill(t, records), Options{TruthKey: truthKey(), Now: func() time.Time { return epoch().Add(40 * time.Hour) }})
+	l, err := openStore(t.Context(), fill(t, records), Options{TruthKey: truthKey(), Now: func() time.Time { return epoch().Add(40 * time.Hour) }})
 	must(t, err)
 	o := objectOf(t, l, "ann")
 	if o.Spent != eps(t, "2.5") || len(o.Chains) != 2 || len(o.Chains[0].Levels) != 4 || o.Chains[0].Response != "yes" {

@@ -47,7 +47,9 @@ func TestHealth_TwoHosts_SayLeaderTermAndLag(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	free := make(chan struct{})
 	o := c.options("b")
-	o.Journal = func(w journal.Wanted) (journal.Journal, error) { return held{c.journal.OpenOn("b"), free}, nil }
+	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+		return held{c.journal.OpenOn("b"), free}, nil
+	}
 	b := open(t, c.file, o)
 	wantHost(t, "the leader", hostOf(t, c.a), observe.Host{Role: "leader", Answered: true, Leader: "a", Term: 1})
 	wantHost(t, "a standby with all", hostOf(t, b), observe.Host{Role: "standby", Answered: true, Leader: "a", Term: 1})

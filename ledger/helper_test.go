@@ -95,14 +95,14 @@ func create(t testing.TB) (path string) {
 		dir = func() string { return tests.Scratch(t) }
 	}
 	path = filepath.Join(dir(), "ledger.db")
-	must(t, Create(path, CreateOptions{Currency: "USD"}))
+	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
 	return path
 }
 
 // open opens a ledger file until the test ends.
 func open(t testing.TB, path string, options Options) *Ledger {
 	t.Helper()
-	l, err := Open(path, options)
+	l, err := Open(t.Context(), path, options)
 	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
@@ -124,9 +124,9 @@ func openShim(t testing.TB, path string, options Options) (*Ledger, *shim) {
 	file, err := bolt.Open(path, options.ReadOnly)
 	must(t, err)
 	s := &shim{Store: file, Journals: besideFile(path)}
-	l, err := readStore(s, s, options)
+	l, err := readStore(t.Context(), s, s, options)
 	must(t, err)
-	must(t, l.begin(options))
+	must(t, l.begin(t.Context(), options))
 	t.Cleanup(func() { _ = l.Close() })
 	return l, s
 }
@@ -178,7 +178,7 @@ func openMemory(t testing.TB, s kv.Store, options Options) *Ledger {
 	if opened := time.Now(); options.Now == nil {
 		options.Now = func() time.Time { return epoch().AddDate(0, 6, 0).Add(time.Since(opened)) }
 	}
-	l, err := openStore(s, options)
+	l, err := openStore(t.Context(), s, options)
 	must(t, err)
 	return l
 }
@@ -344,9 +344,9 @@ func responses(t testing.TB, l *Ledger, question string, epsilon privacy.Epsilon
 }
 
 // events returns the log in words.
-func events(t testing.TB, l *Ledger) []Event {
+func events(t testing.TB, l *Ledger) []says.Event {
 	t.Helper()
-	var all []Event
+	var all []says.Event
 	for ev, err := range l.Events(t.Context(), 1) {
 		must(t, err)
 		all = append(all, ev)
@@ -354,7 +354,7 @@ func events(t testing.TB, l *Ledger) []Event {
 	return all
 }
 
-func countKind(events []Event, kind string) (n int) {
+func countKind(events []says.Event, kind string) (n int) {
 	for _, ev := range events {
 		if ev.Kind() == kind {
 			n++
@@ -364,18 +364,18 @@ func countKind(events []Event, kind string) (n int) {
 }
 
 // eventAt returns an event by its number.
-func eventAt(t testing.TB, l *Ledger, number uint64) Event {
+func eventAt(t testing.TB, l *Ledger, number uint64) says.Event {
 	t.Helper()
 	for ev, err := range l.Events(t.Context(), number) {
 		must(t, err)
 		return ev
 	}
 	t.Fatalf("there is no event %d", number)
-	return Event{}
+	return says.Event{}
 }
 
 // recordedBy returns the response that an event records, released or sold, and tells whether it does.
-func recordedBy(ev Event) (says.Released, bool) {
+func recordedBy(ev says.Event) (says.Released, bool) {
 	switch d := ev.Says.(type) {
 	case says.Released:
 		return d, true
@@ -386,7 +386,7 @@ func recordedBy(ev Event) (says.Released, bool) {
 }
 
 // methodOf tells how the response or answer that an event records came about; "" for other events.
-func methodOf(ev Event) string {
+func methodOf(ev says.Event) string {
 	if d, is := ev.Says.(says.Answered); is {
 		return d.Method
 	}

@@ -15,13 +15,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 )
 
-// Event is one entry of the log. What it says is one of the types of package event.
-type Event = says.Event
-
 // Events yields the log in order, beginning with the event of the given number, up to the last one
 // that was there when it was reached. It reads in short snapshots; other calls may run meanwhile.
-func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[says.Event, error] {
+	return func(yield func(says.Event, error) bool) {
 		for most := scanSize / 64; ; most = min(4*most, scanSize) { // few at first: a caller may want no more
 			events, err := l.someEvents(ctx, from, most)
 			for _, ev := range events {
@@ -30,7 +27,7 @@ func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[Event, error
 				}
 			}
 			if err != nil {
-				yield(Event{}, err)
+				yield(says.Event{}, err)
 				return
 			}
 			if len(events) == 0 {
@@ -47,11 +44,11 @@ func (l *Ledger) Events(ctx context.Context, from uint64) iter.Seq2[Event, error
 // snapshots; other calls may run meanwhile.
 //
 // The errors are [api.ErrUnknown] for the key, that of ctx, and [api.ErrCorrupt].
-func (l *Ledger) Refusals(ctx context.Context, key string, from uint64) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+func (l *Ledger) Refusals(ctx context.Context, key string, from uint64) iter.Seq2[says.Event, error] {
+	return func(yield func(says.Event, error) bool) {
 		settled, err := l.settledBy(ctx, key)
 		if err != nil {
-			yield(Event{}, err)
+			yield(says.Event{}, err)
 			return
 		}
 		for _, number := range settled {
@@ -64,10 +61,10 @@ func (l *Ledger) Refusals(ctx context.Context, key string, from uint64) iter.Seq
 
 // eachRefusal yields the refusals, from an event on, of the part of a request that another one
 // settles. It tells whether to go on.
-func (l *Ledger) eachRefusal(ctx context.Context, from, settled uint64, yield func(Event, error) bool) bool {
+func (l *Ledger) eachRefusal(ctx context.Context, from, settled uint64, yield func(says.Event, error) bool) bool {
 	first, err := l.firstRefusal(ctx, settled)
 	if err != nil {
-		yield(Event{}, err)
+		yield(says.Event{}, err)
 		return false
 	}
 	for ev, err := range l.Events(ctx, max(first, from)) {
@@ -78,14 +75,14 @@ func (l *Ledger) eachRefusal(ctx context.Context, from, settled uint64, yield fu
 			err = errs.Corrupt(nil, "event %d refuses nobody", ev.Number)
 		}
 		if err != nil {
-			yield(Event{}, err)
+			yield(says.Event{}, err)
 			return false
 		}
 		if !ev.Erased && !yield(ev, nil) {
 			return false
 		}
 	}
-	yield(Event{}, errs.Corrupt(nil, "event %d is missing", settled))
+	yield(says.Event{}, errs.Corrupt(nil, "event %d is missing", settled))
 	return false
 }
 
@@ -115,7 +112,7 @@ func (l *Ledger) firstRefusal(ctx context.Context, settled uint64) (uint64, erro
 }
 
 // someEvents reads at most that many events in one snapshot.
-func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events []Event, err error) {
+func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events []says.Event, err error) {
 	if err := errs.Context(ctx); err != nil {
 		return nil, err
 	}
@@ -124,7 +121,7 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 	full, size := false, 0
 	err = l.engine.View(ctx, func(s *state.State) error {
 		err := s.Scan(state.BucketEvents, state.EventKey(from), func(key, value []byte) bool {
-			var ev Event
+			var ev says.Event
 			if ev, fault = openEvent(s, key, value); fault != nil {
 				return false
 			}
@@ -151,17 +148,17 @@ func (l *Ledger) someEvents(ctx context.Context, from uint64, most int) (events 
 // mostBytes is about how many bytes of events are read in one snapshot.
 const mostBytes = 4 << 20
 
-func openEvent(s *state.State, key, value []byte) (Event, error) {
+func openEvent(s *state.State, key, value []byte) (says.Event, error) {
 	if len(key) != 8 {
-		return Event{}, errs.Corrupt(nil, "event with the key %x", key)
+		return says.Event{}, errs.Corrupt(nil, "event with the key %x", key)
 	}
 	payload, err := wire.Unseal(state.BucketEvents, key, value)
 	if err != nil {
-		return Event{}, err
+		return says.Event{}, err
 	}
 	n, err := event.DecodeEntry(binary.BigEndian.Uint64(key), payload)
 	if err != nil {
-		return Event{}, err
+		return says.Event{}, err
 	}
 	return event.Describe(n.Event, s)
 }

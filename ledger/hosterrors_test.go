@@ -131,7 +131,7 @@ func TestOpen_SettingThatCannotBe_IsErrInvalid(t *testing.T) {
 		"Observer":     {Observer: (*silentObserver)(nil)},
 		"Signer":       {Signer: (*handSigner)(nil)},
 	} {
-		_, err := openStore(created(t, ""), options)
+		_, err := openStore(t.Context(), created(t, ""), options)
 		wantErr(t, err, api.ErrInvalid)
 		if err != nil && !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)

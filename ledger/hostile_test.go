@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -262,7 +263,7 @@ func isSame(got, want any) bool {
 }
 
 func (l *lab) open(records []pair) (*Ledger, error) {
-	ledger, err := openStore(fill(l, records), Options{Now: epoch, TruthKey: truthKey()})
+	ledger, err := openStore(context.Background(), fill(l, records), Options{Now: epoch, TruthKey: truthKey()})
 	if err == nil {
 		ledger.engine.Chances.Sampler, ledger.requests.Sampler = l.sampler, l.queries
 	}
@@ -588,7 +589,7 @@ func TestAFileOfFormatOneIsRefused(t *testing.T) {
 	for _, options := range []Options{{}, {ReadOnly: true}, {TruthKey: truthKey()}} {
 		before, err := os.ReadFile(path)
 		must(t, err)
-		_, err = Open(path, options)
+		_, err = Open(t.Context(), path, options)
 		wantErr(t, err, api.ErrVersion)
 		if errors.Is(err, api.ErrCorrupt) {
 			t.Errorf("an old file is called damaged: %v", err)
@@ -662,17 +663,17 @@ func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 		"other bbolt":   foreign,
 		"without about": halfway,
 	} {
-		if _, err := Open(path, Options{}); !errors.Is(err, api.ErrCorrupt) {
+		if _, err := Open(t.Context(), path, Options{}); !errors.Is(err, api.ErrCorrupt) {
 			t.Errorf("%s: got the error %v", name, err)
 		}
 	}
-	if _, err := Open(filepath.Join(dir, "missing"), Options{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(t.Context(), filepath.Join(dir, "missing"), Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing: got the error %v", err)
 	}
-	if err := Create(foreign, CreateOptions{Currency: "USD"}); !errors.Is(err, fs.ErrExist) {
+	if err := Create(t.Context(), foreign, CreateOptions{Currency: "USD"}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("creating over a file: got the error %v", err)
 	}
-	if err := Create(filepath.Join(dir, "new"), CreateOptions{Currency: "no\ncurrency"}); !errors.Is(err, api.ErrInvalid) {
+	if err := Create(t.Context(), filepath.Join(dir, "new"), CreateOptions{Currency: "no\ncurrency"}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("creating with a bad currency: got the error %v", err)
 	}
 }

@@ -107,7 +107,7 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	killed := content(t, path) // as if the process were killed
 	_ = l.Close()
 	overwrite(t, path, killed)
-	_, err := Open(path, Options{})
+	_, err := Open(t.Context(), path, Options{})
 	wantErr(t, err, api.ErrJournal)
 	if err == nil || !strings.Contains(err.Error(), "move that journal away") {
 		t.Errorf("the error does not say what to do: %v", err)
@@ -139,7 +139,7 @@ func TestOpen_JournalIsASymbolicLink_IsFollowed(t *testing.T) {
 	fast := filepath.Join(tests.Scratch(t), "panel")
 	path := filepath.Join(tests.Scratch(t), "ledger.db")
 	must(t, os.Symlink(fast, path+".journal"))
-	must(t, Create(path, CreateOptions{}))
+	must(t, Create(t.Context(), path, CreateOptions{}))
 	l := open(t, path, Options{})
 	must(t, l.DefineQuestion(t.Context(), "d", api.Question{Name: "q", Values: []string{"a", "b"}}))
 	if _, err := os.Stat(fast); err != nil {
@@ -175,7 +175,7 @@ func TestOpen_JournalWithoutAUsableName_IsRefused(t *testing.T) {
 		t.Run(fmt.Sprintf("%.10q", name), func(t *testing.T) {
 			path := votersFile(t, "5", crowd(1)...)
 			var m *journaltest.Memory
-			_, err := Open(path, Options{Journal: func(w journal.Wanted) (journal.Journal, error) {
+			_, err := Open(t.Context(), path, Options{Journal: func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 				m = journaltest.NewMemory(w.At)
 				return named{m.Open(), name}, nil
 			}})
@@ -203,7 +203,7 @@ func TestOpen_JournalThatDoesNotAdvance_IsCorrupt(t *testing.T) {
 	path := votersFile(t, "5", crowd(1)...)
 	h := newHost()
 	closed(t, open(t, path, h.options())) // else the file names no journal, and none that goes on is read
-	_, err := Open(path, Options{Journal: func(journal.Wanted) (journal.Journal, error) { return stuck{h.one().Open()}, nil }})
+	_, err := Open(t.Context(), path, Options{Journal: func(context.Context, journal.Wanted) (journal.Journal, error) { return stuck{h.one().Open()}, nil }})
 	if wantErr(t, err, api.ErrCorrupt); err != nil && !strings.Contains(err.Error(), "a group of 0 records") {
 		t.Errorf("%v; want a fault of the group", err)
 	}

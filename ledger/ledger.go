@@ -69,7 +69,7 @@ type Options struct {
 	TruthKey []byte
 	// NoiseKey, if set, draws the responses of new chains from a key of the host's, so that a lost
 	// file can be made again with the same responses: read first what that costs.
-	NoiseKey NoiseKeys
+	NoiseKey api.NoiseKeys
 	// TruthTimeout is how long one call of a [api.TruthFunc] may take. Its context ends then; what it
 	// returns later is not used, and the request fails with [api.ErrTruthFailed] and without
 	// any change. 0 sets no limit. A source that does not heed its context is waited for all the
@@ -120,7 +120,7 @@ type Options struct {
 	// time. Open for reading folds what is there, in memory. [Ledger.Forget] trims it; what becomes
 	// of the bytes, the journal says. The ledger closes it. Package pgjournal, below
 	// ledger/journal, keeps one in PostgreSQL.
-	Journal func(journal.Wanted) (journal.Journal, error)
+	Journal func(context.Context, journal.Wanted) (journal.Journal, error)
 }
 
 // Ledger is an open ledger. Its methods may be called concurrently; calls that change it share
@@ -157,15 +157,18 @@ type CreateOptions struct {
 // journal or other file. At any moment there is either no file or a whole one. It bears the time of
 // this machine's clock, and no log runs back: a ledger made by a clock that is far ahead is of no
 // use, and to be made again ([Ledger.Verify] tells).
-func Create(path string, options CreateOptions) error {
+func Create(ctx context.Context, path string, options CreateOptions) error {
+	if err := errs.Context(ctx); err != nil {
+		return err
+	}
 	if _, err := note.NewVerifier(options.LogKey); err != nil && options.LogKey != "" {
 		return errs.Invalid("the log key: %w", err)
 	}
-	return createFile(path, func(w kv.Writer) error { return format(w, time.Now(), options) })
-}
-
-// createFile makes a file where there is none, nor the journal of one.
-func createFile(path string, fill func(kv.Writer) error) error {
+	backend := request.BackendOf(ctx)
+	fill := func(w kv.Writer) error { return format(w, backend.Now(), options) }
+	if backend.Store != nil {
+		return backend.Store.Update(fill)
+	}
 	resolved, err := newFile(path, "")
 	if err != nil {
 		return fmt.Errorf("create %s: %w", path, err)
@@ -226,11 +229,30 @@ func format(w kv.Writer, now time.Time, options CreateOptions) error {
 // to block the ledger. Copies opened by two other users are not noticed, nor any where another user
 // has taken the name (Options.Logger gets a warning) or a process may not make a Unix socket.
 // Against these, and copies elsewhere or opened one after the other, there is [Options.Checkpoint].
-func Open(path string, options Options) (*Ledger, error) { return openFile(path, options, false) }
+//
+// If ctx ends before the ledger is open, Open releases what it has, and returns the error of ctx.
+// Afterwards the end of ctx means nothing.
+func Open(ctx context.Context, path string, options Options) (l *Ledger, err error) {
+	if err := errs.Context(ctx); err != nil {
+		return nil, err
+	}
+	backend := request.BackendOf(ctx)
+	if backend.Store != nil {
+		l, err = openStore(ctx, backend.Store, options)
+	} else {
+		l, err = openFile(ctx, path, options, backend.Apart)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.requests.DrawBy(backend.Draws)
+	return l, nil
+}
 
 // openFile is Open. If the file is apart, as on another machine, copies that are open here are not
 // noticed.
-func openFile(path string, options Options, apart bool) (l *Ledger, err error) {
+// openFile opens a file. If it is apart, copies of it that are open here do not count.
+func openFile(ctx context.Context, path string, options Options, apart bool) (l *Ledger, err error) {
 	if options.Standby && options.Journal == nil {
 		return nil, errs.Invalid("open %s: a standby needs a journal to follow", path)
 	}
@@ -243,13 +265,15 @@ func openFile(path string, options Options, apart bool) (l *Ledger, err error) {
 			err = fmt.Errorf("open %s: %w", path, errors.Join(err, s.Close()))
 		}
 	}()
-	return openClaimed(s, journals(s.Path(), options), options, s.Path(), apart)
+	return openClaimed(ctx, s, journals(s.Path(), options), options, s.Path(), apart)
 }
 
 // openClaimed opens the ledger in a file and, if it is for writing and not apart, claims it before
 // anything is written. A fault of a copy is reported before the fact that another one is open.
-func openClaimed(s kv.Store, j engine.Journals, options Options, path string, apart bool) (*Ledger, error) {
-	l, err := readStore(s, j, options)
+func openClaimed(
+	ctx context.Context, s kv.Store, j engine.Journals, options Options, path string, apart bool,
+) (*Ledger, error) {
+	l, err := readStore(ctx, s, j, options)
 	if err == nil && !l.engine.ReadOnly && !apart {
 		l.engine.Claim, err = engine.ClaimLedger(l.documents.About.ID, path, &l.engine.Log)
 	}
@@ -258,7 +282,7 @@ func openClaimed(s kv.Store, j engine.Journals, options Options, path string, ap
 	}
 	l.file = path
 	release := func() { err = errors.Join(err, l.engine.LetGo()) }
-	if err = callback.OrClean(func() error { return l.begin(options) }, release); err != nil {
+	if err = callback.OrClean(func() error { return l.begin(ctx, options) }, release); err != nil {
 		release()
 		return nil, err
 	}
@@ -267,19 +291,21 @@ func openClaimed(s kv.Store, j engine.Journals, options Options, path string, ap
 
 // openStore opens the ledger in a store that nobody can have a copy of, and whose commits are
 // durable by themselves.
-func openStore(s kv.Store, options Options) (*Ledger, error) {
+func openStore(ctx context.Context, s kv.Store, options Options) (*Ledger, error) {
 	if options.Journal != nil || options.Standby {
 		return nil, errs.Invalid("a ledger in memory has no journal, and none to follow")
 	}
-	l, err := readStore(s, nil, options)
+	l, err := readStore(ctx, s, nil, options)
 	if err != nil {
 		return nil, err
 	}
-	return l, l.begin(options)
+	return l, l.begin(ctx, options)
 }
 
 // readStore reads what every ledger begins with. It writes nothing.
-func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err error) {
+func readStore(
+	ctx context.Context, s kv.Store, j engine.Journals, options Options,
+) (l *Ledger, err error) {
 	options.ReadOnly = options.ReadOnly || options.Standby
 	l = &Ledger{
 		options: options,
@@ -297,7 +323,7 @@ func readStore(s kv.Store, j engine.Journals, options Options) (l *Ledger, err e
 	if err := l.engine.Begin(s, j, options.Logger, options.Now, options.ReadOnly, leap); err != nil {
 		return nil, err
 	}
-	err = l.engine.View(context.Background(), func(s *state.State) (err error) {
+	err = l.engine.View(ctx, func(s *state.State) (err error) {
 		if l.documents.About, err = readHead(s); err != nil {
 			return err
 		}
@@ -330,9 +356,9 @@ func (o *Options) check() error {
 
 // begin brings the ledger to where its journal ends, sets the host's keys, which may write, and
 // begins to publish.
-func (l *Ledger) begin(options Options) error {
+func (l *Ledger) begin(ctx context.Context, options Options) error {
 	var truthKey []byte
-	err := l.engine.Recover(engine.Checks{Audit: l.auditCopy, Admit: func(s *state.State) (err error) {
+	err := l.engine.Recover(ctx, engine.Checks{Audit: l.auditCopy, Admit: func(s *state.State) (err error) {
 		l.engine.Found(s.Counters.Position)
 		if !l.engine.ReadOnly {
 			err = s.Counters.CheckWhole()
@@ -349,7 +375,7 @@ func (l *Ledger) begin(options Options) error {
 	if err != nil {
 		return err
 	}
-	if err := l.useKeys(options.TruthKey, truthKey, options.NoiseKey); err != nil {
+	if err := l.useKeys(ctx, options.TruthKey, truthKey, options.NoiseKey); err != nil {
 		return err
 	}
 	return l.startPublishing(options.Publish)
@@ -357,7 +383,7 @@ func (l *Ledger) begin(options Options) error {
 
 // useKeys checks the host's keys against the ledger's, and makes those that are new the ledger's:
 // all of them, or none. check recognizes the ledger's truth key; nil if it has none.
-func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
+func (l *Ledger) useKeys(ctx context.Context, truth, check []byte, noise api.NoiseKeys) error {
 	var fresh []event.Change
 	if l.rules.Bound = check != nil || truth != nil; truth != nil {
 		set, err := l.rules.UseTruthKey(l.documents.About.ID, truth, check)
@@ -366,18 +392,18 @@ func (l *Ledger) useKeys(truth, check []byte, noise NoiseKeys) error {
 		}
 		fresh = append(fresh, set...)
 	}
-	known, err := engine.Read(context.Background(), &l.engine, (*state.State).NoiseKeys)
+	known, err := engine.Read(ctx, &l.engine, (*state.State).NoiseKeys)
 	if err != nil {
 		return err
 	}
-	set, err := l.rules.UseNoiseKeys(rules.HostNoiseKeys(noise), known)
+	set, err := l.rules.UseNoiseKeys(noise, known)
 	if err != nil {
 		return err
 	}
 	if fresh = append(fresh, set...); len(fresh) == 0 || l.engine.ReadOnly {
 		return nil
 	}
-	_, _, err = l.engine.Submit(context.Background(), func(*state.State) ([]event.Change, error) { return fresh, nil })
+	_, _, err = l.engine.Submit(ctx, func(*state.State) ([]event.Change, error) { return fresh, nil })
 	return err
 }
 

@@ -76,9 +76,9 @@ func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 		t.Helper()
 		file, err := bolt.Open(path, false)
 		must(t, err)
-		l, err := readStore(lending{file}, besideFile(path), o)
+		l, err := readStore(t.Context(), lending{file}, besideFile(path), o)
 		must(t, err)
-		must(t, l.begin(o))
+		must(t, l.begin(t.Context(), o))
 		return l
 	}
 	l := opened()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/api"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
@@ -71,7 +72,7 @@ func errands(t *testing.T) []errand {
 	}
 }
 
-func countDraws(log []Event) (n int) {
+func countDraws(log []says.Event) (n int) {
 	for _, ev := range log {
 		if methodOf(ev) == "raise" {
 			n++

@@ -45,8 +45,8 @@ func TestARefusedOpenLeavesTheFileAlone(t *testing.T) {
 	closed(t, open(t, path, Options{NoiseKey: noiseKeys("2026")}))
 	before, err := os.ReadFile(path)
 	must(t, err)
-	wrong := NoiseKeys{"2026", func(string) ([]byte, error) { return theNoiseKey("another"), nil }}
-	_, err = Open(path, Options{TruthKey: truthKey(), NoiseKey: wrong})
+	wrong := api.NoiseKeys{Current: "2026", Key: func(string) ([]byte, error) { return theNoiseKey("another"), nil }}
+	_, err = Open(t.Context(), path, Options{TruthKey: truthKey(), NoiseKey: wrong})
 	wantErr(t, err, api.ErrNoiseKey)
 	after, err := os.ReadFile(path)
 	must(t, err)

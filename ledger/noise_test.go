@@ -42,8 +42,8 @@ func theNoiseKey(name string) []byte {
 }
 
 // noiseKeys is a host with a key of every name.
-func noiseKeys(current string) NoiseKeys {
-	return NoiseKeys{Current: current, Key: func(name string) ([]byte, error) { return theNoiseKey(name), nil }}
+func noiseKeys(current string) api.NoiseKeys {
+	return api.NoiseKeys{Current: current, Key: func(name string) ([]byte, error) { return theNoiseKey(name), nil }}
 }
 
 // cities has many values, so that responses agree by chance seldom.
@@ -67,7 +67,7 @@ func cityOf(q api.Question) api.TruthFunc {
 
 // keyed opens a new ledger in memory whose responses are drawn from a key, with the given questions about people
 // who sell.
-func keyed(t *testing.T, keys NoiseKeys, names []string, questions ...api.Question) *Ledger {
+func keyed(t *testing.T, keys api.NoiseKeys, names []string, questions ...api.Question) *Ledger {
 	t.Helper()
 	l := inMemory(t, Options{NoiseKey: keys})
 	for _, q := range questions {
@@ -278,13 +278,13 @@ func keyOf(t *testing.T, l *Ledger, question uint32, name string) (key string) {
 func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 	path := create(t)
 	q := cities(api.Direct)
-	reopen := func(l *Ledger, keys NoiseKeys) *Ledger {
+	reopen := func(l *Ledger, keys api.NoiseKeys) *Ledger {
 		if l != nil {
 			closed(t, l)
 		}
 		return open(t, path, Options{NoiseKey: keys})
 	}
-	l := reopen(nil, NoiseKeys{})
+	l := reopen(nil, api.NoiseKeys{})
 	define(t, l, q)
 	enroll(t, l, q.Name, "40", "old")
 	l = reopen(l, noiseKeys("2026"))
@@ -351,26 +351,26 @@ func TestOpenRefusesAnotherNoiseKey(t *testing.T) {
 	changed[31] ^= 1
 	unreachable := errors.New("the vault is closed")
 	for name, one := range map[string]struct {
-		keys NoiseKeys
+		keys api.NoiseKeys
 		want error
 	}{
-		"another key":               {NoiseKeys{"2026", other(changed, nil)}, api.ErrNoiseKey},
-		"another key, not current":  {NoiseKeys{"2027", other(changed, nil)}, api.ErrNoiseKey},
-		"another key, none current": {NoiseKeys{"", other(changed, nil)}, api.ErrNoiseKey},
-		"too short":                 {NoiseKeys{"2026", other(changed[:31], nil)}, api.ErrInvalid},
-		"too long":                  {NoiseKeys{"2026", other(append(changed, 0), nil)}, api.ErrInvalid},
-		"no bytes":                  {NoiseKeys{"2026", other(nil, nil)}, api.ErrNoiseKey},
-		"another name of a key":     {NoiseKeys{"2027", other(theNoiseKey("2026"), nil)}, api.ErrNoiseKey},
-		"an error":                  {NoiseKeys{"2026", other(nil, unreachable)}, unreachable},
-		"a name that cannot be":     {NoiseKeys{"20\n26", noiseKeys("").Key}, api.ErrInvalid},
-		"a name that is too long":   {NoiseKeys{strings.Repeat("n", 257), noiseKeys("").Key}, api.ErrInvalid},
-		"nothing to get keys from":  {NoiseKeys{Current: "2026"}, api.ErrInvalid},
+		"another key":               {api.NoiseKeys{Current: "2026", Key: other(changed, nil)}, api.ErrNoiseKey},
+		"another key, not current":  {api.NoiseKeys{Current: "2027", Key: other(changed, nil)}, api.ErrNoiseKey},
+		"another key, none current": {api.NoiseKeys{Current: "", Key: other(changed, nil)}, api.ErrNoiseKey},
+		"too short":                 {api.NoiseKeys{Current: "2026", Key: other(changed[:31], nil)}, api.ErrInvalid},
+		"too long":                  {api.NoiseKeys{Current: "2026", Key: other(append(changed, 0), nil)}, api.ErrInvalid},
+		"no bytes":                  {api.NoiseKeys{Current: "2026", Key: other(nil, nil)}, api.ErrNoiseKey},
+		"another name of a key":     {api.NoiseKeys{Current: "2027", Key: other(theNoiseKey("2026"), nil)}, api.ErrNoiseKey},
+		"an error":                  {api.NoiseKeys{Current: "2026", Key: other(nil, unreachable)}, unreachable},
+		"a name that cannot be":     {api.NoiseKeys{Current: "20\n26", Key: noiseKeys("").Key}, api.ErrInvalid},
+		"a name that is too long":   {api.NoiseKeys{Current: strings.Repeat("n", 257), Key: noiseKeys("").Key}, api.ErrInvalid},
+		"nothing to get keys from":  {api.NoiseKeys{Current: "2026"}, api.ErrInvalid},
 	} {
 		for _, only := range []bool{false, true} {
 			if only && (strings.HasPrefix(name, "a name") || name == "another name of a key") {
 				continue // a ledger that is only read begins no key
 			}
-			l, err := Open(path, Options{NoiseKey: one.keys, ReadOnly: only})
+			l, err := Open(t.Context(), path, Options{NoiseKey: one.keys, ReadOnly: only})
 			if err == nil {
 				t.Errorf("%s (read-only: %t): opened", name, only)
 				closed(t, l)
@@ -454,7 +454,7 @@ func TestAReadOnlyLedgerBeginsNoNoiseKey(t *testing.T) {
 func TestTheNoiseKeyIsNowhere(t *testing.T) {
 	dir := tests.Scratch(t)
 	path := filepath.Join(dir, "ledger.db")
-	must(t, Create(path, CreateOptions{Currency: "USD"}))
+	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
 	var told bytes.Buffer
 	options := Options{NoiseKey: noiseKeys("2026"), Logger: zerolog.New(&told).Level(zerolog.TraceLevel)}
 	l, s := openShim(t, path, options)
@@ -473,7 +473,7 @@ func TestTheNoiseKeyIsNowhere(t *testing.T) {
 	changed := theNoiseKey("2026")
 	changed[0] ^= 1
 	options.NoiseKey.Key = func(string) ([]byte, error) { return changed, nil }
-	_, err = Open(path, options)
+	_, err = Open(t.Context(), path, options)
 	wantErr(t, err, api.ErrNoiseKey)
 	told.WriteString(err.Error())
 	must(t, filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
@@ -501,7 +501,7 @@ func TestTheNoiseKeyIsNowhere(t *testing.T) {
 func TestTheNoiseKeyIsTheLedgersOwnCopy(t *testing.T) {
 	names, q := crowd(50), cities(api.Direct)
 	key := theNoiseKey("2026")
-	l := keyed(t, NoiseKeys{"2026", func(string) ([]byte, error) { return key, nil }}, names, q)
+	l := keyed(t, api.NoiseKeys{Current: "2026", Key: func(string) ([]byte, error) { return key, nil }}, names, q)
 	clear(key)
 	if n := agreement(t, l, keyed(t, noiseKeys("2026"), names, q), q, q, names); n != len(names) {
 		t.Errorf("%d of %d agree", n, len(names))
@@ -518,7 +518,7 @@ func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
 	} {
 		x := &shim{Store: s}
 		fault(x)
-		if _, err := openStore(x, Options{Now: epoch, NoiseKey: noiseKeys(name)}); !errors.Is(err, kv.ErrUncertain) {
+		if _, err := openStore(t.Context(), x, Options{Now: epoch, NoiseKey: noiseKeys(name)}); !errors.Is(err, kv.ErrUncertain) {
 			t.Errorf("%s: got the error %v", name, err)
 		}
 		l := openMemory(t, s, Options{NoiseKey: noiseKeys(name)})
@@ -675,7 +675,7 @@ func TestNoiseKeys_MoreThanAllowed_AreRefused(t *testing.T) {
 		})
 	}
 	must(t, set(1, event.MaxNoiseKeys))
-	_, err := openStore(s, Options{NoiseKey: noiseKeys("new")})
+	_, err := openStore(t.Context(), s, Options{NoiseKey: noiseKeys("new")})
 	wantErr(t, err, api.ErrInvalid)
 	if !strings.Contains(err.Error(), "no more are possible") {
 		t.Error(err)
@@ -691,7 +691,7 @@ func TestAClaimOfManyNoiseKeysIsNotBelieved(t *testing.T) {
 	openMemory(t, s, Options{NoiseKey: noiseKeys("2026")})
 	alter(t, s, state.BucketMeta, []byte(state.KeyCounters), edited(t, state.DecodeCounters, func(c *state.Counters) { c.Noises = 1<<32 - 1 }))
 	var err error
-	if n := fixture.Allocated(func() { _, err = openStore(s, Options{NoiseKey: noiseKeys("2026")}) }); n > 1<<20 {
+	if n := fixture.Allocated(func() { _, err = openStore(t.Context(), s, Options{NoiseKey: noiseKeys("2026")}) }); n > 1<<20 {
 		t.Errorf("%d bytes are allocated", n)
 	}
 	wantErr(t, err, api.ErrCorrupt)

@@ -58,7 +58,7 @@ func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
 	if !bytes.Equal(content(t, path), old) {
 		t.Error("something was written to the file")
 	}
-	_, err = Open(path, Options{})
+	_, err = Open(t.Context(), path, Options{})
 	wantErr(t, err, api.ErrJournal) // what was drawn since the backup lies beside it
 	must(t, os.RemoveAll(path+".journal"))
 	if n := len(responses(t, open(t, path, Options{}), "vote", eps(t, "1"))); n != 0 { // it is the backup now
@@ -71,7 +71,7 @@ func busy(t testing.TB) (path string, options Options) {
 	t.Helper()
 	signer, _, public := logKey(t, "example.com/busy", 7)
 	path, options = filepath.Join(tests.Scratch(t), "ledger.db"), Options{Signer: signer}
-	must(t, Create(path, CreateOptions{Currency: "USD", LogKey: public}))
+	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l := open(t, path, options)
 	sellers(t, l, "3", "9", crowd(20)...)
 	sell(t, l, purchase(t, "sold", "acme", "0.5"))

@@ -18,9 +18,9 @@ func TestOpen_ResolvesThePath(t *testing.T) {
 		name, in := at[0], at[1]
 		t.Chdir(filepath.Join(dir, in))
 		if in == "etc" {
-			must(t, Create(name, CreateOptions{})) // a dangling link: its target is created
+			must(t, Create(t.Context(), name, CreateOptions{})) // a dangling link: its target is created
 		}
-		l, err := Open(name, Options{})
+		l, err := Open(t.Context(), name, Options{})
 		must(t, err)
 		t.Chdir(filepath.Join(dir, "etc", "elsewhere"))
 		must(t, l.DefineQuestion(t.Context(), in, api.Question{Name: name, Values: []string{"yes", "no"}}))
@@ -42,8 +42,8 @@ func TestOpen_ResolvesThePath(t *testing.T) {
 func TestOpen_NoticesALinkThatLeadsElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	path, other, link := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db"), filepath.Join(dir, "link")
-	must(t, errors.Join(Create(path, CreateOptions{}), Create(other, CreateOptions{}), os.Symlink("a.db", link)))
-	l, err := Open(link, Options{})
+	must(t, errors.Join(Create(t.Context(), path, CreateOptions{}), Create(t.Context(), other, CreateOptions{}), os.Symlink("a.db", link)))
+	l, err := Open(t.Context(), link, Options{})
 	must(t, err)
 	defer l.Close()
 	must(t, errors.Join(os.Remove(link), os.Symlink("b.db", link)))
@@ -56,8 +56,8 @@ func TestOpen_NoticesALinkThatLeadsElsewhere(t *testing.T) {
 func TestNewFile_RefusesThePathsOfALedger(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "l.db"), filepath.Join(dir, "link")
-	must(t, errors.Join(Create(path, CreateOptions{}), os.Symlink("l.db", link)))
-	l, err := Open(path, Options{})
+	must(t, errors.Join(Create(t.Context(), path, CreateOptions{}), os.Symlink("l.db", link)))
+	l, err := Open(t.Context(), path, Options{})
 	must(t, err)
 	defer l.Close()
 	for _, to := range []string{"", path, link, path + ".journal", path + ".key", path + ".sock"} {
@@ -66,7 +66,7 @@ func TestNewFile_RefusesThePathsOfALedger(t *testing.T) {
 		}
 	}
 	for _, to := range []string{"", path + ".journal", path + ".tokens"} {
-		if err := Create(to, CreateOptions{}); !errors.Is(err, api.ErrInvalid) {
+		if err := Create(t.Context(), to, CreateOptions{}); !errors.Is(err, api.ErrInvalid) {
 			t.Errorf("Create of %q: %v", to, err)
 		}
 	}

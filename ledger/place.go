@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 
@@ -18,7 +19,7 @@ type besideFile string
 func (f besideFile) dir() string { return ledgerfile.Companion(string(f), ledgerfile.Journal) }
 
 // Find opens the journal that is there. It returns nil if there is none.
-func (f besideFile) Find(w journal.Wanted) (journal.Journal, error) {
+func (f besideFile) Find(_ context.Context, w journal.Wanted) (journal.Journal, error) {
 	j, err := journalfile.Open(f.dir(), w.Ledger)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

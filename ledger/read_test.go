@@ -96,7 +96,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	carryOut(t, l, r)
 	three, half, quarter := eps(t, "3"), eps(t, "0.5"), eps(t, "0.25")
 	at := epoch()
-	want := []Event{
+	want := []says.Event{
 		{Number: 1, Time: at, Says: says.Created{ID: l.About().ID, Currency: "EUR"}},
 		{Number: 2, Time: at, Says: says.TruthKeySet{}},
 		{Number: 3, Time: at, Says: says.QuestionDefined{Number: 1, Name: "vote", Values: vote().Values, Encoding: api.Direct}},
@@ -265,13 +265,13 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 			t.Errorf("got %v, want %v", got, first)
 		}
 	}
-	_, err := Open(path, Options{})
+	_, err := Open(t.Context(), path, Options{})
 	wantErr(t, err, api.ErrInUse)
 	for _, l := range readers {
 		closed(t, l)
 	}
 	l = open(t, path, Options{})
-	_, err = Open(path, Options{ReadOnly: true})
+	_, err = Open(t.Context(), path, Options{ReadOnly: true})
 	wantErr(t, err, api.ErrInUse)
 	if n := countKind(events(t, l), "truth-key"); n != 0 {
 		t.Error("a reader set the truth key")
@@ -302,14 +302,14 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 	}
 	other := tests.Scratch(t) + "/other.db"
 	key := goldenLogKey(t, "host.example")
-	must(t, Create(other, CreateOptions{Currency: "EUR", LogKey: key}))
+	must(t, Create(t.Context(), other, CreateOptions{Currency: "EUR", LogKey: key}))
 	about := open(t, other, Options{}).About()
 	if about.Currency != "EUR" || about.LogKey != key || about.ID == first.ID || about.Origin != "host.example" || first.Origin != "sluice-"+first.ID {
 		t.Errorf("%+v", about)
 	}
 	for _, bad := range []string{"host+1234+key", " ", key + "x", strings.Replace(key, "host", "ghost", 1)} {
 		path := tests.Scratch(t) + "/bad.db"
-		if err := Create(path, CreateOptions{Currency: "EUR", LogKey: bad}); !errors.Is(err, api.ErrInvalid) {
+		if err := Create(t.Context(), path, CreateOptions{Currency: "EUR", LogKey: bad}); !errors.Is(err, api.ErrInvalid) {
 			t.Errorf("a ledger of the log key %q: %v", bad, err)
 		}
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {

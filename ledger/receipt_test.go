@@ -58,7 +58,7 @@ func shop(t testing.TB) *office {
 func TestABuyerVerifiesWithoutTheLedger(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 3)
 	path := filepath.Join(tests.Scratch(t), "ledger.db")
-	must(t, Create(path, CreateOptions{Currency: "USD", LogKey: public}))
+	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l := open(t, path, Options{Signer: signer})
 	sellers(t, l, "2", "5", "ann", "bob")
 	sold := sell(t, l, purchase(t, "order", "acme", "0.5"))
@@ -574,7 +574,7 @@ func BenchmarkReceipt(b *testing.B) {
 	const objects = 100_000
 	signer, verifier, public := logKey(b, officeName, 1)
 	path := filepath.Join(b.TempDir(), "ledger.db")
-	must(b, Create(path, CreateOptions{Currency: "USD", LogKey: public}))
+	must(b, Create(b.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l := open(b, path, Options{Signer: signer})
 	define(b, l, vote())
 	enrollUnder(b, l, "vote", market(b, "2"), "5", crowd(objects)...)

@@ -29,7 +29,7 @@ func left(t testing.TB, path string) (copied string) {
 func TestTheFoldOfAJournalIsWhatWasThere(t *testing.T) {
 	names := crowd(50)
 	path := filepath.Join(tests.Scratch(t), "ledger.db")
-	must(t, Create(path, CreateOptions{}))
+	must(t, Create(t.Context(), path, CreateOptions{}))
 	options := Options{TruthKey: truthKey(), NoiseKey: noiseKeys("one")}
 	l := sellers(t, open(t, path, options), "9", "9", names...)
 	must(t, l.engine.Checkpoint())
@@ -117,7 +117,7 @@ func TestToFoldAJournalTakesLittleMemory(t *testing.T) {
 	file, err := bolt.Open(path, false)
 	must(t, err)
 	s, options := &measured{Store: file}, Options{Memory: 1 << 20}
-	l, err = openClaimed(s, journals(path, options), options, "", false)
+	l, err = openClaimed(t.Context(), s, journals(path, options), options, "", false)
 	must(t, err)
 	if n := stats(t, l).Events; n != events {
 		t.Errorf("%d events of %d are there", n, events)
@@ -153,7 +153,7 @@ func BenchmarkOpenAfterACrash(b *testing.B) {
 	events := stats(b, l).Events
 	dies(b, l)
 	for b.Loop() {
-		l, err := Open(path, Options{ReadOnly: true})
+		l, err := Open(b.Context(), path, Options{ReadOnly: true})
 		must(b, err)
 		b.StopTimer()
 		if stats(b, l).Events != events {

@@ -207,7 +207,7 @@ func TestDefiningAQuestionAgainDoesNothing(t *testing.T) {
 }
 
 // leftOut returns whom the request with a key left out, by the log from an event on.
-func leftOut(t testing.TB, l *Ledger, key string, from uint64) (all []Event) {
+func leftOut(t testing.TB, l *Ledger, key string, from uint64) (all []says.Event) {
 	t.Helper()
 	for ev, err := range l.Refusals(t.Context(), key, from) {
 		must(t, err)
@@ -217,7 +217,7 @@ func leftOut(t testing.TB, l *Ledger, key string, from uint64) (all []Event) {
 }
 
 // refusalIn returns what an event says that must refuse somebody.
-func refusalIn(t testing.TB, ev Event) says.ObjectRefused {
+func refusalIn(t testing.TB, ev says.Event) says.ObjectRefused {
 	t.Helper()
 	d, is := ev.Says.(says.ObjectRefused)
 	if !is || ev.Erased {

@@ -45,7 +45,7 @@ func newCouple(t testing.TB, names ...string) *couple {
 
 // options are those of a host.
 func (c *couple) options(host string) Options {
-	return Options{Standby: host == "b", Journal: func(w journal.Wanted) (journal.Journal, error) {
+	return Options{Standby: host == "b", Journal: func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 		if w.Name == "" && w.Standby != (host != "a") {
 			c.Errorf("host %s asks for %+v", host, w)
 		}
@@ -241,8 +241,8 @@ func TestAStandbyShowsWhatIsSettled(t *testing.T) {
 	settle <- struct{}{} // for what is there when it is opened
 	o := c.options("b")
 	find := o.Journal
-	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
-		j, err := find(w)
+	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+		j, err := find(ctx, w)
 		return gated{j.(journal.Follower), settle}, err
 	}
 	b := open(t, c.file, o)
@@ -289,8 +289,8 @@ func TestATakeoverThatFails(t *testing.T) {
 	off := errors.New("the network is off")
 	o := c.options("b")
 	find := o.Journal
-	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
-		j, err := find(w)
+	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+		j, err := find(ctx, w)
 		return broken{j.(journal.Follower), &why}, err
 	}
 	b = open(t, c.file, o)
@@ -338,8 +338,8 @@ func TestAFileThatIsTooOldFencesNobody(t *testing.T) {
 	must(t, c.a.engine.Claim.Release()) // as if it were on another machine
 	c.a.engine.Claim = nil
 	o := c.options("c")
-	o.Journal = func(journal.Wanted) (journal.Journal, error) { return c.journal.OpenOn("c"), nil }
-	if _, err := Open(old, o); !errors.Is(err, api.ErrJournal) || !errors.Is(err, journal.ErrLost) {
+	o.Journal = func(context.Context, journal.Wanted) (journal.Journal, error) { return c.journal.OpenOn("c"), nil }
+	if _, err := Open(t.Context(), old, o); !errors.Is(err, api.ErrJournal) || !errors.Is(err, journal.ErrLost) {
 		t.Fatal(err)
 	}
 	release(t, c.a, releaseOf(t, "goes on", "ann", "2"))
@@ -366,8 +366,8 @@ func TestATakeoverOfAnotherHistoryFencesNobody(t *testing.T) {
 	var on atomic.Bool
 	o := c.options("b")
 	find := o.Journal
-	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
-		j, err := find(w)
+	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+		j, err := find(ctx, w)
 		return strayed{j.(journal.Follower), &on}, err
 	}
 	b := open(t, c.file, o)
@@ -391,8 +391,8 @@ func TestTwoStandbysTakeOver(t *testing.T) {
 	var why atomic.Pointer[error]
 	o := c.options("b")
 	find := o.Journal
-	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
-		j, err := find(w)
+	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+		j, err := find(ctx, w)
 		return broken{j.(journal.Follower), &why}, err
 	}
 	b := open(t, c.file, o)
@@ -444,7 +444,7 @@ func TestATakeoverSetsKeys(t *testing.T) {
 	c.file = b2
 	other := c.options("b")
 	other.TruthKey = bytes.Repeat([]byte{8}, 32)
-	if _, err := Open(c.file, other); !errors.Is(err, api.ErrTruthKey) {
+	if _, err := Open(t.Context(), c.file, other); !errors.Is(err, api.ErrTruthKey) {
 		t.Errorf("with another key: %v", err)
 	}
 	right := c.options("b")
@@ -515,8 +515,8 @@ func TestAStandbyWhoseJournalFails(t *testing.T) {
 	o := c.options("b")
 	find := o.Journal
 	o.Logger = zerolog.New(&log)
-	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
-		j, err := find(w)
+	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+		j, err := find(ctx, w)
 		return broken{j.(journal.Follower), &why}, err
 	}
 	b := open(t, c.file, o)
@@ -555,19 +555,19 @@ func TestAStandbyWhoseJournalFails(t *testing.T) {
 // What a standby cannot be.
 func TestWhatIsNoStandby(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
-	if _, err := Open(c.file, Options{Standby: true}); !errors.Is(err, api.ErrInvalid) {
+	if _, err := Open(t.Context(), c.file, Options{Standby: true}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("without a journal: %v", err)
 	}
 	alone := c.options("b")
-	alone.Journal = func(w journal.Wanted) (journal.Journal, error) {
+	alone.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 		return struct{ journal.Journal }{c.journal.Open()}, nil
 	}
-	if _, err := Open(c.file, alone); !errors.Is(err, api.ErrInvalid) {
+	if _, err := Open(t.Context(), c.file, alone); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("with a journal that nobody follows: %v", err)
 	}
 	older := asItIs(t, c.file)
 	forget(t, c.a, "bea")
-	if _, err := Open(older, c.options("b")); !errors.Is(err, api.ErrJournal) || !errors.Is(err, journal.ErrLost) {
+	if _, err := Open(t.Context(), older, c.options("b")); !errors.Is(err, api.ErrJournal) || !errors.Is(err, journal.ErrLost) {
 		t.Errorf("from before what the journal has: %v", err)
 	}
 	if _, err := os.Stat(older + ".journal"); !os.IsNotExist(err) {

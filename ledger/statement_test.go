@@ -644,7 +644,7 @@ func (hashesOnly) Scan(string, []byte, func(key, value []byte) bool) error {
 func TestStatementsBesideOthers(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
 	path := filepath.Join(tests.Scratch(t), "ledger.db")
-	must(t, Create(path, CreateOptions{Currency: "USD", LogKey: public}))
+	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 	l, s := openShim(t, path, Options{Signer: signer})
 	voters(t, l, "5", crowd(200)...)
 	commit := s.holdCommit(t)
@@ -697,7 +697,7 @@ func TestForgettingWhileAStatementIsMade(t *testing.T) {
 	signer, verifier, public := logKey(t, officeName, 4)
 	for read := range 3 {
 		path := filepath.Join(tests.Scratch(t), "ledger.db")
-		must(t, Create(path, CreateOptions{Currency: "USD", LogKey: public}))
+		must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: public}))
 		l, s := openShim(t, path, Options{Signer: signer})
 		voters(t, l, "5", "ann", "bob")
 		reads := 0

@@ -105,9 +105,9 @@ func openStepped(t testing.TB, path string, options Options) (*Ledger, *stepped)
 	file, err := bolt.Open(path, false)
 	must(t, err)
 	s := &stepped{Store: file, Copier: file, besideFile: besideFile(path)}
-	l, err := readStore(s, s, options)
+	l, err := readStore(t.Context(), s, s, options)
 	must(t, err)
-	must(t, l.begin(options))
+	must(t, l.begin(t.Context(), options))
 	t.Cleanup(func() { _ = l.Close() })
 	return l, s
 }

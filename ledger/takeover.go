@@ -37,15 +37,16 @@ func (l *Ledger) TakeOver(ctx context.Context) (next *Ledger, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("take over: %w", err)
 	}
+	ctx = context.WithoutCancel(ctx) // the journal is claimed: this ledger goes on, or none does
 	o := l.options
 	o.Standby, o.ReadOnly = false, false
 	defer func() {
 		if next == nil { // also when a function of the host has panicked
-			j, lost := journals.Find(journal.Wanted{}) // a second Close does nothing
+			j, lost := journals.Find(ctx, journal.Wanted{}) // a second Close does nothing
 			err = fmt.Errorf("take over: %w", errors.Join(err, lost, j.Close(), s.Close()))
 		}
 	}()
-	next, err = openClaimed(s, journals, o, l.file, true) // the journal is claimed: whatever copies are open here
+	next, err = openClaimed(ctx, s, journals, o, l.file, true) // whatever copies are open here
 	if err != nil {
 		return nil, err
 	}

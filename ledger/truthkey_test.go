@@ -93,7 +93,7 @@ func TestOpenRefusesAnotherTruthKey(t *testing.T) {
 		"another, read-only": {TruthKey: other, ReadOnly: true},
 		"longer":             {TruthKey: append(truthKey(), 1)},
 	} {
-		if _, err := Open(path, options); err == nil {
+		if _, err := Open(t.Context(), path, options); err == nil {
 			t.Errorf("%s: opened", name)
 		} else {
 			wantErr(t, err, api.ErrTruthKey)
@@ -105,7 +105,7 @@ func TestOpenRefusesAnotherTruthKey(t *testing.T) {
 func TestAShortTruthKeyIsRefused(t *testing.T) {
 	path := votersFile(t, "3", "ann")
 	for _, length := range []int{0, 1, 15} {
-		_, err := Open(path, Options{TruthKey: truthKey()[:length]})
+		_, err := Open(t.Context(), path, Options{TruthKey: truthKey()[:length]})
 		wantErr(t, err, api.ErrInvalid)
 	}
 	l := open(t, path, Options{TruthKey: truthKey()[:16]})
@@ -351,7 +351,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	clock := newClock(epoch())
 	l := openMemory(t, s, Options{Now: clock.read, Signer: signer, Logger: zerolog.New(log).Level(zerolog.TraceLevel)})
 	l.engine.Chances.Sampler, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(9)
-	must(t, l.useKeys(truthKey(), nil, NoiseKeys{}))
+	must(t, l.useKeys(t.Context(), truthKey(), nil, api.NoiseKeys{}))
 	define(t, l, vote())
 	define(t, l, smoker())
 	enrollUnder(t, l, "vote", market(t, "2"), "9", "ann", "bob")

@@ -81,12 +81,12 @@ func (l *Ledger) sound(ctx context.Context, progress func(done, total uint64)) (
 }
 
 // auditCopy verifies the file of a ledger that is being opened, as it is without its journal.
-func (l *Ledger) auditCopy() error {
+func (l *Ledger) auditCopy(ctx context.Context) error {
 	log, began := &l.engine.Log, time.Now()
 	const text = "auditing a file that may be a copy"
 	log.Now(func(log *zerolog.Logger) { log.Info().Msg(text) })
 	told := began
-	found, err := l.sound(context.Background(), func(done, total uint64) {
+	found, err := l.sound(ctx, func(done, total uint64) {
 		if now := time.Now(); now.Sub(told) >= time.Second {
 			told = now
 			log.Now(func(log *zerolog.Logger) { log.Info().Uint64("events", done).Uint64("last", total).Msg(text) })

@@ -133,7 +133,7 @@ func (w *disturber) act(ctx context.Context) {
 func signedLedger(t testing.TB, key string, options Options) *Ledger {
 	t.Helper()
 	path := filepath.Join(tests.Scratch(t), "ledger.db")
-	must(t, Create(path, CreateOptions{Currency: "USD", LogKey: key}))
+	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD", LogKey: key}))
 	return open(t, path, options)
 }
 

@@ -23,7 +23,7 @@ import (
 // objects as that takes.
 func bigLedger(t testing.TB, path string, wanted int) {
 	t.Helper()
-	must(t, Create(path, CreateOptions{Currency: "USD"}))
+	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
 	l := open(t, path, Options{})
 	define(t, l, vote())
 	names := crowd(wanted / 6)

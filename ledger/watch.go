@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
@@ -25,10 +26,10 @@ import (
 // A consumer may take its time, and may call the ledger: while it handles an event Watch holds no
 // lock and no snapshot, delays nobody and loses nothing. Each range over what Watch returns begins
 // anew.
-func (l *Ledger) Watch(ctx context.Context, from uint64) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+func (l *Ledger) Watch(ctx context.Context, from uint64) iter.Seq2[says.Event, error] {
+	return func(yield func(says.Event, error) bool) {
 		if err := l.watch(ctx, max(from, 1), yield); err != nil {
-			yield(Event{}, err)
+			yield(says.Event{}, err)
 		}
 	}
 }
@@ -38,7 +39,7 @@ func (l *Ledger) Watch(ctx context.Context, from uint64) iter.Seq2[Event, error]
 const watchSize = 256
 
 // watch yields the events from number next on. It returns nil when the consumer breaks.
-func (l *Ledger) watch(ctx context.Context, next uint64, yield func(Event, error) bool) error {
+func (l *Ledger) watch(ctx context.Context, next uint64, yield func(says.Event, error) bool) error {
 	for {
 		if err := l.engine.Queue.AwaitEvent(ctx, next); err != nil {
 			return err

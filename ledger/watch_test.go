@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/api"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
 // watchUntil watches until it has seen the event numbered last, and returns what it saw.
-func watchUntil(ctx context.Context, l *Ledger, from, last uint64) (seen []Event, err error) {
+func watchUntil(ctx context.Context, l *Ledger, from, last uint64) (seen []says.Event, err error) {
 	for ev, err := range l.Watch(ctx, from) {
 		if err != nil {
 			return seen, err
@@ -66,7 +67,7 @@ func waitWaiting(t testing.TB, l *Ledger) {
 }
 
 // wantGapless checks that events are the ones from a number on, all of them, each once.
-func wantGapless(t testing.TB, seen []Event, from, last uint64) {
+func wantGapless(t testing.TB, seen []says.Event, from, last uint64) {
 	t.Helper()
 	for i, ev := range seen {
 		if ev.Number != from+uint64(i) {
@@ -145,9 +146,9 @@ func TestAllWatchersSeeTheSame(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})
 	const last = 1 + writers*each
-	var watching []chan answer[[]Event]
+	var watching []chan answer[[]says.Event]
 	for range watchers {
-		watching = append(watching, async(func() ([]Event, error) { return watchUntil(t.Context(), l, 1, last) }))
+		watching = append(watching, async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, 1, last) }))
 	}
 	for _, err := range race(t, writers, func(int) error { _, err := write(t.Context(), l, each); return err }) {
 		must(t, err)
@@ -168,7 +169,7 @@ func TestASlowConsumerHoldsUpNobody(t *testing.T) {
 	l := open(t, create(t), Options{})
 	standing := newGate(t)
 	const more = 3*watchSize + 7
-	watch := async(func() (seen []Event, err error) {
+	watch := async(func() (seen []says.Event, err error) {
 		for ev, err := range l.Watch(t.Context(), 1) {
 			if err != nil {
 				return seen, err
@@ -296,7 +297,7 @@ func TestASubscriberResumes(t *testing.T) {
 func TestWatchWaitsForAnEventFarAhead(t *testing.T) {
 	l := inMemory(t, Options{})
 	const ahead = 100
-	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, ahead, ahead) })
+	watch := async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, ahead, ahead) })
 	waitWaiting(t, l)
 	mustWrite(t, l, 2*ahead)
 	a := await(t, watch)
@@ -308,11 +309,11 @@ func TestWatchWaitsForAnEventFarAhead(t *testing.T) {
 func wantEnd(ctx context.Context, t *testing.T, l *Ledger, want error, happen func()) {
 	t.Helper()
 	last := stats(t, l).Events
-	var waiting []chan answer[[]Event]
+	var waiting []chan answer[[]says.Event]
 	var reached sync.WaitGroup
 	for _, from := range []uint64{1, last, last + 1, last + 1000, math.MaxUint64} {
 		reached.Add(1)
-		waiting = append(waiting, async(func() (seen []Event, err error) {
+		waiting = append(waiting, async(func() (seen []says.Event, err error) {
 			if from > last {
 				reached.Done()
 			}
@@ -324,7 +325,7 @@ func wantEnd(ctx context.Context, t *testing.T, l *Ledger, want error, happen fu
 					if seen = append(seen, ev); ev.Number == last {
 						reached.Done()
 					}
-				} else if !reflect.DeepEqual(ev, Event{}) {
+				} else if !reflect.DeepEqual(ev, says.Event{}) {
 					return seen, fmt.Errorf("event %d comes with the error %w", ev.Number, err)
 				}
 			}
@@ -394,7 +395,7 @@ func TestAFailedCommitWakesWatchers(t *testing.T) {
 func TestAWatchOutlivesACommitThatFailedCleanly(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	last := stats(t, l).Events
-	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, last+1, last+1) })
+	watch := async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, last+1, last+1) })
 	waitWaiting(t, l)
 	s.set(failing, nil)
 	_, err := write(t.Context(), l, 1)
@@ -440,20 +441,20 @@ func watchCommit(t *testing.T, outcome func() error) {
 		}
 		return nil
 	})
-	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, last, last+1) })
+	watch := async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, last, last+1) })
 	waitWaiting(t, l)
 	writer := async(func() (uint64, error) { return write(t.Context(), l, 1) })
 	flush.wait(t) // the event is visible below, and not yet known to be durable
-	late := async(func() ([]Event, error) { return watchUntil(t.Context(), l, last, last+1) })
+	late := async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, last, last+1) })
 	pending(t, watch)
 	pending(t, late)
 	flush.open()
 	wrote := await(t, writer)
-	for _, one := range []chan answer[[]Event]{watch, late} {
+	for _, one := range []chan answer[[]says.Event]{watch, late} {
 		a := await(t, one)
 		if outcome != nil {
 			wantErr(t, a.err, api.ErrStopped)
-			a.value = append(a.value, Event{Number: last}) // a late watcher may have seen nothing at all
+			a.value = append(a.value, says.Event{Number: last}) // a late watcher may have seen nothing at all
 			if a.value[0].Number != last || a.value[len(a.value)-1].Number != last {
 				t.Errorf("a watcher was shown %+v, whose commit failed", a.value)
 			}
@@ -522,7 +523,7 @@ func TestWatchEndsAtDamage(t *testing.T) {
 // Close waits for a batch that is being committed, though watchers wait beside it.
 func TestCloseIsWokenBesideWatchers(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
-	watch := async(func() ([]Event, error) { return watchUntil(t.Context(), l, math.MaxUint64, math.MaxUint64) })
+	watch := async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, math.MaxUint64, math.MaxUint64) })
 	waitWaiting(t, l)
 	commit := s.holdCommit(t)
 	writer := async(func() (uint64, error) { return write(t.Context(), l, 1) })

@@ -29,7 +29,7 @@ func (a *audits) Audited(done observe.Audit) { a.problems = append(a.problems, d
 func withoutJournal(t *testing.T, path string) uint64 {
 	t.Helper()
 	before := content(t, path)
-	_, err := Open(path, Options{ReadOnly: true})
+	_, err := Open(t.Context(), path, Options{ReadOnly: true})
 	wantErr(t, err, api.ErrJournal)
 	seen := &audits{}
 	l := open(t, path, Options{ReadOnly: true, WithoutJournal: true, Observer: seen})
@@ -49,7 +49,7 @@ func withoutJournal(t *testing.T, path string) uint64 {
 	for _, write := range []func(context.Context, string, api.Progress) (api.Copied, error){l.Backup, l.CompactTo} {
 		_, err := write(t.Context(), copied, nil)
 		must(t, err)
-		if _, err := Open(copied, Options{}); !errors.Is(err, api.ErrJournal) {
+		if _, err := Open(t.Context(), copied, Options{}); !errors.Is(err, api.ErrJournal) {
 			t.Errorf("a copy of the file alone is opened for writing: %v", err)
 		}
 		again := open(t, copied, Options{ReadOnly: true, WithoutJournal: true})
@@ -130,7 +130,7 @@ func TestOpen_JournalWasReplaced_IsNotTakenForMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := crashed(t, 20)
 			replace(t, path)
-			l, err := Open(path, Options{ReadOnly: true, WithoutJournal: true})
+			l, err := Open(t.Context(), path, Options{ReadOnly: true, WithoutJournal: true})
 			wantErr(t, err, api.ErrJournal)
 			if err == nil {
 				closed(t, l)
@@ -146,7 +146,7 @@ func TestOpen_CopyWithoutItsJournalIsDamaged_IsRefused(t *testing.T) {
 	must(t, err)
 	putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 2}.Bytes(), []byte{1, 0})
 	must(t, s.Close())
-	l, err := Open(path, Options{ReadOnly: true, WithoutJournal: true})
+	l, err := Open(t.Context(), path, Options{ReadOnly: true, WithoutJournal: true})
 	wantErr(t, err, api.ErrCorrupt)
 	if err == nil {
 		closed(t, l)
@@ -164,7 +164,7 @@ func TestOpen_WithoutJournalAndWriting_IsInvalid(t *testing.T) {
 		"with a signer":  {ReadOnly: true, Signer: signer},
 	} {
 		o.WithoutJournal = true
-		l, err := Open(path, o)
+		l, err := Open(t.Context(), path, o)
 		if err == nil {
 			closed(t, l)
 		}

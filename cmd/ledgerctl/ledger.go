@@ -18,6 +18,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -59,9 +60,9 @@ type book interface {
 	Estimate(ctx context.Context, r api.EstimateRequest) (api.Estimate, error)
 	Levels(ctx context.Context, question string) ([]api.LevelCount, error)
 	Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[api.Response, error]
-	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]
-	Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]
-	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[ledger.Event, error]
+	Events(ctx context.Context, from uint64) iter.Seq2[event.Event, error]
+	Watch(ctx context.Context, from uint64) iter.Seq2[event.Event, error]
+	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[event.Event, error]
 
 	Checkpoint(ctx context.Context) ([]byte, error)
 	Head(ctx context.Context, events uint64) (api.Head, error)
@@ -174,7 +175,7 @@ func (a *app) open(ctx context.Context, options ledger.Options) (*ledger.Ledger,
 			return nil, err
 		}
 	}
-	l, err := ledger.Open(a.DB, options)
+	l, err := ledger.Open(ctx, a.DB, options)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, output.NotFound(`run "ledgerctl init" first, or give --db FILE`, "there is no ledger at %q", a.DB)

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
 
@@ -96,7 +96,7 @@ func (t *tail) watch(ctx context.Context) error {
 				if err != nil {
 					return err
 				}
-				if err := t.print([]ledger.Event{ev}); err != nil {
+				if err := t.print([]event.Event{ev}); err != nil {
 					return err
 				}
 			}
@@ -121,7 +121,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // read returns the next events, at most a batch of them.
-func (t *tail) read(ctx context.Context) (events []ledger.Event, err error) {
+func (t *tail) read(ctx context.Context) (events []event.Event, err error) {
 	err = t.app.with(ctx, reading, func(l book) error {
 		if err := t.checkSame(ctx, l); err != nil {
 			return err
@@ -160,7 +160,7 @@ func (t *tail) checkSame(ctx context.Context, l book) error {
 	return nil
 }
 
-func (t *tail) print(events []ledger.Event) error {
+func (t *tail) print(events []event.Event) error {
 	var out bytes.Buffer
 	for _, ev := range events {
 		t.last, t.Next = ev.Number, ev.Number+1

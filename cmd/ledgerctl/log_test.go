@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/event"
 )
 
 // Every kind of event, whole and erased, is printed for people as it always was. The golden file was written from what the
@@ -25,7 +25,7 @@ func TestWriteEvent_GoldenEvents_AreUnchanged(t *testing.T) {
 	lines, told := strings.SplitAfter(string(want), "\n"), bufio.NewScanner(file)
 	told.Buffer(nil, 1<<20)
 	for ; told.Scan(); lines = lines[1:] {
-		var ev ledger.Event
+		var ev event.Event
 		if err := json.Unmarshal(told.Bytes(), &ev); err != nil {
 			t.Fatalf("%s: %v", told.Bytes(), err)
 		}

@@ -35,7 +35,7 @@ func TestCompletion_Names_WritesNothing(t *testing.T) {
 		return all
 	}
 	before := files()
-	reader, err := ledger.Open(db, ledger.Options{ReadOnly: true})
+	reader, err := ledger.Open(t.Context(), db, ledger.Options{ReadOnly: true})
 	check.Must(t, err)
 	if _, stdout, _ := invoke(t, "__complete", "--db", db, "sell", "--buyer", ""); !strings.HasPrefix(stdout, "bob\n") {
 		t.Errorf("beside a reader: %q", stdout)

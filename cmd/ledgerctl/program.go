@@ -63,7 +63,8 @@ func createLedger(db, currency, signer string) (string, error) {
 	if err := writeSecret(signer, secret); err != nil {
 		return "", err
 	}
-	if err := ledger.Create(db, ledger.CreateOptions{Currency: currency, LogKey: public}); err != nil {
+	o := ledger.CreateOptions{Currency: currency, LogKey: public}
+	if err := ledger.Create(context.Background(), db, o); err != nil {
 		return "", errors.Join(err, dropKey(db, signer, err))
 	}
 	return public, nil

@@ -86,7 +86,7 @@ func TestHostKeys_FilesOfTheCommand_AreTheirBytes(t *testing.T) {
 	mustInvoke(t, "--db", db, "--truth-key", filepath.Join(files, "truth"), "--noise-key", "n="+filepath.Join(files, "noise"),
 		"raise", "--question", "vote", "--to", "1", "--truth", people)
 	open := func(truth, noise []byte) error {
-		l, err := ledger.Open(db, ledger.Options{TruthKey: truth, NoiseKey: ledger.NoiseKeys{
+		l, err := ledger.Open(t.Context(), db, ledger.Options{TruthKey: truth, NoiseKey: api.NoiseKeys{
 			Current: "n", Key: func(string) ([]byte, error) { return noise, nil },
 		}})
 		if err != nil {

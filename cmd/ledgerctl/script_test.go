@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -157,7 +158,7 @@ func takes(usage string, run func(*testscript.TestScript, []string)) func(*tests
 
 // hold opens a ledger in this process, so that others find it in use, until letgo.
 func hold(ts *testscript.TestScript, args []string) {
-	l, err := ledger.Open(ts.MkAbs(args[0]), ledger.Options{})
+	l, err := ledger.Open(context.Background(), ts.MkAbs(args[0]), ledger.Options{})
 	ts.Check(err)
 	ts.Value("open").(map[string]*ledger.Ledger)[args[0]] = l
 	ts.Defer(func() { _ = l.Close() })

@@ -56,7 +56,7 @@ func runServed(args []string, stdin io.Reader, stdout, stderr io.Writer) (code i
 			return 0, err
 		}
 	}
-	l, err := ledger.Open("ledger.db", options)
+	l, err := ledger.Open(context.Background(), "ledger.db", options)
 	if errors.Is(err, api.ErrInUse) { // by the script itself
 		return run(args, stdin, stdout, stderr), nil
 	}

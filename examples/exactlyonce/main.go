@@ -117,10 +117,11 @@ func openOrders(ctx context.Context, dir string) (*sql.DB, error) {
 // openLedger opens a ledger with three people who sell up to ε = 2. It creates what is missing.
 func openLedger(ctx context.Context, dir string) (*ledger.Ledger, error) {
 	file := filepath.Join(dir, "ledger.db")
-	if err := ledger.Create(file, ledger.CreateOptions{Currency: "USD"}); err != nil && !errors.Is(err, os.ErrExist) {
+	err := ledger.Create(ctx, file, ledger.CreateOptions{Currency: "USD"})
+	if err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
-	l, err := ledger.Open(file, ledger.Options{})
+	l, err := ledger.Open(ctx, file, ledger.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func run(ctx context.Context, dsn string, out io.Writer) error {
 		defer hosts[i].keys.Close()
 	}
 	a, b := hosts[0], hosts[1]
-	if err := errors.Join(prepare(ctx, dsn, a, b), a.open(dsn, b, true), b.open(dsn, a, true)); err != nil {
+	if err := errors.Join(prepare(ctx, dsn, a, b), a.open(ctx, dsn, b, true), b.open(ctx, dsn, a, true)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "HOST | %-46s| %-41s| %s\n", "FINDS IN THE DATABASE", "AND IN ITS LEDGER", "AND")
@@ -64,7 +64,7 @@ func run(ctx context.Context, dsn string, out io.Writer) error {
 			err = h.sell(ctx, until)
 		}
 		if err == nil && i > 0 { // who hung wakes up, and knows nothing of what has happened
-			err = errors.Join(former.sell(ctx, "wakes up"), former.ledger.Close(), former.open(dsn, h, true))
+			err = errors.Join(former.sell(ctx, "wakes up"), former.ledger.Close(), former.open(ctx, dsn, h, true))
 		}
 		if err != nil {
 			return err
@@ -79,8 +79,8 @@ func prepare(ctx context.Context, dsn string, a, b *host) error {
 		create table failover.orders (id text primary key, buyer text, epsilon text, state text default 'open');
 		insert into failover.orders values (1, 'acme', '0.5'), (2, 'zeta', '1'), (3, 'acme', '3'), (4, 'acme', '1')`)
 	terms, wrong := policy.Parse([]byte(`{"kind": "market", "max": "2", "price": [["2", 200]]}`))
-	creating := ledger.Create(a.file, ledger.CreateOptions{Currency: "USD"})
-	if err := errors.Join(err, wrong, creating, a.open(dsn, b, false)); err != nil {
+	creating := ledger.Create(ctx, a.file, ledger.CreateOptions{Currency: "USD"})
+	if err := errors.Join(err, wrong, creating, a.open(ctx, dsn, b, false)); err != nil {
 		return err
 	}
 	l := a.ledger
@@ -93,10 +93,11 @@ func prepare(ctx context.Context, dsn string, a, b *host) error {
 }
 
 // open opens the ledger, as a standby to get what the other host commits, or to make its journal.
-func (h *host) open(dsn string, other *host, standby bool) (err error) {
-	h.ledger, err = ledger.Open(h.file, ledger.Options{Standby: standby, Journal: pgjournal.For(pgjournal.Options{
+func (h *host) open(ctx context.Context, dsn string, other *host, standby bool) (err error) {
+	j := pgjournal.For(pgjournal.Options{
 		Database: dsn, Schema: "failover", Host: h.name, Keys: h.keys, Others: []keyholder.Holder{other.keys},
-	})})
+	})
+	h.ledger, err = ledger.Open(ctx, h.file, ledger.Options{Standby: standby, Journal: j})
 	return err
 }
 

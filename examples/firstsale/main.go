@@ -44,10 +44,10 @@ func run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	file := filepath.Join(dir, "market.db")
-	if err := ledger.Create(file, ledger.CreateOptions{Currency: "USD", LogKey: public}); err != nil {
+	if err := ledger.Create(ctx, file, ledger.CreateOptions{Currency: "USD", LogKey: public}); err != nil {
 		return err
 	}
-	l, err := ledger.Open(file, ledger.Options{Signer: signer})
+	l, err := ledger.Open(ctx, file, ledger.Options{Signer: signer})
 	if err != nil {
 		return err
 	}

@@ -39,10 +39,10 @@ func run(ctx context.Context, out io.Writer, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := ledger.Create(file, ledger.CreateOptions{}); err != nil {
+	if err := ledger.Create(ctx, file, ledger.CreateOptions{}); err != nil {
 		return err
 	}
-	l, err := ledger.Open(file, ledger.Options{})
+	l, err := ledger.Open(ctx, file, ledger.Options{})
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func allHaveSpent(t *testing.T, file string, want privacy.Epsilon) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ledger.Open(file, ledger.Options{ReadOnly: true})
+	l, err := ledger.Open(t.Context(), file, ledger.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}

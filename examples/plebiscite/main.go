@@ -39,7 +39,7 @@ func run(out io.Writer, file string, options ledger.Options) error {
 	if err != nil {
 		return err
 	}
-	if err := ledger.Create(file, ledger.CreateOptions{}); err != nil {
+	if err := ledger.Create(context.Background(), file, ledger.CreateOptions{}); err != nil {
 		return err
 	}
 	sold, err := use(file, options, func(l *ledger.Ledger) error { return sell(context.Background(), out, l, chile) })
@@ -57,7 +57,7 @@ func run(out io.Writer, file string, options ledger.Options) error {
 
 // use opens the ledger, calls do, and reads all recorded answers, which is free and needs no truth.
 func use(file string, options ledger.Options, do func(*ledger.Ledger) error) (answers []api.Response, err error) {
-	l, err := ledger.Open(file, options)
+	l, err := ledger.Open(context.Background(), file, options)
 	if err != nil {
 		return nil, err
 	}

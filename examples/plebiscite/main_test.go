@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/examples/internal/kit"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -30,14 +31,14 @@ func TestPlebiscite(t *testing.T) {
 	allHaveSpent(t, file, privacy.MustEpsilon("2"))
 }
 
-func noise() ledger.NoiseKeys {
-	return ledger.NoiseKeys{Current: "test", Key: func(string) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil }}
+func noise() api.NoiseKeys {
+	return api.NoiseKeys{Current: "test", Key: func(string) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil }}
 }
 
 // The program looks at one person, because all are alike.
 func allHaveSpent(t *testing.T, file string, want privacy.Epsilon) {
 	t.Helper()
-	l, err := ledger.Open(file, ledger.Options{ReadOnly: true, NoiseKey: noise()})
+	l, err := ledger.Open(t.Context(), file, ledger.Options{ReadOnly: true, NoiseKey: noise()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func run(ctx context.Context, host []string, out *os.File) error {
 	if failed != nil {
 		return errors.Join(failed, faults)
 	}
-	l, err := ledger.Open(server.File, ledger.Options{ReadOnly: true})
+	l, err := ledger.Open(ctx, server.File, ledger.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}

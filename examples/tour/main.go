@@ -35,7 +35,7 @@ func run(ctx context.Context, command []string, out *os.File) error {
 	if err := errors.Join(server.Run(ctx, command[0], command[1:]...), server.Close()); err != nil {
 		return err
 	}
-	l, err := ledger.Open(server.File, ledger.Options{ReadOnly: true})
+	l, err := ledger.Open(ctx, server.File, ledger.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}

@@ -49,10 +49,10 @@ func run(ctx context.Context, out io.Writer, file string, n int) (err error) {
 	if h.wages, err = kit.ReadWages("testdata/cps1988_wages.csv", n); err != nil {
 		return err
 	}
-	if err := ledger.Create(file, ledger.CreateOptions{}); err != nil {
+	if err := ledger.Create(ctx, file, ledger.CreateOptions{}); err != nil {
 		return err
 	}
-	if h.ledger, err = ledger.Open(file, ledger.Options{TruthKey: []byte(rand.Text())}); err != nil {
+	if h.ledger, err = ledger.Open(ctx, file, ledger.Options{TruthKey: []byte(rand.Text())}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.ledger.Close()) }()

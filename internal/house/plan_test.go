@@ -65,7 +65,7 @@ func plan() []room {
 		{"ledger/internal/httpapi", "requests and results in JSON", "ledger ledger/api ledger/evidence ledger/observe ledger/problem policy privacy"},
 		{"ledger/ledgerhttp", "a ledger for others", "ledger ledger/evidence ledger/event ledger/internal/httpapi ledger/internal/errs ledger/internal/state ledger/problem ledger/api policy privacy rrchain/finite internal/ledgerfile"},
 		{"ledger/ledgerhttp/metrics", "a ledger that is watched by Prometheus", "ledger ledger/internal/event ledger/ledgerhttp ledger/observe ledger/api"},
-		{"ledger/ledgerclient", "a ledger elsewhere", "ledger ledger/evidence ledger/internal/httpapi ledger/internal/errs ledger/observe ledger/problem ledger/api privacy internal/ledgerfile"},
+		{"ledger/ledgerclient", "a ledger elsewhere", "ledger ledger/evidence ledger/event ledger/internal/httpapi ledger/internal/errs ledger/observe ledger/problem ledger/api privacy internal/ledgerfile"},
 		{"internal/chart", "charts as SVG", ""},
 		{"cmd/ledgerctl/internal/output", "results, warnings and errors for people and scripts, and what the program ends with", "policy privacy rrchain/finite mechanism/graph ledger ledger/event ledger/api ledger/evidence ledger/problem"},
 		{"cmd/ledgerctl/internal/input", "what commands are given: flags, files, tables of people, and keys", "privacy rrchain ledger ledger/api ledger/ledgerclient cmd/ledgerctl/internal/output internal/ledgerfile"},

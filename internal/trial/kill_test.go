@@ -23,7 +23,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 )
@@ -583,7 +582,7 @@ func TestAKilledShopEndsAsAQuietOne(t *testing.T) {
 
 // logOf returns the events of a closed shop after the first, which names the ledger. They are without responses, and without
 // policies, of which two equal ones need not be deeply equal.
-func logOf(t *testing.T, path string) (log []ledger.Event) {
+func logOf(t *testing.T, path string) (log []says.Event) {
 	t.Helper()
 	s := check.Value(openShop(path, noTruths, 0))(t)
 	defer s.ledger.Close()

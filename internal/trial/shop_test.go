@@ -51,7 +51,7 @@ func opening() time.Time { return time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC) }
 func openShop(path string, truth api.TruthFunc, memory int64) (*shop, error) {
 	s := &shop{truth: truth}
 	var err error
-	s.ledger, err = ledger.Open(path, ledger.Options{Memory: memory, TruthKey: []byte("a key of the tests"), ClockAhead: opening().AddDate(1, 0, 0), Now: func() time.Time {
+	s.ledger, err = ledger.Open(context.Background(), path, ledger.Options{Memory: memory, TruthKey: []byte("a key of the tests"), ClockAhead: opening().AddDate(1, 0, 0), Now: func() time.Time {
 		return opening().Add(time.Duration(s.clock.Load()) * time.Minute)
 	}})
 	return s, err
@@ -365,7 +365,7 @@ func refused(err error) bool {
 const creating = "create"
 
 func hostCreates(path string) error {
-	err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"})
+	err := ledger.Create(context.Background(), path, ledger.CreateOptions{Currency: "USD"})
 	if err == nil {
 		_, err = os.Stdout.WriteString("created\n")
 	}
@@ -374,7 +374,7 @@ func hostCreates(path string) error {
 
 func create(t testing.TB, path string) {
 	t.Helper()
-	check.Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD"}))
+	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "USD"}))
 }
 
 func creator(t *testing.T, path string) *exec.Cmd {
@@ -480,8 +480,8 @@ func manyNames() (names []string) {
 func crowdedShop(t *testing.T) (path string, dearer policy.Policy) {
 	t.Helper()
 	path = filepath.Join(pace.Scratch(t), "ledger.db")
-	check.Must(t, ledger.Create(path, ledger.CreateOptions{}))
-	l := check.Value(ledger.Open(path, ledger.Options{}))(t)
+	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
+	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 	check.Must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: vote, Values: valuesOf(vote)}))
 	p := check.Value(terms(vote))(t)
 	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: vote, Objects: manyNames(), Policy: p, Cap: tenths(60)})))
@@ -534,7 +534,7 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
 			from := leftBehind(t, path, 0)
-			l := check.Value(ledger.Open(from, ledger.Options{}))(t)
+			l := check.Value(ledger.Open(t.Context(), from, ledger.Options{}))(t)
 			var left []string
 			want := check.Value(call(t.Context(), l, func(done, total int) {
 				if 0 < done && done < total {
@@ -546,7 +546,7 @@ func TestTermsThatAKillCutsOff(t *testing.T) {
 			check.Need(t, len(left) >= 2, "it is cut off at %d places", len(left))
 			for i := 0; i < len(left); i += pace.Stride(2, 2) {
 				at := left[i]
-				l := check.Value(ledger.Open(at, ledger.Options{}))(t)
+				l := check.Value(ledger.Open(t.Context(), at, ledger.Options{}))(t)
 				got := check.Value(call(t.Context(), l, nil))(t)
 				if again, err := call(t.Context(), l, nil); err != nil || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(again, want) {
 					t.Errorf("%s: it came to %v, and again to %v, %v; undisturbed to %v", at, got, again, err, want)

@@ -62,7 +62,7 @@ func allYes(_ context.Context, _ string, objects []string) ([]string, error) {
 func answered(b *testing.B, objects, levels int) (*ledger.Ledger, *bbolt.DB) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "ledger.db")
-	must(b, ledger.Create(path, ledger.CreateOptions{Currency: "USD"}))
+	must(b, ledger.Create(b.Context(), path, ledger.CreateOptions{Currency: "USD"}))
 	l := opened(b, path)
 	enrolled(b, l, objects)
 	for level := range levels {
@@ -81,7 +81,7 @@ func answered(b *testing.B, objects, levels int) (*ledger.Ledger, *bbolt.DB) {
 
 func opened(b *testing.B, path string) *ledger.Ledger {
 	b.Helper()
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(b.Context(), path, ledger.Options{})
 	must(b, err)
 	b.Cleanup(func() { _ = l.Close() }) // closing it twice does nothing
 	return l

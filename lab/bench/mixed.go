@@ -124,10 +124,10 @@ func (m *mix) file() string { return filepath.Join(m.dir, "ledger.db") }
 
 // open makes a ledger in which everybody is on the market.
 func (m *mix) open(ctx context.Context) (err error) {
-	if err := ledger.Create(m.file(), ledger.CreateOptions{}); err != nil {
+	if err := ledger.Create(ctx, m.file(), ledger.CreateOptions{}); err != nil {
 		return err
 	}
-	if m.l, err = ledger.Open(m.file(), ledger.Options{}); err != nil {
+	if m.l, err = ledger.Open(ctx, m.file(), ledger.Options{}); err != nil {
 		return err
 	}
 	most := privacy.MaxEpsilon()

@@ -188,7 +188,7 @@ func TestOnlySuccessCounts(t *testing.T) {
 	o := brief("go")
 	path := filepath.Join(pace.Scratch(t), "ledger.db")
 	must(t, create(t.Context(), path, o.objects))
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(t.Context(), path, ledger.Options{})
 	must(t, err)
 	defer func() { must(t, l.Close()) }()
 	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "reader", Role: ledgerhttp.Auditor}})

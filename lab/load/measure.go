@@ -82,10 +82,10 @@ func measure(ctx context.Context, o options, dir string, progress io.Writer) (_ 
 
 // create makes a ledger with people who have no response yet, and all the budget there can be.
 func create(ctx context.Context, path string, objects int) (err error) {
-	if err := ledger.Create(path, ledger.CreateOptions{}); err != nil {
+	if err := ledger.Create(ctx, path, ledger.CreateOptions{}); err != nil {
 		return err
 	}
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(ctx, path, ledger.Options{})
 	if err != nil {
 		return err
 	}

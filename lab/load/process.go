@@ -17,7 +17,7 @@ type process struct {
 }
 
 func openProcess(path string, o options) (*process, error) {
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(context.Background(), path, ledger.Options{})
 	return &process{ledger: l, o: o}, err
 }
 

@@ -30,10 +30,10 @@ func openSluice(ctx context.Context, dir string) (contestant, error) {
 
 func openSluiceBy(ctx context.Context, dir string, options ledger.Options) (contestant, error) {
 	path := filepath.Join(dir, "ledger.db")
-	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil {
+	if err := ledger.Create(ctx, path, ledger.CreateOptions{Currency: "USD"}); err != nil {
 		return nil, err
 	}
-	l, err := ledger.Open(path, options)
+	l, err := ledger.Open(ctx, path, options)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // A response exists at the ε of the family's levels only, and is one of the level's outputs.
 // Requests at another ε are ErrInvalid; policies may set any ceilings, and Ledger.Advance
 // releases the highest level at or below each ceiling. A chain's responses are always drawn from
-// chance: noise keys (ledger.NoiseKeys) do not apply.
+// chance: noise keys (api.NoiseKeys) do not apply.
 //
 // The family is kept with the question, its channels included, for those decide how the responses
 // of a chain hang together (see [finite.Family]).

@@ -455,8 +455,8 @@ func TestAServerThatFallsSilent(t *testing.T) {
 func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 	dir := pace.Scratch(t)
 	path := filepath.Join(dir, "ledger.db")
-	must(t, ledger.Create(path, ledger.CreateOptions{}))
-	l, err := ledger.Open(path, ledger.Options{})
+	must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
+	l, err := ledger.Open(t.Context(), path, ledger.Options{})
 	must(t, err)
 	defer func() { _ = l.Close() }()
 	polled(t, l, "ann", "bob", "cid")
@@ -511,7 +511,7 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 			text[at-1] = 'r'
 			changed := filepath.Join(pace.Scratch(t), "changed.db")
 			must(t, os.WriteFile(changed, text, 0o600))
-			if l, err := ledger.Open(changed, ledger.Options{ReadOnly: true}); err == nil {
+			if l, err := ledger.Open(t.Context(), changed, ledger.Options{ReadOnly: true}); err == nil {
 				opens.Add(1) // so only verifying it tells
 				must(t, l.Close())
 			}
@@ -523,7 +523,7 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 			continue
 		}
 		// What is in no record says nothing: bytes of a page that are not used.
-		l, err := ledger.Open(robbed, ledger.Options{ReadOnly: true})
+		l, err := ledger.Open(t.Context(), robbed, ledger.Options{ReadOnly: true})
 		must(t, err)
 		if _, err := l.Object(t.Context(), "rob"); !errors.Is(err, api.ErrUnknown) {
 			t.Errorf("a copy in which bob is robbed is taken (%d): %v", n, err)

@@ -121,7 +121,7 @@ func (c *Client) withFetched(
 	if err := c.fetchInto(ctx, file, query); err != nil {
 		return err
 	}
-	l, err := ledger.Open(at, ledger.Options{ReadOnly: true})
+	l, err := ledger.Open(ctx, at, ledger.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}

@@ -48,10 +48,10 @@ func Example() {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "panel.db")
-	if err := ledger.Create(path, ledger.CreateOptions{}); err != nil {
+	if err := ledger.Create(context.Background(), path, ledger.CreateOptions{}); err != nil {
 		panic(err)
 	}
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(context.Background(), path, ledger.Options{})
 	if err != nil {
 		panic(err)
 	}

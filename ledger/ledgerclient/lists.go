@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/privacy"
@@ -74,13 +74,13 @@ func items[T any](in *bufio.Reader, most int64, each func(T) bool) error {
 }
 
 // Events is [ledger.Ledger.Events].
-func (c *Client) Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error] {
-	return list[ledger.Event](ctx, c, "/v1/events", query("from", from), many)
+func (c *Client) Events(ctx context.Context, from uint64) iter.Seq2[event.Event, error] {
+	return list[event.Event](ctx, c, "/v1/events", query("from", from), many)
 }
 
 // Refusals is [ledger.Ledger.Refusals].
-func (c *Client) Refusals(ctx context.Context, key string, from uint64) iter.Seq2[ledger.Event, error] {
-	return list[ledger.Event](ctx, c, "/v1/refusals", query("key", key, "from", from), few)
+func (c *Client) Refusals(ctx context.Context, key string, from uint64) iter.Seq2[event.Event, error] {
+	return list[event.Event](ctx, c, "/v1/refusals", query("key", key, "from", from), few)
 }
 
 // silence is how long a server may say nothing in a stream before it is taken for dead: it gives a
@@ -89,8 +89,8 @@ const silence = time.Minute
 
 // Watch is [ledger.Ledger.Watch]. If the connection breaks it ends with a [problem.Unreachable]:
 // watch again from the next number.
-func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error] {
-	return func(yield func(ledger.Event, error) bool) {
+func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
 		within, cancel := context.WithCancel(ctx)
 		defer cancel()
 		m := message{path: "/v1/events", query: query("from", from), accept: httpapi.Stream, most: few, isStream: true}
@@ -99,20 +99,20 @@ func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event,
 			defer func() { _ = response.Body.Close() }()
 			alarm := time.AfterFunc(silence, cancel)
 			defer alarm.Stop()
-			err = follow(bufio.NewReader(response.Body), func() { alarm.Reset(silence) }, func(e ledger.Event) bool {
+			err = follow(bufio.NewReader(response.Body), func() { alarm.Reset(silence) }, func(e event.Event) bool {
 				alarm.Stop() // the consumer may take its time
 				defer alarm.Reset(silence)
 				return yield(e, nil)
 			})
 		}
 		if !errors.Is(err, errBroken) {
-			yield(ledger.Event{}, ended(ctx, err))
+			yield(event.Event{}, ended(ctx, err))
 		}
 	}
 }
 
 // follow reads server-sent events. It ends with an error.
-func follow(in *bufio.Reader, alive func(), each func(ledger.Event) bool) error {
+func follow(in *bufio.Reader, alive func(), each func(event.Event) bool) error {
 	kind := ""
 	for {
 		line, err := readLine(in, many)
@@ -132,7 +132,7 @@ func follow(in *bufio.Reader, alive func(), each func(ledger.Event) bool) error 
 				}
 				return p
 			}
-			var event ledger.Event
+			var event event.Event
 			if err := json.Unmarshal(value, &event); err != nil {
 				return err
 			}

@@ -71,7 +71,7 @@ func marketLedger(t testing.TB, onDisk bool) *ledger.Ledger {
 		path := filepath.Join(pace.Scratch(t), "ledger.db")
 		must(t, ledgertest.NewFile(path, ledgertest.Origin{LogKey: signer.public}))
 		var err error
-		l, err = ledger.Open(path, ledger.Options{Signer: signer, Now: ledgertest.NewClock(ledgertest.Begin()).Now})
+		l, err = ledger.Open(t.Context(), path, ledger.Options{Signer: signer, Now: ledgertest.NewClock(ledgertest.Begin()).Now})
 		must(t, err)
 		t.Cleanup(func() { _ = l.Close() })
 	} else {
@@ -120,10 +120,10 @@ func coupleBy(t testing.TB, handle func(journal.Follower) journal.Journal) (a, b
 	dir := pace.Scratch(t)
 	one, two := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db")
 	signer := signerOf(t)
-	must(t, ledger.Create(one, ledger.CreateOptions{LogKey: signer.public}))
+	must(t, ledger.Create(t.Context(), one, ledger.CreateOptions{LogKey: signer.public}))
 	var shared *journaltest.Memory
 	open := func(path, host string) *ledger.Ledger {
-		l, err := ledger.Open(path, ledger.Options{Signer: signer, Standby: host == "b", Journal: func(w journal.Wanted) (journal.Journal, error) {
+		l, err := ledger.Open(t.Context(), path, ledger.Options{Signer: signer, Standby: host == "b", Journal: func(_ context.Context, w journal.Wanted) (journal.Journal, error) {
 			if shared == nil {
 				shared = journaltest.NewMemory(w.At)
 			}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -312,18 +311,18 @@ func blocks(page string) (all []string) {
 // Events of every kind, erased ones too, are as the document describes them: the golden log has all kinds.
 func TestEvents_AreAsDescribed(t *testing.T) {
 	types := schemas()
-	schema := types.Schema(reflect.TypeFor[ledger.Event](), true, "")
+	schema := types.Schema(reflect.TypeFor[says.Event](), true, "")
 	file, err := os.ReadFile("../testdata/golden/events.jsonl")
 	must(t, err)
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(file)) {
-		var event ledger.Event
+		var event says.Event
 		must(t, json.Unmarshal([]byte(line), &event))
 		seen[event.Kind()] = true
 		wantValid(t, types, schema, event.Kind(), line)
 		if _, erasable := leftOf(event.Says); erasable {
 			event.Erased = true
-			text, err := json.Marshal(ledger.Event{Number: event.Number, Time: event.Time, Erased: true, Says: emptyDetail(event.Kind())})
+			text, err := json.Marshal(says.Event{Number: event.Number, Time: event.Time, Erased: true, Says: emptyDetail(event.Kind())})
 			must(t, err)
 			wantValid(t, types, schema, "erased "+event.Kind(), string(text))
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -40,7 +39,7 @@ func schemas() huma.Registry {
 	})
 	for t, alias := range map[reflect.Type]reflect.Type{
 		reflect.TypeFor[policy.Policy]():        reflect.TypeFor[policySchema](),
-		reflect.TypeFor[ledger.Event]():         reflect.TypeFor[eventSchema](),
+		reflect.TypeFor[event.Event]():          reflect.TypeFor[eventSchema](),
 		reflect.TypeFor[evidence.Fact]():        reflect.TypeFor[factSchema](),
 		reflect.TypeFor[evidence.Hex]():         reflect.TypeFor[hexSchema](),
 		reflect.TypeFor[finite.Family]():        reflect.TypeFor[map[string]any](),
@@ -199,8 +198,8 @@ func detailType(d event.Detail) reflect.Type {
 // leftOf returns the keys that are left of an event of a kind when its object is forgotten. It is
 // false for events that are not erased.
 func leftOf(d event.Detail) (keys map[string]bool, erasable bool) {
-	text, err := json.Marshal(ledger.Event{Number: 1, Time: time.Unix(0, 0).UTC(), Erased: true, Says: d})
-	if err != nil || json.Unmarshal(text, &ledger.Event{}) != nil {
+	text, err := json.Marshal(event.Event{Number: 1, Time: time.Unix(0, 0).UTC(), Erased: true, Says: d})
+	if err != nil || json.Unmarshal(text, &event.Event{}) != nil {
 		return nil, false
 	}
 	var left map[string]any

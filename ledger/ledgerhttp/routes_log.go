@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
@@ -94,7 +93,7 @@ func (c *call) filter() eventFilter {
 	return f
 }
 
-func (f eventFilter) has(e ledger.Event) bool {
+func (f eventFilter) has(e event.Event) bool {
 	if len(f.kinds) > 0 && !slices.Contains(f.kinds, e.Kind()) {
 		return false
 	}
@@ -181,7 +180,7 @@ func (c *call) firstAt(at time.Time, events uint64) (uint64, error) {
 
 // readEvents returns a part of the log. The events are read in blocks, from the end of the range at
 // which the part begins.
-func readEvents(c *call, p page) (found []ledger.Event, next string, err error) {
+func readEvents(c *call, p page) (found []event.Event, next string, err error) {
 	r, err := c.eventsOf(p)
 	if err != nil {
 		return nil, "", err
@@ -215,7 +214,7 @@ func readEvents(c *call, p page) (found []ledger.Event, next string, err error) 
 
 // takeBlock takes up to n events off a range, and returns them: the first ones in their order, or
 // the last ones with the newest first.
-func (c *call) takeBlock(r *eventRange, n uint64, newest bool) (all []ledger.Event, err error) {
+func (c *call) takeBlock(r *eventRange, n uint64, newest bool) (all []event.Event, err error) {
 	first := r.first
 	if n = min(n, r.last-r.first+1); newest {
 		r.last -= n
@@ -238,7 +237,7 @@ func (c *call) takeBlock(r *eventRange, n uint64, newest bool) (all []ledger.Eve
 }
 
 // readRefusals returns some of those whom a request has left out.
-func readRefusals(c *call, p page) (found []ledger.Event, next string, err error) {
+func readRefusals(c *call, p page) (found []event.Event, next string, err error) {
 	from := c.number("from")
 	if p.after != "" {
 		from = max(from, p.number()+1)

@@ -180,7 +180,7 @@ func damagedLedger(t *testing.T, question string) *ledger.Ledger {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	must(t, ledgertest.NewFile(path, ledgertest.Origin{}))
-	l, err := ledger.Open(path, ledger.Options{})
+	l, err := ledger.Open(t.Context(), path, ledger.Options{})
 	must(t, err)
 	for n := range 40 { // more than is sent at a time
 		must(t, l.DefineQuestion(t.Context(), fmt.Sprint(n), api.Question{Name: strings.Repeat("n", 100) + fmt.Sprint(n), Values: []string{"a", "b"}}))
@@ -190,7 +190,7 @@ func damagedLedger(t *testing.T, question string) *ledger.Ledger {
 	file, err := os.ReadFile(path)
 	must(t, err)
 	must(t, os.WriteFile(path, bytes.ReplaceAll(file, []byte(question), bytes.ToUpper([]byte(question))), 0o600))
-	l, err = ledger.Open(path, ledger.Options{ReadOnly: true})
+	l, err = ledger.Open(t.Context(), path, ledger.Options{ReadOnly: true})
 	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l

@@ -196,9 +196,9 @@ func TestPay_Operator_ReadsAnyNumber(t *testing.T) {
 // crowded returns a ledger of n people for sale in the question vote, in a store.
 func crowded(t *testing.T, s kv.Store, n int) *ledger.Ledger {
 	t.Helper()
-	at := ledger.At(request.Backend{Store: s})
-	must(t, at.Create(request.Origin{At: ledgertest.Begin()}))
-	l, err := at.Open(request.Draws{}, ledger.Options{Now: ledgertest.NewClock(ledgertest.Begin()).Now})
+	ctx := request.WithBackend(t.Context(), request.Backend{Store: s, Created: ledgertest.Begin()})
+	must(t, ledger.Create(ctx, "", ledger.CreateOptions{}))
+	l, err := ledger.Open(ctx, "", ledger.Options{Now: ledgertest.NewClock(ledgertest.Begin()).Now})
 	must(t, err)
 	must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	terms, err := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}}.Policy()

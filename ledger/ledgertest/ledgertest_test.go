@@ -14,6 +14,7 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -99,7 +100,7 @@ func TestTheClockIsTheTests(t *testing.T) {
 	}
 	_, err := ask(t, l.Ledger, "ann")
 	must(t, err)
-	var last ledger.Event
+	var last event.Event
 	for ev, err := range l.Events(t.Context(), 1) {
 		must(t, err)
 		last = ev
@@ -154,7 +155,7 @@ func TestNoStandbyInMemory(t *testing.T) {
 	l := ledgertest.New(t)
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	must(t, ledgertest.NewFile(path, ledgertest.Origin{}))
-	if _, err := ledger.Open(path, ledger.Options{Standby: true}); !errors.Is(err, api.ErrInvalid) {
+	if _, err := ledger.Open(t.Context(), path, ledger.Options{Standby: true}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("in a file: %v", err)
 	}
 	if err := l.ReopenWith(ledger.Options{Standby: true}); !errors.Is(err, api.ErrInvalid) {
@@ -266,7 +267,7 @@ func TestACopyAsOnAnotherMachine(t *testing.T) {
 	must(t, os.WriteFile(copied, text, 0o600))
 	l, err := ledgertest.OpenFile(path, ledgertest.Draws{}, ledger.Options{})
 	must(t, err)
-	if _, err := ledger.Open(copied, ledger.Options{}); !errors.Is(err, api.ErrInUse) {
+	if _, err := ledger.Open(t.Context(), copied, ledger.Options{}); !errors.Is(err, api.ErrInUse) {
 		t.Errorf("a copy on this machine: %v", err)
 	}
 	apart, err := ledgertest.OpenApart(copied, ledger.Options{})

@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -41,30 +42,35 @@ type Draws struct {
 // such an origin.
 func NewMemory(o Origin) (*Memory, error) {
 	m := &Memory{store: &kv.Memory{}}
-	return m, ledger.At(request.Backend{Store: m.store}).Create(o.orUsual().rig())
+	return m, o.create("", m.store)
 }
 
 // NewFile makes a new, empty ledger file, as [ledger.Create] does, whose log begins at the time
 // given.
 func NewFile(path string, o Origin) error {
-	return ledger.At(request.Backend{Path: path}).Create(o.orUsual().rig())
+	return o.create(path, nil)
 }
 
 // OpenFile is [ledger.Open] with samplers.
 func OpenFile(path string, d Draws, o ledger.Options) (*ledger.Ledger, error) {
-	return ledger.At(request.Backend{Path: path}).Open(request.Draws(d), o)
+	return ledger.Open(on(request.Backend{Draws: request.Draws(d)}), path, o)
 }
 
 // OpenApart is [ledger.Open] as on another machine: it does not notice that a copy of the file is
 // open here, nor is it noticed. Use it to try in one process what becomes of hosts that take over
 // from each other ([ledger.Options], Journal).
 func OpenApart(path string, o ledger.Options) (*ledger.Ledger, error) {
-	return ledger.At(request.Backend{Path: path, Apart: true}).Open(request.Draws{}, o)
+	return ledger.Open(on(request.Backend{Apart: true}), path, o)
 }
 
-func (o Origin) rig() request.Origin {
-	return request.Origin{At: o.Created, Currency: o.Currency, LogKey: o.LogKey}
+// create makes a ledger in a store or, if that is nil, in a file.
+func (o Origin) create(path string, s kv.Store) error {
+	o = o.orUsual()
+	ctx := on(request.Backend{Store: s, Created: o.Created})
+	return ledger.Create(ctx, path, ledger.CreateOptions{Currency: o.Currency, LogKey: o.LogKey})
 }
+
+func on(b request.Backend) context.Context { return request.WithBackend(context.Background(), b) }
 
 // Open opens the ledger as [ledger.Open] opens a file, and with the same errors.
 func (m *Memory) Open(o ledger.Options) (*ledger.Ledger, error) {
@@ -72,7 +78,7 @@ func (m *Memory) Open(o ledger.Options) (*ledger.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := ledger.At(request.Backend{Store: s}).Open(request.Draws(m.Draws), o)
+	l, err := ledger.Open(on(request.Backend{Store: s, Draws: request.Draws(m.Draws)}), "", o)
 	if err != nil {
 		return nil, fmt.Errorf("open a ledger in memory: %w", errors.Join(err, s.Close()))
 	}

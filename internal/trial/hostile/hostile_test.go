@@ -245,8 +245,8 @@ func market(t testing.TB, objects ...string) (l *ledger.Ledger, path string) {
 	t.Helper()
 	key, verifier := signer(t)
 	path = filepath.Join(pace.Scratch(t), "ledger.db")
-	check.Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD", LogKey: verifier}))
-	l = check.Value(ledger.Open(path, ledger.Options{Signer: key, Now: func() time.Time { return start().Add(time.Hour) }, ClockAhead: start().AddDate(1, 0, 0)}))(t)
+	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "USD", LogKey: verifier}))
+	l = check.Value(ledger.Open(t.Context(), path, ledger.Options{Signer: key, Now: func() time.Time { return start().Add(time.Hour) }, ClockAhead: start().AddDate(1, 0, 0)}))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	check.Must(t, l.DefineQuestion(t.Context(), "vote", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	sale, _ := offer(t)
@@ -362,7 +362,7 @@ func open(path string, readOnly bool) (*ledger.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ledger.Open(path, ledger.Options{ReadOnly: readOnly, Signer: signer, Now: opening, ClockAhead: opening()})
+	return ledger.Open(context.Background(), path, ledger.Options{ReadOnly: readOnly, Signer: signer, Now: opening, ClockAhead: opening()})
 }
 
 // questions are of each encoding.
@@ -383,7 +383,7 @@ func specimen(t testing.TB) (file, checkpoint []byte) {
 	path, ctx := filepath.Join(t.TempDir(), "ledger.db"), t.Context()
 	_, _, public, err := keys()
 	check.Must(t, err)
-	check.Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "EUR", LogKey: public}))
+	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "EUR", LogKey: public}))
 	l, err := open(path, false)
 	check.Must(t, err)
 	terms, err := policy.Market{Max: tenths(20), Prices: []policy.Price{{Epsilon: tenths(20), Amount: 200}}}.Policy()
@@ -493,7 +493,7 @@ func serveHost(path, mode string, in io.Reader, out io.Writer) error {
 	}
 	say := json.NewEncoder(out)
 	since := time.Now()
-	l, err := ledger.Open(path, ledger.Options{ReadOnly: mode == reading})
+	l, err := ledger.Open(context.Background(), path, ledger.Options{ReadOnly: mode == reading})
 	if saying := say.Encode(sayOf("", err, since)); err != nil || saying != nil {
 		return saying
 	}

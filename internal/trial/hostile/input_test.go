@@ -319,17 +319,17 @@ func TestFilesAreAnyLength(t *testing.T) {
 		check.Must(t, os.Truncate(path, size)) // a file with a hole, which takes no room
 		for _, only := range []bool{false, true} {
 			var err error
-			used := allocated(func() { _, err = ledger.Open(path, ledger.Options{ReadOnly: only}) })
+			used := allocated(func() { _, err = ledger.Open(t.Context(), path, ledger.Options{ReadOnly: only}) })
 			check.That(t, errors.Is(err, api.ErrCorrupt) && used <= 1<<20,
 				"a file of %d bytes: %d are allocated, %v", size, used, err)
 		}
 	}
 	other := filepath.Join(pace.Scratch(t), "other.db")
 	for _, text := range []string{zeros(pace.Tries(1<<24, 1<<30, 1<<30)), zeros(257)} {
-		if err := ledger.Create(other, ledger.CreateOptions{Currency: text}); !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
+		if err := ledger.Create(t.Context(), other, ledger.CreateOptions{Currency: text}); !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
 			t.Errorf("a currency of %d bytes: %.300v", len(text), err)
 		}
-		if err := ledger.Create(other, ledger.CreateOptions{LogKey: text}); !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
+		if err := ledger.Create(t.Context(), other, ledger.CreateOptions{LogKey: text}); !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 300 {
 			t.Errorf("a log key of %d bytes: %.300v", len(text), err)
 		}
 	}
@@ -760,7 +760,7 @@ func TestVeryManyQuestions(t *testing.T) {
 	check.Must(t, l.Close())
 	began = time.Now()
 	used = allocated(func() {
-		again := check.Value(ledger.Open(path, ledger.Options{ReadOnly: true}))(t)
+		again := check.Value(ledger.Open(t.Context(), path, ledger.Options{ReadOnly: true}))(t)
 		check.Must(t, again.Close())
 	})
 	t.Logf("the file opens in %v", time.Since(began).Round(time.Millisecond))

@@ -74,7 +74,7 @@ func fill(path, wall string, memory int64, out io.Writer) error {
 		return fmt.Errorf("no wall: %w", err)
 	}
 	ctx := context.Background()
-	l, err := ledger.Open(at, ledger.Options{Memory: memory})
+	l, err := ledger.Open(context.Background(), at, ledger.Options{Memory: memory})
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func fill(path, wall string, memory int64, out io.Writer) error {
 // room for what its journal holds.
 func again(ctx context.Context, at string, done int) error {
 	for _, only := range []bool{true, false, true} {
-		l, err := ledger.Open(at, ledger.Options{ReadOnly: only, Now: func() time.Time { return start().AddDate(0, 0, 1) }})
+		l, err := ledger.Open(ctx, at, ledger.Options{ReadOnly: only, Now: func() time.Time { return start().AddDate(0, 0, 1) }})
 		if err != nil && isFull(err) && !only {
 			continue // what the journal holds has no room in the file
 		}
@@ -210,7 +210,7 @@ func fillBehind(t *testing.T, wall string, memory int) {
 // wantRegained opens a file for which there is room again, and repeats what was told of it and what failed.
 func wantRegained(t *testing.T, path, told string) {
 	t.Helper()
-	l := check.Value(ledger.Open(path, ledger.Options{Now: func() time.Time { return start().AddDate(0, 0, 1) }}))(t)
+	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{Now: func() time.Time { return start().AddDate(0, 0, 1) }}))(t)
 	defer l.Close()
 	wantClean(t, l)
 	before, done := events(t, l), 0

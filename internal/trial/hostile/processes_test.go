@@ -23,8 +23,8 @@ import (
 func newFile(t testing.TB) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ledger.db")
-	check.Must(t, ledger.Create(path, ledger.CreateOptions{Currency: "USD"}))
-	l, err := ledger.Open(path, ledger.Options{})
+	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{Currency: "USD"}))
+	l, err := ledger.Open(t.Context(), path, ledger.Options{})
 	check.Must(t, err)
 	ctx := context.Background()
 	check.Must(t, l.DefineQuestion(ctx, "q", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
@@ -229,17 +229,17 @@ func TestTwoCopiesInOneProcess(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
 	check.Must(t, copyFile(path, path+".copy"))
-	_, err := ledger.Open(path, ledger.Options{TruthKey: []byte("short")})
+	_, err := ledger.Open(t.Context(), path, ledger.Options{TruthKey: []byte("short")})
 	check.Need(t, err != nil, "opened with a bad key")
-	first := check.Value(ledger.Open(path, ledger.Options{}))(t)
-	wantKind(t, sayOf("", errOf(ledger.Open(path+".copy", ledger.Options{})), time.Now()), "in use")
-	reader := check.Value(ledger.Open(path+".copy", ledger.Options{ReadOnly: true}))(t)
+	first := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
+	wantKind(t, sayOf("", errOf(ledger.Open(t.Context(), path+".copy", ledger.Options{})), time.Now()), "in use")
+	reader := check.Value(ledger.Open(t.Context(), path+".copy", ledger.Options{ReadOnly: true}))(t)
 	check.Must(t, reader.Close())
 	check.Must(t, first.Close())
-	second := check.Value(ledger.Open(path+".copy", ledger.Options{}))(t)
+	second := check.Value(ledger.Open(t.Context(), path+".copy", ledger.Options{}))(t)
 	check.Must(t, second.Close())
 	for range 200 { // it is gone when Close returns, not some time later
-		l := check.Value(ledger.Open(path, ledger.Options{}))(t)
+		l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 		check.Must(t, l.Close())
 	}
 }
@@ -247,10 +247,10 @@ func TestTwoCopiesInOneProcess(t *testing.T) {
 // TestChildrenDoNotKeepALedger: a program that a host starts has neither its lock nor its claim.
 func TestChildrenDoNotKeepALedger(t *testing.T) {
 	path, elsewhere := newFile(t), newFile(t)
-	l := check.Value(ledger.Open(path, ledger.Options{}))(t)
+	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 	child := openHost(t, elsewhere, writing)
 	check.Must(t, l.Close())
-	l = check.Value(ledger.Open(path, ledger.Options{}))(t)
+	l = check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 	check.Must(t, l.Close())
 	child.end(t)
 }
@@ -271,7 +271,7 @@ func TestWithoutSocketsALedgerOpens(t *testing.T) {
 func TestAnotherProgramMayTakeTheName(t *testing.T) {
 	needClaims(t)
 	path := newFile(t)
-	l := check.Value(ledger.Open(path, ledger.Options{ReadOnly: true}))(t)
+	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{ReadOnly: true}))(t)
 	name := "@sluice-ledger-" + l.About().ID
 	check.Must(t, l.Close())
 	socket := check.Value(net.Listen("unix", name))(t)
@@ -292,7 +292,7 @@ func TestALedgerThatIsClosedMeanwhileOpens(t *testing.T) {
 	for _, at := range []string{path, path + ".copy"} {
 		wg.Go(func() {
 			for opened := 0; opened < 20; {
-				l, err := ledger.Open(at, ledger.Options{})
+				l, err := ledger.Open(t.Context(), at, ledger.Options{})
 				if err != nil {
 					if sayOf("", err, time.Now()).Kind != "in use" {
 						t.Error(err)

@@ -185,7 +185,7 @@ func newTrial(t testing.TB, seed uint64, calls int, mix []weight) *trial {
 	t.Helper()
 	x, path, options := planTrial(t, seed, calls, mix)
 	var err error
-	if x.real, err = ledger.Open(path, options); err != nil {
+	if x.real, err = ledger.Open(t.Context(), path, options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -204,7 +204,7 @@ func planTrial(t testing.TB, seed uint64, calls int, mix []weight) (x *trial, pa
 	signer, err := note.NewSigner(secret)
 	check.Must(t, err)
 	path = filepath.Join(pace.Scratch(t), "ledger.db")
-	check.Must(t, ledger.Create(path, ledger.CreateOptions{LogKey: public}))
+	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{LogKey: public}))
 	x = &trial{seed: seed, calls: calls, mix: mix}
 	x.clock = newClock(&x.ticks)
 	options = ledger.Options{Now: x.clock.time, ClockAhead: opening().AddDate(1, 0, 0), Signer: signer}

@@ -3,6 +3,7 @@
 package hosts
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -22,7 +23,7 @@ import (
 )
 
 // openHere opens the ledger on host a, as a standby. Host b may have it, or go on with it.
-func openHere(dir, database, b string) (*ledger.Ledger, error) {
+func openHere(ctx context.Context, dir, database, b string) (*ledger.Ledger, error) {
 	own, err := keyholder.OpenDirectory(filepath.Join(dir, "keys")) // closed with the process
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func openHere(dir, database, b string) (*ledger.Ledger, error) {
 	}
 	go server.ListenAndServeTLS("", "") // b asks here for keys, and puts its own
 
-	return ledger.Open(filepath.Join(dir, "panel.db"), ledger.Options{
+	return ledger.Open(ctx, filepath.Join(dir, "panel.db"), ledger.Options{
 		Standby: true,
 		Journal: pgjournal.For(pgjournal.Options{
 			Database: database, Host: "a", Keys: own, Others: []keyholder.Holder{other}, Synchronous: true,
@@ -80,11 +81,11 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	authority.Files(b.Dir, "b")
 	start(t, b)
 	keys := directoryOfKeys(t)
-	l := check.Value(ledger.Open(filepath.Join(dir, "panel.db"), ledger.Options{Journal: pgjournal.For(pgjournal.Options{
+	l := check.Value(ledger.Open(t.Context(), filepath.Join(dir, "panel.db"), ledger.Options{Journal: pgjournal.For(pgjournal.Options{
 		Database: s.Address("postgres"), Host: "a", Keys: keys, Others: []keyholder.Holder{keys},
 	})}))(t)
 	check.Must(t, l.Close())
-	l = check.Value(openHere(dir, s.Address("postgres"), "https://"+b.Listen))(t)
+	l = check.Value(openHere(t.Context(), dir, s.Address("postgres"), "https://"+b.Listen))(t)
 	l = check.Value(l.TakeOver(t.Context()))(t)
 	check.Must(t, l.DefineQuestion(t.Context(), "another", api.Question{Name: "another", Values: []string{"yes", "no"}}))
 	check.Must(t, l.Close())

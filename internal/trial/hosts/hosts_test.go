@@ -451,8 +451,8 @@ const hostPeople = 40
 // newFile makes a ledger with people in it.
 func newFile(t testing.TB, path string) (id uuid.UUID) {
 	t.Helper()
-	check.Must(t, ledger.Create(path, ledger.CreateOptions{}))
-	l, err := ledger.Open(path, ledger.Options{})
+	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
+	l, err := ledger.Open(t.Context(), path, ledger.Options{})
 	check.Must(t, err)
 	names := make([]string, hostPeople)
 	for n := range names {
@@ -842,7 +842,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	}
 	open := func(restore bool) (*ledger.Ledger, error) {
 		o.Restore = restore
-		return ledger.Open(path, ledger.Options{Journal: pgjournal.For(o)})
+		return ledger.Open(t.Context(), path, ledger.Options{Journal: pgjournal.For(o)})
 	}
 	l, err := open(false)
 	check.Must(t, err)
@@ -990,8 +990,8 @@ func (p *pair) open(host int, standby bool) (*ledger.Ledger, error) {
 	o := p.options
 	o.Standby = standby
 	find := pgjournal.For(p.access(host))
-	o.Journal = func(w journal.Wanted) (journal.Journal, error) {
-		j, err := find(w)
+	o.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+		j, err := find(ctx, w)
 		if err == nil && p.wrap != nil {
 			j = p.wrap(j.(journal.Follower))
 		}

@@ -161,7 +161,7 @@ func (m *market) openBackup(verifiers note.Verifiers) (*api.RollbackError, error
 	m.witness.mu.Lock()
 	newest := m.witness.newest
 	m.witness.mu.Unlock()
-	l, err := ledger.Open(m.backupFile(), ledger.Options{Checkpoint: newest, Verifiers: verifiers})
+	l, err := ledger.Open(context.Background(), m.backupFile(), ledger.Options{Checkpoint: newest, Verifiers: verifiers})
 	var rolledBack *api.RollbackError
 	if errors.As(err, &rolledBack) {
 		return rolledBack, nil
@@ -259,7 +259,7 @@ func (s *subscriber) follow(ctx context.Context, l *ledger.Ledger, through uint6
 	return nil
 }
 
-func (s *subscriber) handle(ev ledger.Event) {
+func (s *subscriber) handle(ev says.Event) {
 	switch d := ev.Says.(type) {
 	case says.Enrolled:
 		if s.accounts[d.Object] == nil {

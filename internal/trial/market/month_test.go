@@ -898,8 +898,8 @@ func run(t *testing.T, every int) (*market, *books) {
 	m := check.Value(newMarket(check.Value(readHealth(data, every))(t)))(t)
 	m.dir = t.TempDir()
 	file := filepath.Join(m.dir, "market.db")
-	check.Must(t, ledger.Create(file, ledger.CreateOptions{Currency: "USD", LogKey: m.keys.public}))
-	m.ledger = check.Value(ledger.Open(file, ledger.Options{
+	check.Must(t, ledger.Create(t.Context(), file, ledger.CreateOptions{Currency: "USD", LogKey: m.keys.public}))
+	m.ledger = check.Value(ledger.Open(t.Context(), file, ledger.Options{
 		Now: m.calendar.Now, Signer: m.keys.signer, Publish: ledger.Publishing{To: m.witness.keep, Events: 5_000},
 	}))(t)
 	b, err := m.run(t.Context())

@@ -250,7 +250,7 @@ type standing struct {
 
 // look opens a directory that no host is at work in, only to read it.
 func look(ctx context.Context, dir string, read func(*host) error) (err error) {
-	l, err := ledger.Open(filepath.Join(dir, "ledger.db"), ledger.Options{ReadOnly: true})
+	l, err := ledger.Open(ctx, filepath.Join(dir, "ledger.db"), ledger.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
@@ -55,7 +56,7 @@ type shopLedger interface {
 	Close() error
 	DefineQuestion(ctx context.Context, key string, q api.Question) error
 	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]
-	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]
+	Events(ctx context.Context, from uint64) iter.Seq2[event.Event, error]
 	Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error)
 	Forget(ctx context.Context, key, object string) error
 	Object(ctx context.Context, name string) (api.ObjectState, error)
@@ -792,10 +793,10 @@ const (
 // openLedger opens the ledger and makes it first if there is none. Create leaves a whole file or none,
 // so a process that died here has done no harm.
 func openLedger(path string, options ledger.Options) (*ledger.Ledger, error) {
-	if err := ledger.Create(path, ledger.CreateOptions{Currency: "USD"}); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := ledger.Create(context.Background(), path, ledger.CreateOptions{Currency: "USD"}); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	return ledger.Open(path, options)
+	return ledger.Open(context.Background(), path, options)
 }
 
 // enrol tells both sides who there is. Every start repeats it: the keys are always the same.

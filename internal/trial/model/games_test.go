@@ -21,7 +21,6 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -668,7 +667,7 @@ func (g *game) compareNoise() {
 }
 
 // compareEvent holds what an event says of a response or a question against the paper.
-func (g *game) compareEvent(ev ledger.Event) {
+func (g *game) compareEvent(ev says.Event) {
 	g.Helper()
 	switch d := ev.Says.(type) {
 	case says.Released:

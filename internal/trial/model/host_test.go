@@ -75,11 +75,11 @@ func (o opening) hinders() bool {
 }
 
 // noiseKeys are the host's, or others of the same names.
-func (o opening) noiseKeys(kind string) ledger.NoiseKeys {
+func (o opening) noiseKeys(kind string) api.NoiseKeys {
 	if o.Noise == noNoise {
-		return ledger.NoiseKeys{}
+		return api.NoiseKeys{}
 	}
-	return ledger.NoiseKeys{Current: o.current(), Key: func(name string) ([]byte, error) {
+	return api.NoiseKeys{Current: o.current(), Key: func(name string) ([]byte, error) {
 		if !o.has(name) {
 			return nil, nil
 		}

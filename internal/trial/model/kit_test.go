@@ -118,7 +118,7 @@ func (h *House) Try(o ledger.Options) (*ledger.Ledger, error) {
 	if h.memory != nil {
 		return h.memory.Open(o)
 	}
-	return ledger.Open(h.path, o)
+	return ledger.Open(context.Background(), h.path, o)
 }
 
 // Book is a ledger as a host calls it: an open one, or one behind a handler. What a method does is told in package ledger.
@@ -157,14 +157,14 @@ type Book interface {
 	Estimate(ctx context.Context, r api.EstimateRequest) (api.Estimate, error)                              // as of [ledger.Ledger]
 	Levels(ctx context.Context, question string) ([]api.LevelCount, error)                                  // as of [ledger.Ledger]
 	Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[api.Response, error] // as of [ledger.Ledger]
-	Events(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]                                 // as of [ledger.Ledger]
-	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[ledger.Event, error]                   // as of [ledger.Ledger]
+	Events(ctx context.Context, from uint64) iter.Seq2[says.Event, error]                                   // as of [ledger.Ledger]
+	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[says.Event, error]                     // as of [ledger.Ledger]
 
 	Checkpoint(ctx context.Context) ([]byte, error)                                // as of [ledger.Ledger]
 	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)            // as of [ledger.Ledger]
 	Statement(ctx context.Context, key, object string) (evidence.Statement, error) // as of [ledger.Ledger]
 	Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error)     // as of [ledger.Ledger]
-	Watch(ctx context.Context, from uint64) iter.Seq2[ledger.Event, error]         // as of [ledger.Ledger]
+	Watch(ctx context.Context, from uint64) iter.Seq2[says.Event, error]           // as of [ledger.Ledger]
 	Close() error                                                                  // as of [ledger.Ledger]
 }
 
@@ -406,8 +406,8 @@ func TheNoiseKey(name string) []byte {
 }
 
 // NoiseKeys is a host with a key of every name.
-func NoiseKeys(current string) ledger.NoiseKeys {
-	return ledger.NoiseKeys{Current: current, Key: func(name string) ([]byte, error) { return TheNoiseKey(name), nil }}
+func NoiseKeys(current string) api.NoiseKeys {
+	return api.NoiseKeys{Current: current, Key: func(name string) ([]byte, error) { return TheNoiseKey(name), nil }}
 }
 
 // TruthKey is the truth key of a host.
@@ -561,9 +561,9 @@ func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) m
 }
 
 // Events returns the log in words.
-func Events(t testing.TB, l Book) []ledger.Event {
+func Events(t testing.TB, l Book) []says.Event {
 	t.Helper()
-	var all []ledger.Event
+	var all []says.Event
 	for ev, err := range l.Events(t.Context(), 1) {
 		check.Must(t, err)
 		all = append(all, ev)
@@ -572,7 +572,7 @@ func Events(t testing.TB, l Book) []ledger.Event {
 }
 
 // CountKind counts the events of a kind.
-func CountKind(events []ledger.Event, kind string) (n int) {
+func CountKind(events []says.Event, kind string) (n int) {
 	for _, ev := range events {
 		if ev.Kind() == kind {
 			n++
@@ -663,7 +663,7 @@ func Unchanged(t testing.TB, l Book, fn func()) {
 }
 
 // RecordedBy returns the response that an event records, released or sold, and tells whether it does.
-func RecordedBy(ev ledger.Event) (says.Released, bool) {
+func RecordedBy(ev says.Event) (says.Released, bool) {
 	switch d := ev.Says.(type) {
 	case says.Released:
 		return d, true
@@ -674,7 +674,7 @@ func RecordedBy(ev ledger.Event) (says.Released, bool) {
 }
 
 // MethodOf tells how the response or answer that an event records came about; "" for other events.
-func MethodOf(ev ledger.Event) string {
+func MethodOf(ev says.Event) string {
 	if d, is := ev.Says.(says.Answered); is {
 		return d.Method
 	}
@@ -744,7 +744,7 @@ func AuditMarket(t testing.TB, l Book) {
 }
 
 // enter enters what an event says.
-func (b books) enter(ev ledger.Event) {
+func (b books) enter(ev says.Event) {
 	switch d := ev.Says.(type) {
 	case says.EpochBegun:
 		if at := (chain{d.Question, d.Object}); !ev.Erased { // else the object was forgotten, and so is what was bought of it

@@ -76,9 +76,9 @@ func newHouse(t testing.TB, k kind, truths []int) *house {
 	_, _ = rand.Read(secret) // it never fails
 	h.options.TruthKey = secret[:16]
 	if k.keyed {
-		h.options.NoiseKey = ledger.NoiseKeys{Current: "noise", Key: func(string) ([]byte, error) { return secret, nil }}
+		h.options.NoiseKey = api.NoiseKeys{Current: "noise", Key: func(string) ([]byte, error) { return secret, nil }}
 	}
-	check.Must(t, ledger.Create(h.path(), ledger.CreateOptions{}))
+	check.Must(t, ledger.Create(t.Context(), h.path(), ledger.CreateOptions{}))
 	h.open()
 	check.Must(t, h.ledger.DefineQuestion(h.Context(), "define", k.question))
 	terms := upTo(t, "2")
@@ -113,7 +113,7 @@ func (h *house) path() string { return filepath.Join(h.dir, strconv.Itoa(h.lives
 
 func (h *house) open() {
 	h.Helper()
-	l := check.Value(ledger.Open(h.path(), h.options))(h)
+	l := check.Value(ledger.Open(context.Background(), h.path(), h.options))(h)
 	h.ledger = l
 }
 

@@ -31,7 +31,7 @@ type store struct {
 }
 
 func create(ctx context.Context, path string, people int) (*store, error) {
-	if err := ledger.Create(path, ledger.CreateOptions{}); err != nil {
+	if err := ledger.Create(ctx, path, ledger.CreateOptions{}); err != nil {
 		return nil, err
 	}
 	s, err := open(path, people, 0)
@@ -54,7 +54,7 @@ func create(ctx context.Context, path string, people int) (*store, error) {
 
 // open opens a ledger. memory is [ledger.Options.Memory].
 func open(path string, people int, memory int64) (*store, error) {
-	l, err := ledger.Open(path, ledger.Options{Memory: memory})
+	l, err := ledger.Open(context.Background(), path, ledger.Options{Memory: memory})
 	return &store{l: l, people: people}, err
 }
 

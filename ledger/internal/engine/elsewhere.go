@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -11,23 +12,28 @@ import (
 // Elsewhere is where a host keeps the journal of the ledger in a file, if that is not beside the
 // file.
 type Elsewhere struct {
-	Open   func(journal.Wanted) (journal.Journal, error) // opens the journal, or makes it
-	Beside string                                        // where a journal beside the file would be
-	File   func() (string, error)                        // says which file it is
+	// Open opens the journal, or makes it.
+	Open   func(context.Context, journal.Wanted) (journal.Journal, error)
+	Beside string                 // where a journal beside the file would be
+	File   func() (string, error) // returns which file it is
 }
 
 // Find implements [Journals]. A journal beside the file may hold what is nowhere else.
-func (e Elsewhere) Find(w journal.Wanted) (journal.Journal, error) {
+func (e Elsewhere) Find(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 	if _, err := os.Stat(e.Beside); err == nil {
 		return nil, fmt.Errorf("%w: there is %s, too: open the ledger once without another journal", errs.ErrJournal,
 			e.Beside)
 	}
-	return e.Make(w)
+	return e.open(ctx, w)
 }
 
-// Make implements [Journals].
+// Make implements [Journals]. The journal was made when the ledger was opened.
 func (e Elsewhere) Make(w journal.Wanted) (journal.Journal, error) {
-	j, err := e.Open(w)
+	return e.open(context.Background(), w)
+}
+
+func (e Elsewhere) open(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+	j, err := e.Open(ctx, w)
 	if err == nil && j == nil {
 		err = errs.Invalid("Options.Journal returned neither a journal nor an error")
 	}

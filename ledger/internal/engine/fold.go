@@ -182,12 +182,12 @@ func (l *Engine) reader() (x *reader, at journal.Position, err error) {
 }
 
 // foldJournal folds the events behind those in the file.
-func (l *Engine) foldJournal(j journal.Journal) error {
+func (l *Engine) foldJournal(ctx context.Context, j journal.Journal) error {
 	x, at, err := l.reader()
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	began, told := at.Events, time.Now()
 	tell := func(text string) {

@@ -181,7 +181,7 @@ func (l *Engine) TakeOver(ctx context.Context) (file kv.Store, journals Journals
 	if err != nil {
 		return nil, nil, err
 	}
-	j, err := l.journal.from.Find(journal.Wanted{Ledger: l.journal.ledger, Name: name, At: at})
+	j, err := l.journal.from.Find(ctx, journal.Wanted{Ledger: l.journal.ledger, Name: name, At: at})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -236,7 +236,9 @@ type claimed struct {
 }
 
 // Find implements [Journals].
-func (c claimed) Find(journal.Wanted) (journal.Journal, error) { return c.journal, nil }
+func (c claimed) Find(context.Context, journal.Wanted) (journal.Journal, error) {
+	return c.journal, nil
+}
 
 // claimedJournal is a journal that was claimed already.
 type claimedJournal struct {

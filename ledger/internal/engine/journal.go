@@ -22,7 +22,7 @@ import (
 type Journals interface {
 	// Find opens the journal that is there. It returns nil if there is none, where none is made
 	// before it is needed; else it makes one, unless the file names one.
-	Find(journal.Wanted) (journal.Journal, error)
+	Find(context.Context, journal.Wanted) (journal.Journal, error)
 	// Make makes an empty journal.
 	Make(journal.Wanted) (journal.Journal, error)
 	// Remove destroys what a journal holds, and closes it.

@@ -17,7 +17,7 @@ import (
 type Checks struct {
 	// Audit looks whether the file holds together by itself. It is called if the file may be a
 	// copy, which may have pages of two instants.
-	Audit func() error
+	Audit func(context.Context) error
 	// Admit looks at what is there with the journal, before anything of that is settled.
 	Admit func(*state.State) error
 }
@@ -25,21 +25,22 @@ type Checks struct {
 // Recover brings the ledger to where its journal ends, if a process has left one behind, or it is
 // kept elsewhere. If the ledger is open for writing, all of it is in the file then, and a journal
 // beside the file is gone; else it is in memory.
-func (l *Engine) Recover(c Checks) error {
-	admit := func() error { return l.View(context.Background(), c.Admit) }
+func (l *Engine) Recover(ctx context.Context, c Checks) error {
+	audit := func() error { return c.Audit(ctx) }
+	admit := func() error { return l.View(ctx, c.Admit) }
 	if l.journal.from == nil {
 		return admit()
 	}
-	j, named, err := l.findJournal()
+	j, named, err := l.findJournal(ctx)
 	if err != nil {
 		return err
 	}
 	if j == nil && named {
-		return l.readAlone(c.Audit, admit)
+		return l.readAlone(audit, admit)
 	}
 	if j == nil {
 		if !l.untouched() { // who only reads is shown what is there
-			err = l.auditCopy(false, false, c.Audit)
+			err = l.auditCopy(false, false, audit)
 		}
 		if err == nil {
 			err = admit()
@@ -49,7 +50,7 @@ func (l *Engine) Recover(c Checks) error {
 		}
 		return err
 	}
-	return callback.OrClean(func() error { return l.goOn(j, named, c.Audit, admit) }, func() { _ = closing(j, nil) })
+	return callback.OrClean(func() error { return l.goOn(ctx, j, named, audit, admit) }, func() { _ = closing(j, nil) })
 }
 
 // readAlone reads a file whose journal is missing. Like any file with a journal it is audited if it
@@ -67,8 +68,8 @@ func (l *Engine) readAlone(audit, admit func() error) error {
 }
 
 // goOn brings the ledger to where a journal ends, and goes on with it as the ledger was opened.
-func (l *Engine) goOn(j journal.Journal, named bool, audit, admit func() error) error {
-	term, err := l.readJournal(j, named, audit)
+func (l *Engine) goOn(ctx context.Context, j journal.Journal, named bool, audit, admit func() error) error {
+	term, err := l.readJournal(ctx, j, named, audit)
 	if err == nil {
 		err = admit()
 	}
@@ -93,7 +94,7 @@ func (l *Engine) goOn(j journal.Journal, named bool, audit, admit func() error) 
 // findJournal returns the journal that is there, and whether the file names one. A journal that
 // does not belong to the file is refused, and so is a file whose journal is missing, unless it is
 // read alone: then there is none, and the file names one.
-func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
+func (l *Engine) findJournal(ctx context.Context) (j journal.Journal, named bool, err error) {
 	name, err := l.noted(state.KeyJournal)
 	if err != nil {
 		return nil, false, err
@@ -107,7 +108,8 @@ func (l *Engine) findJournal() (j journal.Journal, named bool, err error) {
 			return nil, false, asMismatch(err)
 		}
 	}
-	j, err = l.journal.from.Find(journal.Wanted{Ledger: l.journal.ledger, Name: name, At: at, Standby: l.Standby})
+	w := journal.Wanted{Ledger: l.journal.ledger, Name: name, At: at, Standby: l.Standby}
+	j, err = l.journal.from.Find(ctx, w)
 	if err == nil && j != nil {
 		err = checkName(j)
 	}
@@ -181,21 +183,23 @@ func (l *Engine) auditCopy(named, alone bool, audit func() error) error {
 
 // readJournal folds a journal. One that the file does not name is left by a crash within Close, or
 // by somebody who has put back a copy: that is seldom, so the file is audited whichever it was.
-func (l *Engine) readJournal(j journal.Journal, named bool, audit func() error) (term uint64, err error) {
+func (l *Engine) readJournal(
+	ctx context.Context, j journal.Journal, named bool, audit func() error,
+) (term uint64, err error) {
 	if named {
 		err = l.auditCopy(true, false, audit)
 	} else if err = audit(); err == nil && !l.Standby { // which goes on from where any copy ends that the journal has
-		err = l.checkFolded(j)
+		err = l.checkFolded(ctx, j)
 	}
 	switch {
 	case err != nil:
 		return 0, err
 	case l.ReadOnly:
-		if err = j.Settle(context.Background()); err == nil { // no power cut undoes what is shown
-			err = l.foldJournal(j)
+		if err = j.Settle(ctx); err == nil { // no power cut undoes what is shown
+			err = l.foldJournal(ctx, j)
 		}
 	default:
-		term, err = l.takeOver(j)
+		term, err = l.takeOver(ctx, j)
 	}
 	if old := l.tooOld(err); old != nil {
 		return 0, old
@@ -205,13 +209,13 @@ func (l *Engine) readJournal(j journal.Journal, named bool, audit func() error) 
 
 // takeOver claims a journal, so that all there is is durable and nobody else goes on with it, and
 // folds it. It takes nothing from whoever has it if the file cannot go on with it.
-func (l *Engine) takeOver(j journal.Journal) (term uint64, err error) {
-	if _, _, err := l.ahead(context.Background(), j); err != nil {
+func (l *Engine) takeOver(ctx context.Context, j journal.Journal) (term uint64, err error) {
+	if _, _, err := l.ahead(ctx, j); err != nil {
 		return 0, err
 	}
-	term, end, err := j.Claim(context.Background())
+	term, end, err := j.Claim(ctx)
 	if err == nil {
-		err = l.foldJournal(j)
+		err = l.foldJournal(ctx, j)
 	}
 	if err != nil {
 		return 0, err
@@ -224,8 +228,8 @@ func (l *Engine) takeOver(j journal.Journal) (term uint64, err error) {
 }
 
 // checkFolded refuses a journal that holds more than a file which was closed without it.
-func (l *Engine) checkFolded(j journal.Journal) error {
-	at, more, err := l.ahead(context.Background(), j)
+func (l *Engine) checkFolded(ctx context.Context, j journal.Journal) error {
+	at, more, err := l.ahead(ctx, j)
 	if errors.Is(err, journal.ErrLost) {
 		return fmt.Errorf("%w: the file was closed without a journal, at event %d, and a journal is beside it that "+
 			"does not lead there: "+

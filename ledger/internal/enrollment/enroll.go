@@ -74,7 +74,7 @@ func (x *Enrolment) decide(
 	case !o.Withdrew(c):
 		return nil, nil, nil
 	case o.Forgotten > c.Enrolled:
-		noise = 0 // see ledger.NoiseKeys
+		noise = 0 // see api.NoiseKeys
 	}
 	if !defined {
 		number = numbers.define(under)

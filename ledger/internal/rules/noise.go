@@ -13,12 +13,6 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// HostNoiseKeys is where noise keys come from. Package ledger describes it.
-type HostNoiseKeys struct {
-	Current string                            // the name of the key of new chains; "" for chance
-	Key     func(name string) ([]byte, error) // what the host looks a key up with
-}
-
 // noises are the keys that a ledger was opened with.
 type noises struct {
 	known   []event.NoiseKeySet          // that the ledger has seen
@@ -51,7 +45,7 @@ func NoiseCheck(key []byte) (t event.Tag) {
 
 // UseNoiseKeys checks the host's noise keys against the ledger's. It returns the change that makes
 // a current one that is new the ledger's.
-func (l *Rules) UseNoiseKeys(given HostNoiseKeys, known []event.NoiseKeySet) (set []event.Change, err error) {
+func (l *Rules) UseNoiseKeys(given api.NoiseKeys, known []event.NoiseKeySet) (set []event.Change, err error) {
 	if given.Key == nil && given.Current != "" {
 		return nil, errs.Invalid("the current noise key has a name, and there is nothing to get keys from")
 	}
@@ -60,7 +54,7 @@ func (l *Rules) UseNoiseKeys(given HostNoiseKeys, known []event.NoiseKeySet) (se
 	}
 	l.Noise.keys = make(map[uint32]*rrchain.NoiseKey)
 	for _, k := range l.Noise.known {
-		key, err := given.get(k.Name)
+		key, err := hostKey(given, k.Name)
 		switch {
 		case err != nil:
 			return nil, err
@@ -91,11 +85,11 @@ func (l *Rules) UseNoiseKeys(given HostNoiseKeys, known []event.NoiseKeySet) (se
 }
 
 // newNoiseKey returns the change that makes the current key, which is new, the ledger's.
-func (l *Rules) newNoiseKey(given HostNoiseKeys) ([]event.Change, error) {
+func (l *Rules) newNoiseKey(given api.NoiseKeys) ([]event.Change, error) {
 	if err := event.CheckName("noise key", given.Current); err != nil {
 		return nil, err
 	}
-	key, err := given.get(given.Current)
+	key, err := hostKey(given, given.Current)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +106,8 @@ func (l *Rules) newNoiseKey(given HostNoiseKeys) ([]event.Change, error) {
 	return []event.Change{set}, nil
 }
 
-// get asks the host for a key.
-func (n HostNoiseKeys) get(name string) ([]byte, error) {
+// hostKey asks the host for a key.
+func hostKey(n api.NoiseKeys, name string) ([]byte, error) {
 	key, err := n.Key(name)
 	if err != nil {
 		return nil, fmt.Errorf("noise key %q: %w", name, err)

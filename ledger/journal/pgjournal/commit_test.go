@@ -322,17 +322,17 @@ func TestFor(t *testing.T) {
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	open := For(h.options("a"))
 	w := journal.Wanted{Ledger: h.ledger, Name: "postgres:00112233445566778899aabbccddeeff"}
-	wantErr(t, failed(open(w)), fs.ErrNotExist, "one that is named, and that there is not")
+	wantErr(t, failed(open(t.Context(), w)), fs.ErrNotExist, "one that is named, and that there is not")
 	if rows := s.Exec(t, "journals", "SELECT count(*) FROM pg_namespace WHERE nspname = 'sluice'"); rows[0] != "0" {
 		t.Error("something was made")
 	}
 	w.Name, w.Standby = "", true
-	wantErr(t, failed(open(w)), fs.ErrNotExist, "a standby, where there is none")
+	wantErr(t, failed(open(t.Context(), w)), fs.ErrNotExist, "a standby, where there is none")
 	w.Standby = false
-	first, err := open(w)
+	first, err := open(t.Context(), w)
 	must(t, err)
 	w.Name = first.Name()
-	second, err := open(w)
+	second, err := open(t.Context(), w)
 	must(t, err)
 	if first.Name() != second.Name() {
 		t.Errorf("%s, then %s", first.Name(), second.Name())

@@ -1,7 +1,7 @@
 // Package pgjournal keeps the journal of a ledger in PostgreSQL, so that it outlives the machine of
 // the ledger, and another host can go on.
 //
-//	l, err := ledger.Open("panel.db", ledger.Options{Journal: pgjournal.For(pgjournal.Options{
+//	l, err := ledger.Open(ctx, "panel.db", ledger.Options{Journal: pgjournal.For(pgjournal.Options{
 //		Database: "postgres://sluice@db.example/panel?sslmode=verify-full",
 //		Host:     "a",
 //		Keys:     directory, // [keyholder.OpenDirectory]: on this host

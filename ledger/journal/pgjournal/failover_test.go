@@ -326,7 +326,7 @@ func (h *hosts) restored(t testing.TB, host, name string, at journal.Position) (
 	t.Helper()
 	o := h.options(host)
 	o.Restore = true
-	j, err := For(o)(journal.Wanted{Ledger: h.ledger, Name: name, At: at})
+	j, err := For(o)(t.Context(), journal.Wanted{Ledger: h.ledger, Name: name, At: at})
 	if err != nil {
 		return nil, err
 	}

@@ -143,9 +143,9 @@ func Ledgers(ctx context.Context, o Options) (all [][16]byte, err error) {
 // For returns the Journal option of a ledger whose journal is in PostgreSQL: a function that opens
 // it. The function makes the journal if there is none, the ledger's file names none, and the ledger
 // is no standby.
-func For(o Options) func(journal.Wanted) (journal.Journal, error) {
-	return func(w journal.Wanted) (journal.Journal, error) {
-		j, err := openOrMake(context.Background(), o, w)
+func For(o Options) func(context.Context, journal.Wanted) (journal.Journal, error) {
+	return func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+		j, err := openOrMake(ctx, o, w)
 		if err != nil {
 			return nil, err
 		}

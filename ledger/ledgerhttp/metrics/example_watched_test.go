@@ -16,9 +16,9 @@ import (
 )
 
 // watch opens a ledger that counts what it does, and shows that below /metrics of a server of the host's. It is for whoever can reach this server.
-func watch(own *http.ServeMux, path string) (*ledger.Ledger, error) {
+func watch(ctx context.Context, own *http.ServeMux, path string) (*ledger.Ledger, error) {
 	counts := metrics.New()
-	l, err := ledger.Open(path, ledger.Options{Observer: counts})
+	l, err := ledger.Open(ctx, path, ledger.Options{Observer: counts})
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +39,11 @@ func Example() {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "panel.db")
-	if err := ledger.Create(path, ledger.CreateOptions{}); err != nil {
+	if err := ledger.Create(context.Background(), path, ledger.CreateOptions{}); err != nil {
 		panic(err)
 	}
 	own := http.NewServeMux()
-	l, err := watch(own, path)
+	l, err := watch(context.Background(), own, path)
 	if err != nil {
 		panic(err)
 	}
@@ -71,11 +71,11 @@ func Example_served() {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "panel.db")
-	if err := ledger.Create(path, ledger.CreateOptions{}); err != nil {
+	if err := ledger.Create(context.Background(), path, ledger.CreateOptions{}); err != nil {
 		panic(err)
 	}
 	counts := metrics.New()
-	l, err := ledger.Open(path, ledger.Options{Observer: counts})
+	l, err := ledger.Open(context.Background(), path, ledger.Options{Observer: counts})
 	if err != nil {
 		panic(err)
 	}

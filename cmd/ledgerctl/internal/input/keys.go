@@ -21,6 +21,7 @@ import (
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
@@ -190,7 +191,7 @@ func (k *HostKeys) Set(ctx context.Context, s *Files, options *ledger.Options) (
 				noiseKeySize)
 		}
 	}
-	options.NoiseKey = ledger.NoiseKeys{Current: k.Current, Key: func(name string) ([]byte, error) {
+	options.NoiseKey = api.NoiseKeys{Current: k.Current, Key: func(name string) ([]byte, error) {
 		if key, given := keys[name]; given {
 			return key, nil
 		}

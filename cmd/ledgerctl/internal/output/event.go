@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -16,7 +16,7 @@ import (
 // WriteEvent writes an event on one line for people: its number, its time, its kind, and what it
 // says, by the keys that it has in JSON. Texts that are empty, and counts, ε and numbers that are 0,
 // are left out; amounts are in the currency of the ledger.
-func WriteEvent(w io.Writer, ev ledger.Event, currency string) {
+func WriteEvent(w io.Writer, ev event.Event, currency string) {
 	fmt.Fprintf(w, "%6d  %s  %-9s", ev.Number, ev.Time.Format("2006-01-02T15:04:05.000Z07:00"), ev.Kind())
 	if ev.Erased {
 		fmt.Fprint(w, " erased")

@@ -245,10 +245,10 @@ func mutual(ctx context.Context, f *input.Files, s settings) (*tls.Config, error
 }
 
 // Restore is Find for a database that has lost the journal, or its end ([pgjournal.Options]).
-func (j *sharedJournal) Restore(w journal.Wanted) (journal.Journal, error) {
+func (j *sharedJournal) Restore(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 	o := j.options
 	o.Restore = true
-	return pgjournal.For(o)(w)
+	return pgjournal.For(o)(ctx, w)
 }
 
 // dismissHost has the journal of a ledger forget the base of a host, and returns what the database
@@ -311,8 +311,8 @@ func idOf(ctx context.Context, o pgjournal.Options, text string) (id [16]byte, e
 }
 
 // Find is how a ledger finds the journal ([ledger.Options.Journal]).
-func (j *sharedJournal) Find(w journal.Wanted) (journal.Journal, error) {
-	found, err := pgjournal.For(j.options)(w)
+func (j *sharedJournal) Find(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
+	found, err := pgjournal.For(j.options)(ctx, w)
 	if mine, is := found.(*pgjournal.Journal); err == nil && is {
 		j.now.Store(mine)
 	}

@@ -1,4 +1,4 @@
-package ledger
+package api
 
 // NoiseKeys are the host's keys for responses that are drawn from a key instead of from chance
 // ([rrchain.NoiseKey]). The zero value is none.
@@ -32,10 +32,10 @@ package ledger
 // A chain that was forgotten and begins again is drawn from chance: buyers may still have what was
 // drawn from the key, and if the truth is another one now, the same noise on both would betray
 // both. For the same reason set [Options.TruthKey] too, which refuses a changed truth, and new
-// epochs ([Ledger.BeginEpoch]) are drawn from chance; and do not rebuild a ledger with truths that
+// epochs (Ledger.BeginEpoch) are drawn from chance; and do not rebuild a ledger with truths that
 // have changed.
 //
-// Questions with a mechanism of their own ([api.Mechanism]) and answers about panels ([Ledger.Answer])
+// Questions with a mechanism of their own ([Mechanism]) and answers about panels (Ledger.Answer)
 // are drawn from chance all the same.
 type NoiseKeys struct {
 	// Current names the key of chains that begin from now on, 1 to 256 bytes. If it is empty, they
@@ -43,11 +43,11 @@ type NoiseKeys struct {
 	Current string
 	// Key returns the key of a name, 32 bytes drawn at random, or nil if the
 	// host does not have it any more: then chains that began with it only resell what they have
-	// released ([api.NoNoiseKey]). Open calls it for each name that the ledger has seen, and for the
+	// released ([NoNoiseKey]). Open calls it for each name that the ledger has seen, and for the
 	// current one. The ledger keeps the keys in memory, and in the file only what recognizes them:
-	// Open refuses another key under a known name, and a known key under another ([api.ErrNoiseKey]).
+	// Open refuses another key under a known name, and a known key under another ([ErrNoiseKey]).
 	// If it is nil, the ledger has no keys: chains that began with one cannot be drawn from, and if
-	// there are keys that the ledger has seen, nobody can be enrolled ([api.ErrNoiseKey]), so that no
+	// there are keys that the ledger has seen, nobody can be enrolled ([ErrNoiseKey]), so that no
 	// chain begins without a key by mistake.
 	Key func(name string) ([]byte, error)
 }
