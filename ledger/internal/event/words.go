@@ -30,7 +30,9 @@ func Encodings() []api.Encoding { return []api.Encoding{api.Direct, api.Unary, a
 
 // ReservationStates returns all states.
 func ReservationStates() []api.ReservationState {
-	return []api.ReservationState{api.ReservationOpen, api.ReservationCaptured, api.ReservationCancelled, api.ReservationExpired}
+	return []api.ReservationState{
+		api.ReservationOpen, api.ReservationCaptured, api.ReservationCancelled, api.ReservationExpired,
+	}
 }
 
 // CheckReservationStates refuses what is no state.
