@@ -258,7 +258,7 @@ func TestForgetLeavesNothingInTheJournal(t *testing.T) {
 	if found := secretsBeside(t, path, secrets); found > 0 {
 		t.Errorf("%d secrets are left beside the file", found)
 	}
-	must(t, l.Forget(t.Context(), "forget ann", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget ann", Object: "ann"}))
 	closed(t, l)
 	again := open(t, copied, Options{})
 	if found := secretsBeside(t, copied, secrets); found > 0 {

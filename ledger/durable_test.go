@@ -237,8 +237,8 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 			return err
 		},
 		"Cancel":      func() error { return l.Cancel(ctx, "x", 1) },
-		"Withdraw":    func() error { return l.Withdraw(ctx, "w", "ann") },
-		"Forget":      func() error { return l.Forget(ctx, "f", "ann") },
+		"Withdraw":    func() error { return l.Withdraw(ctx, api.ObjectRequest{Key: "w", Object: "ann"}) },
+		"Forget":      func() error { return l.Forget(ctx, api.ObjectRequest{Key: "f", Object: "ann"}) },
 		"Head":        func() error { _, err := l.Head(ctx, 0); return err },
 		"Consistency": func() error { _, err := l.Consistency(ctx, 1, 2); return err },
 		"Checkpoint": func() error {

@@ -370,7 +370,7 @@ func TestAnImpossibleOutputIsNoPanic(t *testing.T) {
 				_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: question, Include: everybody})
 				return err
 			},
-			"forget": func(l *Ledger) error { return l.Forget(t.Context(), "k", "ann") },
+			"forget": func(l *Ledger) error { return l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"}) },
 		}
 		if lower == "0.5" { // which ann has already
 			delete(calls, "derive")
@@ -409,7 +409,7 @@ func gala(t testing.TB) (*office, evidence.Receipt) {
 		o.later()
 		sell(t, o.Ledger, partiesFor(t, fmt.Sprint(i), step.buyer, step.epsilon, step.objects...))
 	}
-	must(t, o.Forget(t.Context(), "f", "dan"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "dan"}))
 	o.later()
 	return o, receiptOf(t, o.Ledger, 3)
 }

@@ -259,7 +259,7 @@ func TestAnObserverIsToldOfAudits(t *testing.T) {
 	enroll(t, l, "vote", "900", "rich")
 	carryOut(t, l, order(t, "two", "1", crowd(2)...))
 	release(t, l, releaseOf(t, "some", crowd(5)[4], "0.999999999"))
-	must(t, l.Withdraw(t.Context(), "gone", crowd(2)[1]))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "gone", Object: crowd(2)[1]}))
 	done, err := l.Verify(t.Context(), api.VerifyRequest{})
 	must(t, err)
 	ended, end := context.WithCancel(t.Context())
@@ -415,7 +415,7 @@ func TestHealthTellsWhatIsNotInTheFile(t *testing.T) {
 	}
 	before := healthOf(t, l)
 	for i, name := range crowd(20) {
-		must(t, l.Forget(t.Context(), fmt.Sprint("f", i), name))
+		must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprint("f", i), Object: name}))
 	}
 	after := healthOf(t, l)
 	if after.Free <= before.Free || after.Free >= after.Bytes {

@@ -420,7 +420,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 					return err
 				},
 				"deliveries": func(l *Ledger) error { return firstError(l.Deliveries(t.Context(), uint64(number))) },
-				"forget":     func(l *Ledger) error { return l.Forget(t.Context(), "k", "ann") },
+				"forget":     func(l *Ledger) error { return l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"}) },
 			} {
 				t.Run(call, func(t *testing.T) {
 					s := fill(t, damaged)
@@ -457,7 +457,7 @@ func hamlet(t testing.TB) (*office, evidence.Receipt) {
 		o.later()
 		sell(t, o.Ledger, homesFor(t, fmt.Sprint(i), step.buyer, step.epsilon, step.objects...))
 	}
-	must(t, o.Forget(t.Context(), "f", "dan"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "dan"}))
 	o.later()
 	return o, receiptOf(t, o.Ledger, 4)
 }

@@ -44,7 +44,7 @@ func withoutJournal(t *testing.T, path string) uint64 {
 	if last := seen.problems[len(seen.problems)-1]; last != 1 {
 		t.Errorf("the observer hears of %d problems", last)
 	}
-	wantErr(t, l.Withdraw(t.Context(), "w", crowd(1)[0]), api.ErrReadOnly)
+	wantErr(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: crowd(1)[0]}), api.ErrReadOnly)
 	copied := filepath.Join(pace.Scratch(t), "copy.db")
 	for _, write := range []func(context.Context, string, api.Progress) (api.Copied, error){l.Backup, l.CompactTo} {
 		_, err := write(t.Context(), copied, nil)
