@@ -244,7 +244,7 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 				r.Header.Set("Accept", httpapi.Lines)
 				f.guarded(&broken).ServeHTTP(w, r)
 				body := w.Body.String()
-				if told := strings.Contains(body, "panel.db"); told != (role == Operator) || !strings.Contains(body, `"kind":"`+string(kind)) || begun != (w.Code == http.StatusOK) {
+				if told := strings.Contains(body, "panel.db"); told != (role == Operator) || !strings.Contains(body, `"kind":"`+kind) || begun != (w.Code == http.StatusOK) {
 					t.Errorf("%s, to %s, behind something: %t: %d, %s", kind, role, begun, w.Code, body)
 				}
 				if strings.Count(log.String(), "panel.db") != 1 {
@@ -253,7 +253,7 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			ended := &feed{call: &call{handler: f.Handler, holder: Holder{Role: Auditor}}}
-			if err := ended.end(newWriter(w, f.limits), failure); !errors.Is(err, failure) || strings.Contains(w.Body.String(), "panel.db") || !strings.Contains(w.Body.String(), string(kind)) {
+			if err := ended.end(newWriter(w, f.limits), failure); !errors.Is(err, failure) || strings.Contains(w.Body.String(), "panel.db") || !strings.Contains(w.Body.String(), kind) {
 				t.Errorf("%s, at the end of a stream: %s, %v", kind, w.Body, err)
 			}
 		}
