@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -90,9 +91,8 @@ func TestWhatARequestHasSeenIsReadAgainWhenItHasChanged(t *testing.T) {
 				if err != nil && !errors.As(err, &refused) {
 					t.Fatal(err)
 				}
-				if spent := objectOf(t, l, "ann").Spent; spent != eps(t, between.spent) {
-					t.Errorf("ann has spent %s, not %s: %v", spent, between.spent, err)
-				}
+				spent := objectOf(t, l, "ann").Spent
+				check.That(t, spent == eps(t, between.spent), "ann has spent %s, not %s: %v", spent, between.spent, err)
 				wantClean(t, l, api.VerifyRequest{})
 			})
 		}
@@ -105,9 +105,8 @@ func TestARequestThatComesAgainWhileItIsAsked(t *testing.T) {
 	r := releaseOf(t, "key", "ann", "1")
 	var inner api.Response
 	r.Truth = whileAsked(func() { inner = release(t, l, releaseOf(t, "key", "ann", "1")) })
-	if outer := release(t, l, r); outer != inner {
-		t.Errorf("%+v, and then %+v", inner, outer)
-	}
+	outer := release(t, l, r)
+	check.That(t, outer == inner, "%+v, and then %+v", inner, outer)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
