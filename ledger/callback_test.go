@@ -129,8 +129,7 @@ func callers(t testing.TB) map[string]caller {
 		return err
 	}
 	released := func(t testing.TB, l *Ledger, _ *hook) error {
-		_, err := l.Release(t.Context(), releaseOf(t, "r", person[0], "1"))
-		return err
+		return check.Err(l.Release(t.Context(), releaseOf(t, "r", person[0], "1")))
 	}
 	observed := func(o *Options, h *hook) { o.Observer = h }
 	logged := func(level zerolog.Level) func(*Options, *hook) {

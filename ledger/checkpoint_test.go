@@ -52,8 +52,7 @@ func witnessed(t testing.TB, objects ...string) (path string, options Options) {
 
 func checkpointOf(t testing.TB, l *Ledger) []byte {
 	t.Helper()
-	signed := check.Value(l.Checkpoint(t.Context()))(t)
-	return signed
+	return check.Value(l.Checkpoint(t.Context()))(t)
 }
 
 func copyFile(t testing.TB, from, to string) {

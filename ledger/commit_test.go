@@ -518,8 +518,7 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 			return i, recovered(func() error {
 				_, r := crowdSale(t)(i)
 				if i != callers/2 {
-					_, err := l.Release(t.Context(), r)
-					return err
+					return check.Err(l.Release(t.Context(), r))
 				}
 				_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { panic("a fault of ours") })
 				return err
@@ -555,7 +554,7 @@ func TestAPanicInADrawRecordsNothing(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
 	l.engine.Chances.Sampler = &rrchain.Sampler{Random: exact.ReplayBits(func([]byte) { panic("no randomness") })}
-	err := recovered(func() error { _, err := l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5")); return err })
+	err := recovered(func() error { return check.Err(l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5"))) })
 	wantErr(t, err, errPanicked)
 	wantStopped(t, l)
 	closed(t, l)

@@ -88,8 +88,7 @@ func littleFile(t testing.TB) []byte {
 	compact := filepath.Join(t.TempDir(), "ledger.db")
 	must(t, file.CopyTo(t.Context(), compact, kv.Records, nil, nil))
 	must(t, file.Close())
-	data := check.Value(os.ReadFile(compact))(t)
-	return data
+	return check.Value(os.ReadFile(compact))(t)
 }
 
 func TestTheLittleLedgerHasEverything(t *testing.T) {

@@ -196,8 +196,8 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 
 func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func() error {
 	return map[string]func() error{
-		"Release": func() error { _, err := l.Release(ctx, releaseOf(t, "r", "ann", "0.25")); return err },
-		"Raise":   func() error { _, err := l.Raise(ctx, order(t, "R", "0.25")); return err },
+		"Release": func() error { return check.Err(l.Release(ctx, releaseOf(t, "r", "ann", "0.25"))) },
+		"Raise":   func() error { return check.Err(l.Raise(ctx, order(t, "R", "0.25"))) },
 		"DefineQuestion": func() error {
 			return l.DefineQuestion(ctx, "d", api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct})
 		},
@@ -206,47 +206,43 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 			return err
 		},
 		"Answer": func() error {
-			_, err := l.Answer(ctx, inquire(t, "a", "majority:yes", "0.25", ballots("ann"), "ann"))
-			return err
+			return check.Err(l.Answer(ctx, inquire(t, "a", "majority:yes", "0.25", ballots("ann"), "ann")))
 		},
 		"QuoteAnswer": func() error {
-			_, err := l.QuoteAnswer(ctx, inquire(t, "", "majority:yes", "0.25", nil, "ann"))
-			return err
+			return check.Err(l.QuoteAnswer(ctx, inquire(t, "", "majority:yes", "0.25", nil, "ann")))
 		},
-		"Sell":  func() error { _, err := l.Sell(ctx, purchase(t, "s", "acme", "0.25", "ann")); return err },
-		"Quote": func() error { _, err := l.Quote(ctx, purchase(t, "", "acme", "0.25", "ann").Order); return err },
+		"Sell":  func() error { return check.Err(l.Sell(ctx, purchase(t, "s", "acme", "0.25", "ann"))) },
+		"Quote": func() error { return check.Err(l.Quote(ctx, purchase(t, "", "acme", "0.25", "ann").Order)) },
 		"Reserve": func() error {
 			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour})
 			return err
 		},
 		"Commit": func() error {
-			_, err := l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")})
-			return err
+			return check.Err(l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")}))
 		},
 		"Cancel":      func() error { return l.Cancel(ctx, "x", 1) },
 		"Withdraw":    func() error { return l.Withdraw(ctx, "w", "ann") },
 		"Forget":      func() error { return l.Forget(ctx, "f", "ann") },
-		"Head":        func() error { _, err := l.Head(ctx, 0); return err },
-		"Consistency": func() error { _, err := l.Consistency(ctx, 1, 2); return err },
+		"Head":        func() error { return check.Err(l.Head(ctx, 0)) },
+		"Consistency": func() error { return check.Err(l.Consistency(ctx, 1, 2)) },
 		"Checkpoint": func() error {
 			if _, err := l.Checkpoint(ctx); !errors.Is(err, api.ErrNoSigner) { // which comes last
 				return err
 			}
 			return nil
 		},
-		"Verify": func() error { _, err := l.Verify(ctx, api.VerifyRequest{}); return err },
+		"Verify": func() error { return check.Err(l.Verify(ctx, api.VerifyRequest{})) },
 		"Advance": func() error {
-			_, err := l.Advance(ctx, api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")})
-			return err
+			return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")}))
 		},
-		"Sale":       func() error { return unlessUnknown(func() error { _, err := l.Sale(ctx, 1); return err }()) },
+		"Sale":       func() error { return unlessUnknown(func() error { return check.Err(l.Sale(ctx, 1)) }()) },
 		"Sales":      func() error { return firstError(l.Sales(ctx, "")) },
 		"Deliveries": func() error { return unlessUnknown(firstError(l.Deliveries(ctx, 1))) },
-		"Buyers":     func() error { _, err := l.Buyers(ctx); return err },
-		"Object":     func() error { _, err := l.Object(ctx, "ann"); return err },
-		"Stats":      func() error { _, err := l.Stats(ctx); return err },
-		"Questions":  func() error { _, err := l.Questions(ctx); return err },
-		"Estimate":   func() error { _, err := l.Estimate(ctx, api.EstimateRequest{Question: "vote"}); return err },
+		"Buyers":     func() error { return check.Err(l.Buyers(ctx)) },
+		"Object":     func() error { return check.Err(l.Object(ctx, "ann")) },
+		"Stats":      func() error { return check.Err(l.Stats(ctx)) },
+		"Questions":  func() error { return check.Err(l.Questions(ctx)) },
+		"Estimate":   func() error { return check.Err(l.Estimate(ctx, api.EstimateRequest{Question: "vote"})) },
 		"Events":     func() error { return firstError(l.Events(ctx, 1)) },
 		"Responses":  func() error { return firstError(l.Responses(ctx, "vote", eps(t, "0.5"))) },
 	}

@@ -213,7 +213,7 @@ func TestContextsCountBehindACompact(t *testing.T) {
 	check.That(t, is && kept.Through.Events <= before && kept.Wanted.Events > before, "Forget returns %v", err)
 	for what, call := range map[string]func(context.Context) error{
 		"Compact":   func(ctx context.Context) error { return l.Compact(ctx, nil) },
-		"CompactTo": func(ctx context.Context) error { _, err := l.CompactTo(ctx, path+".copy", nil); return err },
+		"CompactTo": func(ctx context.Context) error { return check.Err(l.CompactTo(ctx, path+".copy", nil)) },
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		done := make(chan error, 1)

@@ -147,7 +147,7 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 				t.Errorf("step by step there is %.600s", fmt.Sprint(again))
 			}
 			for _, r := range []api.EstimateRequest{{Question: "party"}, {Question: "odds"}, {Question: "odds", Epsilon: eps(t, threeToOne)}, {Question: "party", Include: everybody}} {
-				err := recovered(func() error { _, err := l.Estimate(t.Context(), r); return err })
+				err := recovered(func() error { return check.Err(l.Estimate(t.Context(), r)) })
 				check.That(t, !errors.Is(err, errPanicked), "an estimate panics: %v", err)
 			}
 		})
@@ -354,12 +354,11 @@ func TestAnImpossibleOutputIsNoPanic(t *testing.T) {
 			return api.ReleaseRequest{Key: key, Question: question, Object: "ann", Epsilon: eps(t, epsilon), Truth: sameTruth(truth)}
 		}
 		calls := map[string]func(*Ledger) error{
-			"derive":    func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", lower)); return err },
-			"object":    func(l *Ledger) error { _, err := l.Object(t.Context(), "ann"); return err },
+			"derive":    func(l *Ledger) error { return check.Err(l.Release(t.Context(), ask("k", lower))) },
+			"object":    func(l *Ledger) error { return check.Err(l.Object(t.Context(), "ann")) },
 			"responses": func(l *Ledger) error { return firstError(l.Responses(t.Context(), question, eps(t, at))) },
 			"recount": func(l *Ledger) error {
-				_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: question, Include: everybody})
-				return err
+				return check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: question, Include: everybody}))
 			},
 			"forget": func(l *Ledger) error { return l.Forget(t.Context(), "k", "ann") },
 		}
@@ -367,7 +366,7 @@ func TestAnImpossibleOutputIsNoPanic(t *testing.T) {
 			delete(calls, "derive")
 		}
 		if broken.question == 2 || at == "1.75" {
-			calls["raise"] = func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", above)); return err }
+			calls["raise"] = func(l *Ledger) error { return check.Err(l.Release(t.Context(), ask("k", above))) }
 		}
 		for call, make := range calls {
 			s := fill(t, damaged)
@@ -433,8 +432,7 @@ func TestEvidenceOfOutputsIsSound(t *testing.T) {
 // delivered2 returns what a sale delivered, in order, also of objects that were forgotten.
 func delivered2(t testing.TB, l *Ledger, sale uint64) []api.Delivery {
 	t.Helper()
-	all := check.Value(collect(l.Deliveries(t.Context(), sale)))(t)
-	return all
+	return check.Value(collect(l.Deliveries(t.Context(), sale)))(t)
 }
 
 // mechanisms are others than that of a question; among them none at all.

@@ -229,12 +229,8 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 		func() {
 			answerTo(t, l, inquire(t, "score between", "majority:yes", "0.75", never(t), "kim", "lea"))
 		},
-		func() {
-			answerTo(t, l, inquire(t, "score below", "majority:yes", "0.25", never(t), "kim", "lea"))
-		},
-		func() {
-			answerTo(t, l, inquire(t, "no score", "plurality", "1", ballots("kim"), "kim", "lea"))
-		},
+		func() { answerTo(t, l, inquire(t, "score below", "majority:yes", "0.25", never(t), "kim", "lea")) },
+		func() { answerTo(t, l, inquire(t, "no score", "plurality", "1", ballots("kim"), "kim", "lea")) },
 		func() { must(t, l.useKeys(t.Context(), nil, nil, noiseKeys("2026"))) },
 		func() { enroll(t, l, "vote", "9", "max") },
 		func() { enroll(t, l, "home", "9", "max") },

@@ -180,10 +180,8 @@ func badSources() map[string]func(ctx context.Context, objects []string) ([]stri
 		"too many": func(_ context.Context, objects []string) ([]string, error) {
 			return append(all(objects, "yes"), "yes"), nil
 		},
-		"nothing": func(context.Context, []string) ([]string, error) { return nil, nil },
-		"panicking": func(context.Context, []string) ([]string, error) {
-			panic(errPanicked)
-		},
+		"nothing":   func(context.Context, []string) ([]string, error) { return nil, nil },
+		"panicking": func(context.Context, []string) ([]string, error) { panic(errPanicked) },
 	}
 }
 
@@ -285,8 +283,7 @@ func goesOnAfter(t *testing.T, kind string, source func(context.Context, []strin
 	l := sweepers(t, open(t, create(t), Options{Now: epoch}), crowd(big)...)
 	bad := secondBatch(func(ctx context.Context, _ string, objects []string) ([]string, error) { return source(ctx, objects) })
 	err := recovered(func() error {
-		_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: bad})
-		return err
+		return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: bad}))
 	})
 	wantBadSource(t, kind, err)
 	n := len(responses(t, l, "vote", eps(t, "0.5")))
@@ -426,16 +423,14 @@ func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
 		return func() error {
 			other := purchase(t, "k", "acme", "0.5", "bob")
 			change(&other)
-			_, err := l.Sell(t.Context(), other)
-			return err
+			return check.Err(l.Sell(t.Context(), other))
 		}
 	}
 	held := func(change func(*api.ReserveRequest)) func() error {
 		return func() error {
 			other := api.ReserveRequest{Key: "reserved", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour}
 			change(&other)
-			_, err := l.Reserve(t.Context(), other)
-			return err
+			return check.Err(l.Reserve(t.Context(), other))
 		}
 	}
 	must(t, with(func(*api.SellRequest) {})())
@@ -457,13 +452,12 @@ func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
 			"reserved":          held(func(r *api.ReserveRequest) { r.Key = "k" }),
 			"sold":              with(func(r *api.SellRequest) { r.Key = "reserved" }),
 			"committed": func() error {
-				_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "reserved", Reservation: 1})
-				return err
+				return check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "reserved", Reservation: 1}))
 			},
 			"cancelled":           func() error { return l.Cancel(t.Context(), "k", 1) },
 			"withdrawn":           func() error { return l.Withdraw(t.Context(), "k", "bob") },
 			"forgotten":           func() error { return l.Forget(t.Context(), "k", "bob") },
-			"swept":               func() error { _, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "k"}); return err },
+			"swept":               func() error { return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "k"})) },
 			"the key of a define": with(func(r *api.SellRequest) { r.Key = "define vote" }),
 		} {
 			err := call()

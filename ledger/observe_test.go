@@ -108,8 +108,7 @@ func TestWhatAnObserverIsToldAddsUp(t *testing.T) {
 	sellers(t, l, "3", "3", names...)
 	carryOut(t, l, order(t, "all of them", "0.5", names...))
 	failed := race(t, 16, func(i int) error {
-		_, err := l.Release(t.Context(), releaseOf(t, fmt.Sprint(i), names[i], "1"))
-		return err
+		return check.Err(l.Release(t.Context(), releaseOf(t, fmt.Sprint(i), names[i], "1")))
 	})
 	if len(failed) > 0 {
 		t.Fatal(failed)
@@ -155,16 +154,14 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 		want map[api.Reason]uint64
 	}{
 		"a release": {func() error {
-			_, err := l.Release(t.Context(), releaseOf(t, "r", names[0], "2"))
-			return err
+			return check.Err(l.Release(t.Context(), releaseOf(t, "r", names[0], "2")))
 		}, map[api.Reason]uint64{api.ObjectCap: 1}},
 		"a raise of all": {func() error {
 			_, err := l.Raise(t.Context(), api.RaiseRequest{Key: "all", Question: "vote", Epsilon: eps(t, "2"), All: true, Truth: sameTruth("yes")})
 			return err
 		}, map[api.Reason]uint64{api.ObjectCap: uint64(len(names))}},
 		"a sale": {func() error {
-			_, err := l.Sell(t.Context(), purchase(t, "s", "acme", "1", names[0], "stranger"))
-			return err
+			return check.Err(l.Sell(t.Context(), purchase(t, "s", "acme", "1", names[0], "stranger")))
 		}, map[api.Reason]uint64{api.NotEnrolled: 1}},
 		"an answer": {func() error {
 			_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "a", Question: "vote", Query: "plurality", Epsilon: eps(t, "1.5"), Objects: names[:3], AcceptLoss: true, Truth: sameTruth("yes")})
@@ -179,8 +176,7 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 			return err
 		}, map[api.Reason]uint64{}},
 		"what cannot be right": {func() error {
-			_, err := l.Release(t.Context(), releaseOf(t, "", names[0], "1"))
-			return err
+			return check.Err(l.Release(t.Context(), releaseOf(t, "", names[0], "1")))
 		}, nil},
 	} {
 		seen.refused = nil
@@ -285,8 +281,7 @@ func TestAStandbysObserver(t *testing.T) {
 
 func healthOf(t testing.TB, l *Ledger) observe.Health {
 	t.Helper()
-	h := check.Value(l.Health(t.Context()))(t)
-	return h
+	return check.Value(l.Health(t.Context()))(t)
 }
 
 // A reservation counts as long as it holds: until it is captured, cancelled, or has run out.

@@ -61,20 +61,17 @@ func TestWhatARequestHasSeenIsReadAgainWhenItHasChanged(t *testing.T) {
 		"release": func(l *Ledger, truth api.TruthFunc) error {
 			r := releaseOf(t, "mine", "ann", "2")
 			r.Truth = truth
-			_, err := l.Release(t.Context(), r)
-			return err
+			return check.Err(l.Release(t.Context(), r))
 		},
 		"raise": func(l *Ledger, truth api.TruthFunc) error {
 			r := order(t, "mine", "2", "ann", "bob")
 			r.Truth = truth
-			_, err := l.Raise(t.Context(), r)
-			return err
+			return check.Err(l.Raise(t.Context(), r))
 		},
 		"sale": func(l *Ledger, truth api.TruthFunc) error {
 			r := purchase(t, "mine", "acme", "2", "ann")
 			r.Truth = truth
-			_, err := l.Sell(t.Context(), r)
-			return err
+			return check.Err(l.Sell(t.Context(), r))
 		},
 	}
 	for what, request := range requests {

@@ -32,8 +32,7 @@ func overwrite(t testing.TB, path string, content []byte) {
 
 func content(t testing.TB, path string) []byte {
 	t.Helper()
-	b := check.Value(os.ReadFile(path))(t)
-	return b
+	return check.Value(os.ReadFile(path))(t)
 }
 
 func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {

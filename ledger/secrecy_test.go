@@ -303,8 +303,7 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 	sweeps := 0
 	calls := map[string]func(api.TruthFunc) error{
 		"Sell": func(truth api.TruthFunc) error {
-			_, err := l.Sell(t.Context(), api.SellRequest{Key: "s", Order: o("0.4"), Truth: truth})
-			return err
+			return check.Err(l.Sell(t.Context(), api.SellRequest{Key: "s", Order: o("0.4"), Truth: truth}))
 		},
 		"Commit": func(truth api.TruthFunc) error {
 			_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: held.Number, Truth: truth})
@@ -312,8 +311,7 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 		},
 		"Advance": func(truth api.TruthFunc) error {
 			sweeps++
-			_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint("day ", sweeps), Truth: truth})
-			return err
+			return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint("day ", sweeps), Truth: truth}))
 		},
 	}
 	sources := map[string]api.TruthFunc{

@@ -49,8 +49,7 @@ func flippedBit(t testing.TB, bits rrchain.Bits, at int) rrchain.Bits {
 	t.Helper()
 	packed := bits.Pack()
 	packed[at/8] ^= 1 << (at % 8)
-	other := check.Value(rrchain.NewBits(bits.Len(), packed))(t)
-	return other
+	return check.Value(rrchain.NewBits(bits.Len(), packed))(t)
 }
 
 // Every bit of every response of a chain, and every count of a tally, is compared with the events.
@@ -391,10 +390,10 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 				return r
 			}
 			for call, make := range map[string]func(*Ledger) error{
-				"raise":     func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", "5")); return err },
-				"derive":    func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", "0.125")); return err },
-				"again":     func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", epsilon)); return err },
-				"object":    func(l *Ledger) error { _, err := l.Object(t.Context(), "ann"); return err },
+				"raise":     func(l *Ledger) error { return check.Err(l.Release(t.Context(), ask("k", "5"))) },
+				"derive":    func(l *Ledger) error { return check.Err(l.Release(t.Context(), ask("k", "0.125"))) },
+				"again":     func(l *Ledger) error { return check.Err(l.Release(t.Context(), ask("k", epsilon))) },
+				"object":    func(l *Ledger) error { return check.Err(l.Object(t.Context(), "ann")) },
 				"responses": func(l *Ledger) error { return firstError(l.Responses(t.Context(), broken.question, eps(t, epsilon))) },
 				"recount": func(l *Ledger) error {
 					_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: broken.question, Include: everybody})

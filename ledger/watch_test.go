@@ -138,7 +138,7 @@ func TestAllWatchersSeeTheSame(t *testing.T) {
 	for range watchers {
 		watching = append(watching, async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, 1, last) }))
 	}
-	for _, err := range race(t, writers, func(int) error { _, err := write(t.Context(), l, each); return err }) {
+	for _, err := range race(t, writers, func(int) error { return check.Err(write(t.Context(), l, each)) }) {
 		must(t, err)
 	}
 	want := events(t, l)
@@ -445,8 +445,7 @@ func TestEventsAreDurableBeforeAWatcherGetsThem(t *testing.T) {
 	const last = 1 + writers*each
 	failed := race(t, writers+watchers, func(i int) error {
 		if i < writers {
-			_, err := write(t.Context(), l, each)
-			return err
+			return check.Err(write(t.Context(), l, each))
 		}
 		n := uint64(0)
 		for ev, err := range l.Watch(t.Context(), 1) {
