@@ -23,11 +23,11 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -345,7 +345,7 @@ func TestListsAreWhole(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
 	for name, c := range map[string]struct {
 		cut  func(text string) string
-		want problem.Kind
+		want string
 	}{
 		"whole":       {func(text string) string { return text }, ""},
 		"without end": {func(text string) string { return strings.Replace(text, "{\"end\":true}\n", "", 1) }, problem.Unreachable},
@@ -740,7 +740,7 @@ func TestATableIsConfirmed(t *testing.T) {
 	}
 }
 
-func kindOf(err error) problem.Kind {
+func kindOf(err error) string {
 	kind, _, _ := problem.Classify(err)
 	return kind
 }

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // What is proven, and copied.

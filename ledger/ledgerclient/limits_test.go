@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // endless answers /v1/about, and everything else with the beginning of an answer and then spaces or letters, until the client hangs up.
@@ -66,7 +66,7 @@ func TestClient_EndlessAnswer_IsRefusedAfterItsLimit(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = call(c)
-			var p *problem.Problem
+			var p *api.Problem
 			if !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "bytes, which no answer to this request has") {
 				t.Errorf("%s, status %d: %v", name, status, err)
 			}
@@ -90,7 +90,7 @@ func TestClient_CopyOfUnknownLength_IsRefused(t *testing.T) {
 	}
 	defer func() { _ = c.Close() }()
 	_, err = c.Backup(t.Context(), t.TempDir()+"/copy.db", nil)
-	if p := (*problem.Problem)(nil); !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "how many bytes") {
+	if p := (*api.Problem)(nil); !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "how many bytes") {
 		t.Error(err)
 	}
 	s.CloseClientConnections()
@@ -126,7 +126,7 @@ func TestReadLine_AtTheLimit(t *testing.T) {
 	if line, err := readLine(in, 10_000); string(line) != text || err != nil {
 		t.Errorf("%d bytes, %v", len(line), err)
 	}
-	if _, err := readLine(in, 9999); !errors.As(err, new(*problem.Problem)) {
+	if _, err := readLine(in, 9999); !errors.As(err, new(*api.Problem)) {
 		t.Errorf("a line over the limit: %v", err)
 	}
 	if _, err := readLine(bufio.NewReader(strings.NewReader("cut")), 10); !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -145,7 +145,7 @@ func TestBounded_AtTheLimit(t *testing.T) {
 	if err := read(100_000, 100_000); err != nil {
 		t.Error(err)
 	}
-	if err := read(100_001, 100_000); !errors.As(err, new(*problem.Problem)) {
+	if err := read(100_001, 100_000); !errors.As(err, new(*api.Problem)) {
 		t.Error(err)
 	}
 }

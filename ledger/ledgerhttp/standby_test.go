@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // A standby is read from, as of which event it says; whoever would change something is told who has the ledger. Once it was told to take over, it is the

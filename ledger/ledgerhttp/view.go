@@ -7,9 +7,9 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // This file decides what each role sees of what it asks for. No other file does: routes pass what
@@ -33,7 +33,7 @@ func (c *call) isBuyer() bool { return c.holder.Role == Buyer }
 // own refuses a buyer that names another one.
 func (c *call) own(buyer string) error {
 	if c.isBuyer() && buyer != c.holder.Whom {
-		return problem.New(problem.Forbidden, "this token is of another buyer").At("buyer")
+		return problem.At("buyer", problem.Forbidden, "this token is of another buyer")
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (c *call) consistency(from, to uint64) (tlog.TreeProof, error) {
 }
 
 // seenProblem returns a problem as a role sees it.
-func seenProblem(p problem.Problem, role Role) *problem.Problem {
+func seenProblem(p api.Problem, role Role) *api.Problem {
 	switch role {
 	case Operator:
 		return &p
@@ -129,8 +129,8 @@ func seenProblem(p problem.Problem, role Role) *problem.Problem {
 
 // plainProblem returns a problem as a buyer sees it. Only what is wrong with the request itself has
 // words of its own.
-func plainProblem(p problem.Problem) problem.Problem {
-	out := problem.Problem{Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Title, Kind: p.Kind, Exit: p.Exit}
+func plainProblem(p api.Problem) api.Problem {
+	out := api.Problem{Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Title, Kind: p.Kind, Exit: p.Exit}
 	switch p.Kind {
 	case problem.Invalid, problem.Unknown, problem.Unauthorized, problem.Forbidden, problem.NoRoute,
 		problem.Method, problem.TooLarge, problem.MediaType, problem.TooMany, problem.Busy:

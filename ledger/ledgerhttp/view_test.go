@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
