@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -125,9 +126,7 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 				return values, nil
 			}})
 			must(t, err)
-			if len(sale.Refused) != one.left {
-				t.Errorf("left out: %v", sale.Refused)
-			}
+			check.That(t, len(sale.Refused) == one.left, "left out: %v", sale.Refused)
 			auditAll(t, l, s)
 			for i, name := range []string{"cid", "bob", "ann", "dan"} {
 				must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprint("forgets ", i), Object: name}))
@@ -183,9 +182,7 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 			o := purchase(run, "", buyer, epsilon, names...).Order
 			o.Question = question
 			_, err := l.Reserve(run.Context(), api.ReserveRequest{Key: key(), Order: o, For: 10 * time.Hour})
-			if len(refusals(run, err)) != 1 {
-				run.Fatalf("%s at %s: %v", buyer, epsilon, err)
-			}
+			check.Need(run, len(refusals(run, err)) == 1, "%s at %s: %v", buyer, epsilon, err)
 		}
 	}
 	captures := func(number uint64) func() { return func() { commit(run, l, key(), number) } }
@@ -215,8 +212,7 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 			if limit != "" {
 				r.Cap = eps(run, limit)
 			}
-			_, err := l.ChangeTerms(run.Context(), r)
-			must(run, err)
+			must(run, check.Err(l.ChangeTerms(run.Context(), r)))
 		}
 	}
 	passes := func(d time.Duration) func() { return func() { now = now.Add(d) } }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -124,9 +125,8 @@ func (w *disturber) act(ctx context.Context) {
 			return
 		}
 	}
-	if refused := (*api.RefusedError)(nil); !errors.As(err, &refused) {
-		w.t.Errorf("request %s: %v", key, err)
-	}
+	refused := (*api.RefusedError)(nil)
+	check.That(w.t, errors.As(err, &refused), "request %s: %v", key, err)
 }
 
 // signedLedger is a new ledger file whose log has a key.
