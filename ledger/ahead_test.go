@@ -36,7 +36,7 @@ func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
 	request := order(t, "raise", "1", names...)
 	request.Partial = true
 	request.Progress = afterPart(func() {
-		must(t, l.Withdraw(t.Context(), "leave", leaver))
+		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: leaver}))
 		release(t, l, releaseOf(t, "rise", riser, "2"))
 	})
 	result := carryOut(t, l, request)
@@ -74,7 +74,7 @@ func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
 	var group sync.WaitGroup
 	group.Go(func() { release(t, l, releaseOf(t, "first", names[0], "0.5")) })
 	<-blocked
-	group.Go(func() { must(t, l.Withdraw(t.Context(), "leave", leaver)) })
+	group.Go(func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: leaver})) })
 	queued(1)
 	group.Go(func() {
 		request := order(t, "raise", "1", names...)

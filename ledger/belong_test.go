@@ -245,7 +245,7 @@ func TestForgetLeavesNothingInTheJournal(t *testing.T) {
 	release(t, l, releaseOf(t, "more", "bob", "2"))
 	found = secretsBeside(t, path, secrets)
 	check.That(t, found == 0, "%d secrets are left beside the file", found)
-	must(t, l.Forget(t.Context(), "forget ann", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget ann", Object: "ann"}))
 	closed(t, l)
 	again := open(t, copied, Options{})
 	found = secretsBeside(t, copied, secrets)

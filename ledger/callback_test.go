@@ -286,7 +286,7 @@ func callers(t testing.TB) map[string]caller {
 		}},
 		"Options.Signer, receipt": {panics: true, options: signing, prepare: sold, request: receipt},
 		"Options.Signer, statement": {panics: true, options: signing, request: func(t testing.TB, l *Ledger, _ *hook) error {
-			return failed(l.Statement(t.Context(), "s", person[0]))
+			return failed(l.Statement(t.Context(), api.ObjectRequest{Key: "s", Object: person[0]}))
 		}},
 		"Options.Signer, publishing": {logs: "Options.Signer panicked", closes: true, options: func(o *Options, h *hook) {
 			signing(o, h)
@@ -341,7 +341,7 @@ func copyingBy(how func(*Ledger, context.Context, string, api.Progress) (api.Cop
 func refusedInTheCommit(t testing.TB, l *Ledger, _ *hook) error {
 	r := purchase(t, "late", "acme", "1", crowd(1)...)
 	r.Truth = func(ctx context.Context, question string, objects []string) ([]string, error) {
-		return []string{"yes"}, l.Withdraw(ctx, "w", objects[0])
+		return []string{"yes"}, l.Withdraw(ctx, api.ObjectRequest{Key: "w", Object: objects[0]})
 	}
 	_, err := l.Sell(t.Context(), r)
 	if _, is := errors.AsType[*api.RefusedError](err); is {

@@ -584,7 +584,7 @@ func TestResponse_ThatCannotBe_IsCorruptForEveryCall(t *testing.T) {
 			"recount": func(l *Ledger) error {
 				return check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: one.question, Include: everybody}))
 			},
-			"forget": func(l *Ledger) error { return l.Forget(t.Context(), "k", "ann") },
+			"forget": func(l *Ledger) error { return l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"}) },
 		}
 		if one.above != "" {
 			calls["raise"] = ask(one.above)
@@ -621,7 +621,7 @@ func officeOfSales(t testing.TB, o *office, receipt uint64, sales ...api.SellReq
 		o.later()
 		sell(t, o.Ledger, r)
 	}
-	must(t, o.Forget(t.Context(), "f", "dan"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "dan"}))
 	o.later()
 	return o, receiptOf(t, o.Ledger, receipt)
 }

@@ -62,10 +62,10 @@ func tellLittle(t testing.TB, s kv.Store) {
 	define(t, l, home(9))
 	enrollUnder(t, l, "home", p, "2", "ann", "cid")
 	carryOut(t, l, homesOf(t, "homes", "0.5"))
-	must(t, l.Withdraw(t.Context(), "leave", "ann"))
-	must(t, l.Forget(t.Context(), "forget", "ann"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: "ann"}))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}))
 	makeStatement(t, l, "ann")
-	must(t, l.Withdraw(t.Context(), "leave, too", "bob"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave, too", Object: "bob"}))
 	must(t, l.useKeys(t.Context(), nil, nil, noiseKeys("2026")))
 	enroll(t, l, "vote", "9", "eve", "dan")
 	release(t, l, releaseOf(t, "keyed", "eve", "1"))
@@ -74,7 +74,7 @@ func tellLittle(t testing.TB, s kv.Store) {
 	answerTo(t, l, inquire(t, "between", "majority:yes", "0.75", never(t), "eve", "dan"))
 	_, err = l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "more", Question: "vote", Objects: []string{"eve"}, Cap: eps(t, "9.5"), Consent: "agreed"})
 	must(t, err)
-	must(t, l.BeginEpoch(t.Context(), "move on", "vote", "eve"))
+	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "move on", Question: "vote", Object: "eve"}))
 	release(t, l, releaseOf(t, "by chance", "eve", "0.5"))
 }
 

@@ -70,7 +70,7 @@ func TestDescriptorsChild(t *testing.T) {
 		{"Backup", func() error { return second(l.Backup(t.Context(), beside, nil)) }},
 		{"CompactTo", func() error { return second(l.CompactTo(t.Context(), beside+"2", nil)) }},
 		{"Compact", func() error { return l.Compact(t.Context(), nil) }},
-		{"Forget", func() error { return l.Forget(t.Context(), "forget", people[1]) }},
+		{"Forget", func() error { return l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: people[1]}) }},
 		{"Open", func() error { return failed(Open(t.Context(), beside, Options{ReadOnly: true})) }},
 	} {
 		table.fill()
@@ -144,10 +144,10 @@ func TestForget_TrimIsRejected_LeavesTheLedgerOpen(t *testing.T) {
 	release(t, l, releaseOf(t, "r", "ann", "1"))
 	rejected := fmt.Errorf("%w: %w: %w", journal.ErrRejected, api.ErrTooManyFiles, full)
 	rejection.Store(&rejected) // of the trim after the checkpoint, and of that of Forget itself
-	err := l.Forget(t.Context(), "f", "ann")
+	err := l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"})
 	check.Need(t, errors.Is(err, api.ErrTooManyFiles) && !errors.Is(err, api.ErrStopped), "Forget: %v", err)
 	rejection.Store(nil)
 	release(t, l, releaseOf(t, "other", "bob", "1"))
-	must(t, l.Forget(t.Context(), "f", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
 	release(t, l, releaseOf(t, "third", "bob", "2"))
 }

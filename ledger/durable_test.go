@@ -221,8 +221,8 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 			return check.Err(l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")}))
 		},
 		"Cancel":      func() error { return l.Cancel(ctx, "x", 1) },
-		"Withdraw":    func() error { return l.Withdraw(ctx, "w", "ann") },
-		"Forget":      func() error { return l.Forget(ctx, "f", "ann") },
+		"Withdraw":    func() error { return l.Withdraw(ctx, api.ObjectRequest{Key: "w", Object: "ann"}) },
+		"Forget":      func() error { return l.Forget(ctx, api.ObjectRequest{Key: "f", Object: "ann"}) },
 		"Head":        func() error { return check.Err(l.Head(ctx, 0)) },
 		"Consistency": func() error { return check.Err(l.Consistency(ctx, 1, 2)) },
 		"Checkpoint": func() error {

@@ -272,7 +272,7 @@ func TestForgetWaitsForAJournalThatHoldsBack(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	err := l.Forget(ctx, "forget ann", "ann")
+	err := l.Forget(ctx, api.ObjectRequest{Key: "forget ann", Object: "ann"})
 	held, is := errors.AsType[*journal.HeldError](err)
 	check.That(t, is && errors.Is(err, context.DeadlineExceeded) && errors.Is(err, nobody) && held.Through == part &&
 		held.Wanted.Events > part.Events, "Forget: %v", err)
@@ -288,7 +288,7 @@ func TestForgetWaitsForAJournalThatHoldsBack(t *testing.T) {
 	release(t, l, releaseOf(t, "2", "bea", "1"))
 
 	done := make(chan error)
-	go func() { done <- l.Forget(t.Context(), "forget ann", "ann") }()
+	go func() { done <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget ann", Object: "ann"}) }()
 	for before := asked.Load(); asked.Load() < before+2; {
 		select {
 		case err := <-done:

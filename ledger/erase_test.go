@@ -64,7 +64,7 @@ func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
 	var group sync.WaitGroup
 	failed := make(chan error, 50)
 	for _, name := range names[:50] {
-		group.Go(func() { failed <- l.Forget(t.Context(), "forget "+name, name) })
+		group.Go(func() { failed <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget " + name, Object: name}) })
 	}
 	for deadline := time.Now().Add(patience); l.engine.Queue.DurableEvents() < before+50*each; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -133,7 +133,7 @@ func TestForgetBesideAClose(t *testing.T) {
 	ofForget, ofClose := newGate(t), newGate(t) // their checkpoints
 	f.hold.Store(ofForget)
 	forgot, closing := make(chan error, 1), make(chan error, 1)
-	go func() { forgot <- l.Forget(t.Context(), "forget", names[0]) }()
+	go func() { forgot <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: names[0]}) }()
 	ofForget.wait(t)
 	f.hold.Store(ofClose)
 	go func() { closing <- l.Close() }()
@@ -182,7 +182,7 @@ func TestForgetGivenUpTooLate(t *testing.T) {
 	}}
 	f.hold.Store(checkpoint)
 	forgot := make(chan error, 1)
-	go func() { forgot <- l.Forget(late, "forget", "p") }()
+	go func() { forgot <- l.Forget(late, api.ObjectRequest{Key: "forget", Object: "p"}) }()
 	checkpoint.wait(t)
 	cancel()
 	must(t, <-forgot)
@@ -205,7 +205,7 @@ func TestContextsCountBehindACompact(t *testing.T) {
 	forgot := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { forgot <- l.Forget(ctx, "forget", names[0]) }()
+	go func() { forgot <- l.Forget(ctx, api.ObjectRequest{Key: "forget", Object: names[0]}) }()
 	must(t, l.engine.Queue.AwaitEvent(t.Context(), before+1))
 	cancel()
 	err := ended(t, "Forget", forgot)
@@ -223,7 +223,7 @@ func TestContextsCountBehindACompact(t *testing.T) {
 	}
 	held.open()
 	must(t, <-compacted)
-	must(t, l.Forget(t.Context(), "forget", names[0]))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: names[0]}))
 	n := secretsBeside(t, path, secrets)
 	check.That(t, n == 0, "%d secrets are left beside the file", n)
 }

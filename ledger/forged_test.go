@@ -74,7 +74,7 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	r := order(t, "5", "0.25", "ann", "zoe")
 	r.Partial = true
 	carryOut(t, l, r)
-	must(t, l.Withdraw(t.Context(), "6", "dan"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "6", Object: "dan"}))
 	g := ground{log: logOf(t, pairs(t, s)), stated: map[string]event.Stated{}, forgotten: map[string]event.Forgotten{}}
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		for _, name := range []string{"ann", "bob", "cid", "dan", "eve", "fay", "zoe"} {
@@ -764,9 +764,9 @@ func forgottenMarket(t *testing.T) []event.Event {
 	})
 	must(t, err)
 	makeStatement(t, l, "ann")
-	must(t, l.Withdraw(t.Context(), "6", "ann"))
-	must(t, l.Forget(t.Context(), "7", "ann"))
-	must(t, l.Forget(t.Context(), "8", "zoe"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "6", Object: "ann"}))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "7", Object: "ann"}))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "8", Object: "zoe"}))
 	auditStore(t, s)
 	return logOf(t, pairs(t, s))
 }
@@ -970,7 +970,7 @@ func TestErasedEventsKeepTheirPlace(t *testing.T) {
 	sell(t, l, purchase(t, "1", "acme", "0.5"))
 	before := check.Value(l.Head(t.Context(), 0))(t)
 	former := logOf(t, pairs(t, s))
-	must(t, l.Forget(t.Context(), "f", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
 	after := check.Value(l.Head(t.Context(), before.Events))(t)
 	check.That(t, after == before,
 		"the head of the first %d events was %v, and is %v", before.Events, before.Root, after.Root)

@@ -134,7 +134,7 @@ func marketDay(t *testing.T, l *Ledger) []func() {
 		func() { must(t, l.Cancel(t.Context(), "given up", 7)) },
 		func() { hold("forgotten", "acme", "1.5", 1, "fay", "gus") },
 		func() { hold("running", "acme", "2", 300, "gus") },
-		func() { must(t, l.Withdraw(t.Context(), "gone", "eve")) },
+		func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "gone", Object: "eve"})) },
 		func() {
 			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"eve", "fay"}, Policy: terms})
 			must(t, err)
@@ -142,7 +142,7 @@ func marketDay(t *testing.T, l *Ledger) []func() {
 		func() {
 			must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("groß")})))
 		},
-		func() { must(t, l.Withdraw(t.Context(), "gone for good", "çid")) },
+		func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "gone for good", Object: "çid"})) },
 	}
 }
 
@@ -197,8 +197,8 @@ func makeStatement(t testing.TB, l *Ledger, name string) {
 func forgetfulDay(t *testing.T, l *Ledger) []func() {
 	t.Helper()
 	return []func(){
-		func() { must(t, l.Forget(t.Context(), "forget fay", "fay")) },
-		func() { must(t, l.Forget(t.Context(), "forget dot", "dot")) },
+		func() { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget fay", Object: "fay"})) },
+		func() { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget dot", Object: "dot"})) },
 		func() {
 			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "fay again", Question: "vote", Objects: []string{"fay"}, Policy: goldenTerms(t)})
 			must(t, err)
@@ -236,8 +236,12 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 		func() { enroll(t, l, "home", "9", "max") },
 		func() { release(t, l, releaseOf(t, "keyed", "max", "1")) },
 		func() { release(t, l, releaseOf(t, "keyed, below", "max", "0.5")) },
-		func() { must(t, l.BeginEpoch(t.Context(), "kim has moved on", "vote", "kim")) },
-		func() { must(t, l.BeginEpoch(t.Context(), "max has moved on", "vote", "max")) },
+		func() {
+			must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "kim has moved on", Question: "vote", Object: "kim"}))
+		},
+		func() {
+			must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "max has moved on", Question: "vote", Object: "max"}))
+		},
 		func() { release(t, l, releaseOf(t, "by chance", "max", "0.5")) },
 		func() {
 			release(t, l, api.ReleaseRequest{Key: "keyed home", Question: "home", Object: "max", Epsilon: eps(t, "1"), Truth: sameTruth("Jena")})
@@ -284,7 +288,7 @@ func termsDay(t *testing.T, l *Ledger) []func() {
 			}})
 			must(t, err)
 		},
-		func() { must(t, l.Forget(t.Context(), "forget pia", "pia")) },
+		func() { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget pia", Object: "pia"})) },
 		func() {
 			gone := enrollment.Withdrawal{Request: enrollment.Request{Executor: &l.requests, Key: "gone together", Id: event.NewForm("gone").Finish()}, Names: []string{"nan", "oto", "pia"}, AsOf: 1 << 40}
 			must(t, check.Err(gone.Run(t.Context())))
@@ -405,7 +409,7 @@ func wantGoldenForgotten(t *testing.T, l *Ledger) {
 		all[1].Value == "" && all[1].Erased && all[1].Price == 50, "what was sold came to %+v, %v", all, err)
 	_, err = l.Object(t.Context(), "dot")
 	wantErr(t, err, api.ErrUnknown)
-	must(t, l.Forget(t.Context(), "forget dot", "dot"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget dot", Object: "dot"}))
 	partial := order(t, "partial", "2.5", "ann", "bob", "dot")
 	partial.Partial, partial.Truth = true, never(t)
 	r := carryOut(t, l, partial)

@@ -75,7 +75,7 @@ func forgetDan(t testing.TB, l *Ledger) {
 	r := purchase(t, "d", "acme", "0.5", "cid", "dan", "gil")
 	r.Partial = true
 	sell(t, l, r)
-	must(t, l.Forget(t.Context(), "f", "dan"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "dan"}))
 }
 
 // soldToAcme and heldForAcme are the orders of the specimen.

@@ -67,8 +67,12 @@ func errands(t *testing.T) []errand {
 			return l.Reserve(ctx, api.ReserveRequest{Key: "errand", Order: purchase(t, "", "zeta", "0.5", "bob").Order, For: time.Minute})
 		}, false, 0},
 		{"Cancel", func(l *Ledger, _ api.TruthFunc) (any, error) { return nil, l.Cancel(ctx, "errand", 1) }, false, 0},
-		{"Withdraw", func(l *Ledger, _ api.TruthFunc) (any, error) { return nil, l.Withdraw(ctx, "errand", "bob") }, false, 0},
-		{"Forget", func(l *Ledger, _ api.TruthFunc) (any, error) { return nil, l.Forget(ctx, "errand", "ann") }, false, 0},
+		{"Withdraw", func(l *Ledger, _ api.TruthFunc) (any, error) {
+			return nil, l.Withdraw(ctx, api.ObjectRequest{Key: "errand", Object: "bob"})
+		}, false, 0},
+		{"Forget", func(l *Ledger, _ api.TruthFunc) (any, error) {
+			return nil, l.Forget(ctx, api.ObjectRequest{Key: "errand", Object: "ann"})
+		}, false, 0},
 	}
 }
 
@@ -363,13 +367,13 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 			func(s api.Sale, err error) bool { return err == nil && s.Degradations == 1 && s.Price == 0 }},
 		"sells it to the same buyer": {func(l *Ledger) { sell(t, l, purchase(t, "other", "acme", "0.5", "bob")) },
 			func(s api.Sale, err error) bool { return err == nil && s.Resales == 1 && s.Price == 0 }},
-		"withdraws it": {func(l *Ledger) { must(t, l.Withdraw(t.Context(), "other", "bob")) },
+		"withdraws it": {func(l *Ledger) { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "other", Object: "bob"})) },
 			func(_ api.Sale, err error) bool { return refusals(t, err)[0].Reason == api.Withdrawn }},
-		"forgets it": {func(l *Ledger) { must(t, l.Forget(t.Context(), "other", "bob")) },
+		"forgets it": {func(l *Ledger) { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "other", Object: "bob"})) },
 			func(_ api.Sale, err error) bool { return refusals(t, err)[0].Reason == api.Withdrawn }},
 		"forgets it, and it comes back": {func(l *Ledger) {
 			sell(t, l, purchase(t, "others", "acme", "0.5", "bob"))
-			must(t, l.Forget(t.Context(), "other", "bob"))
+			must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "other", Object: "bob"}))
 			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: market(t, "1")})
 			must(t, err)
 		}, func(s api.Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},
@@ -455,8 +459,8 @@ func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
 				return check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "reserved", Reservation: 1}))
 			},
 			"cancelled":           func() error { return l.Cancel(t.Context(), "k", 1) },
-			"withdrawn":           func() error { return l.Withdraw(t.Context(), "k", "bob") },
-			"forgotten":           func() error { return l.Forget(t.Context(), "k", "bob") },
+			"withdrawn":           func() error { return l.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "bob"}) },
+			"forgotten":           func() error { return l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "bob"}) },
 			"swept":               func() error { return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "k"})) },
 			"the key of a define": with(func(r *api.SellRequest) { r.Key = "define vote" }),
 		} {

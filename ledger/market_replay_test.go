@@ -48,7 +48,7 @@ func marketHistory(t *testing.T) []event.Event {
 	hold("5", "zeta", "1", time.Hour, "ann")
 	clock.set(epoch().Add(2 * time.Hour))
 	hold("6", "acme", "1.5", time.Hour, "ann")
-	must(t, l.Withdraw(t.Context(), "7", "cid"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "7", Object: "cid"}))
 	return logOf(t, pairs(t, s))
 }
 

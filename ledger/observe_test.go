@@ -239,7 +239,7 @@ func TestAnObserverIsToldOfAudits(t *testing.T) {
 	enroll(t, l, "vote", "900", "rich")
 	carryOut(t, l, order(t, "two", "1", crowd(2)...))
 	release(t, l, releaseOf(t, "some", crowd(5)[4], "0.999999999"))
-	must(t, l.Withdraw(t.Context(), "gone", crowd(2)[1]))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "gone", Object: crowd(2)[1]}))
 	done := check.Value(l.Verify(t.Context(), api.VerifyRequest{}))(t)
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -381,7 +381,7 @@ func TestHealthTellsWhatIsNotInTheFile(t *testing.T) {
 	check.That(t, h.Pending != 0 && h.Pending <= 4, "a release after a checkpoint: %+v", h)
 	before := healthOf(t, l)
 	for i, name := range crowd(20) {
-		must(t, l.Forget(t.Context(), fmt.Sprint("f", i), name))
+		must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprint("f", i), Object: name}))
 	}
 	after := healthOf(t, l)
 	check.That(t, after.Free > before.Free && after.Free < after.Bytes,

@@ -47,7 +47,7 @@ func meanwhile(t *testing.T, l *Ledger) map[string]struct {
 		"too much of the cap": {func() {
 			release(t, l, api.ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, "3"), TrueValue: "no"})
 		}, "3"},
-		"withdrawn": {func() { must(t, l.Withdraw(t.Context(), "other", "ann")) }, "0"},
+		"withdrawn": {func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "other", Object: "ann"})) }, "0"},
 		"sold":      {func() { sell(t, l, purchase(t, "other", "cy", "1", "ann")) }, "2"},
 		"the buyer": {func() { sell(t, l, purchase(t, "other", "acme", "1", "ann")) }, "2"},
 		"a refusal": {func() { _, _ = l.Release(t.Context(), releaseOf(t, "other", "ann", "5")) }, "2"},

@@ -120,8 +120,10 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 		"Estimate": func(ctx context.Context, l *Ledger) error {
 			return second(l.Estimate(ctx, api.EstimateRequest{Question: "vote"}))
 		},
-		"Levels":       func(ctx context.Context, l *Ledger) error { return second(l.Levels(ctx, "vote")) },
-		"Forget":       func(ctx context.Context, l *Ledger) error { return l.Forget(ctx, "f", crowd(2)[1]) },
+		"Levels": func(ctx context.Context, l *Ledger) error { return second(l.Levels(ctx, "vote")) },
+		"Forget": func(ctx context.Context, l *Ledger) error {
+			return l.Forget(ctx, api.ObjectRequest{Key: "f", Object: crowd(2)[1]})
+		},
 		"Events":       func(ctx context.Context, l *Ledger) error { return drain(l.Events(ctx, 1)) },
 		"Watch":        func(ctx context.Context, l *Ledger) error { return drain(l.Watch(ctx, 1)) },
 		"Refusals":     func(ctx context.Context, l *Ledger) error { return drain(l.Refusals(ctx, "sold", 1)) },
@@ -144,11 +146,15 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 		"Commit": func(ctx context.Context, l *Ledger) error {
 			return second(l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 2, Truth: truth}))
 		},
-		"Cancel":    func(ctx context.Context, l *Ledger) error { return l.Cancel(ctx, "c", 2) },
-		"Sell":      func(ctx context.Context, l *Ledger) error { return second(l.Sell(ctx, purchase(t, "s", "acme", "2"))) },
-		"Statement": func(ctx context.Context, l *Ledger) error { return second(l.Statement(ctx, "k", one)) },
-		"Verify":    func(ctx context.Context, l *Ledger) error { return second(l.Verify(ctx, api.VerifyRequest{})) },
-		"Withdraw":  func(ctx context.Context, l *Ledger) error { return l.Withdraw(ctx, "w", one) },
+		"Cancel": func(ctx context.Context, l *Ledger) error { return l.Cancel(ctx, "c", 2) },
+		"Sell":   func(ctx context.Context, l *Ledger) error { return second(l.Sell(ctx, purchase(t, "s", "acme", "2"))) },
+		"Statement": func(ctx context.Context, l *Ledger) error {
+			return second(l.Statement(ctx, api.ObjectRequest{Key: "k", Object: one}))
+		},
+		"Verify": func(ctx context.Context, l *Ledger) error { return second(l.Verify(ctx, api.VerifyRequest{})) },
+		"Withdraw": func(ctx context.Context, l *Ledger) error {
+			return l.Withdraw(ctx, api.ObjectRequest{Key: "w", Object: one})
+		},
 	}
 }
 

@@ -70,7 +70,7 @@ func everything(t *testing.T) []event.Event {
 	buy("s3", "initech", "0.75", "dan", "gus")
 	buy("s4", "acme", "0.6", "dan", "gus")
 	held := reserve(t, l, api.ReserveRequest{Key: "h1", Order: purchase(t, "", "acme", "1", "ann", "cid", "gus").Order, Partial: true, For: time.Hour})
-	must(t, l.Withdraw(t.Context(), "w1", "cid"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w1", Object: "cid"}))
 	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"cid"}, Policy: terms})
 	must(t, err)
 	_, err = l.Capture(t.Context(), api.CaptureRequest{Key: "c1", Reservation: held.Number, Partial: true, Truth: sameTruth("yes")})
@@ -86,7 +86,7 @@ func everything(t *testing.T) []event.Event {
 	at = at.Add(11 * time.Hour)
 	_, err = l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: truthsOf(map[string]string{"ann": "yes", "eve": "yes"})})
 	must(t, err)
-	must(t, l.Withdraw(t.Context(), "w2", "dan"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w2", Object: "dan"}))
 	raise("r4", "1", "dan", "fay")
 	makeStatement(t, l, "fay")
 	change := func(r api.ChangeTermsRequest) {
@@ -101,7 +101,7 @@ func everything(t *testing.T) []event.Event {
 	reserve(t, l, api.ReserveRequest{Key: "h3", Order: purchase(t, "", "zeta", "1.25", "gus").Order, For: time.Hour})
 	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "again", Question: "vote", Objects: []string{"fay", "hal"}, Policy: dearer, Cap: eps(t, "2"), Partial: true})
 	must(t, err)
-	must(t, l.Forget(t.Context(), "f", "bob"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "bob"}))
 	auditStore(t, s)
 	return logOf(t, pairs(t, s))
 }

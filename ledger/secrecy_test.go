@@ -260,7 +260,7 @@ func TestAMarketTellsNothingButResponses(t *testing.T) {
 		note(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: held.Number, Truth: ask}))
 		note(l.Capture(t.Context(), api.CaptureRequest{Key: "d", Reservation: held.Number, Truth: ask}))
 		note(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: ask}))
-		note(nil, l.Withdraw(t.Context(), "w", "bob"))
+		note(nil, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "bob"}))
 		late := purchase(t, "late", "acme", "2")
 		late.Truth = ask
 		note(l.Sell(t.Context(), late))

@@ -94,7 +94,7 @@ func TestAStandbyFollows(t *testing.T) {
 		}
 	}()
 	release(t, c.a, releaseOf(t, "while it follows", "cid", "2"))
-	must(t, c.a.Withdraw(t.Context(), "withdraw", "ann"))
+	must(t, c.a.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw", Object: "ann"}))
 	c.catchUp(b)
 	same(t, "the standby", recordsBut(pairs(t, b.engine.Store)), recordsBut(pairs(t, c.a.engine.Store)))
 	for _, name := range []string{"ann", "bea", "cid"} {
@@ -104,7 +104,7 @@ func TestAStandbyFollows(t *testing.T) {
 	}
 	wantClean(t, b, api.VerifyRequest{})
 	for what, err := range map[string]error{
-		"Withdraw": b.Withdraw(t.Context(), "no", "bea"), "Forget": b.Forget(t.Context(), "no", "bea"),
+		"Withdraw": b.Withdraw(t.Context(), api.ObjectRequest{Key: "no", Object: "bea"}), "Forget": b.Forget(t.Context(), api.ObjectRequest{Key: "no", Object: "bea"}),
 		"Release": failed(b.Release(t.Context(), releaseOf(t, "no", "bea", "3"))), "DefineQuestion": b.DefineQuestion(t.Context(), "no", vote()),
 		"Raise": failed(b.Raise(t.Context(), order(t, "no", "3", "bea"))), "Cancel": b.Cancel(t.Context(), "no", 1),
 	} {

@@ -208,7 +208,7 @@ func failAtStep(t *testing.T, step string, fault error) {
 		wantTold(t, l, told, "afterwards")
 		told[names[5]] = release(t, l, releaseOf(t, names[5], names[5], "1"))
 		wantErr(t, l.engine.Checkpoint(), fault)
-		wantErr(t, l.Forget(t.Context(), "forget", names[19]), fault)
+		wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: names[19]}), fault)
 		s.at = nil
 		forget(t, l, names[19])
 		must(t, l.engine.Checkpoint())
@@ -240,7 +240,9 @@ func TestAReadThatMeetsAnUncertainCheckpointIsToldSo(t *testing.T) {
 		},
 		"a copy":       func(l *Ledger, path string) error { return second(l.Backup(t.Context(), path+".backup", nil)) },
 		"a compaction": func(l *Ledger, _ string) error { return l.Compact(t.Context(), nil) },
-		"a Forget":     func(l *Ledger, _ string) error { return l.Forget(t.Context(), "forget", crowd(1)[0]) },
+		"a Forget": func(l *Ledger, _ string) error {
+			return l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: crowd(1)[0]})
+		},
 	} {
 		path := votersFile(t, "9", crowd(20)...)
 		l, s := openStepped(t, path, Options{})

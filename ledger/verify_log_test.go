@@ -292,7 +292,7 @@ func TestVerifyFindsWhatWasNotErased(t *testing.T) {
 	number := release(t, l, releaseOf(t, "1", "ann", "0.5")).Event
 	var whole event.Entry
 	must(t, l.engine.View(t.Context(), func(s *state.State) (err error) { whole, err = s.Entry(number); return err }))
-	must(t, l.Forget(t.Context(), "2", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "2", Object: "ann"}))
 	wantClean(t, l, api.VerifyRequest{})
 	alterEvent(t, l.engine.Store, number, func(n *event.Entry) { *n = whole })
 	found := findings(t, l, api.VerifyRequest{})
@@ -306,7 +306,7 @@ func TestVerifyFindsThatNothingWasErased(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	before := eventsOf(t, l.engine.Store)
-	must(t, l.Forget(t.Context(), "2", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "2", Object: "ann"}))
 	for _, n := range before {
 		putRecord(t, l.engine.Store, state.BucketEvents, state.EventKey(n.Number), n.Encode())
 	}

@@ -109,11 +109,11 @@ func (w *disturber) act(ctx context.Context) {
 	case 7:
 		_, err = w.l.Answer(ctx, api.AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: some, Partial: true, AcceptLoss: true, Truth: sameTruth("yes")})
 	case 8:
-		err = w.l.Withdraw(ctx, key, name)
+		err = w.l.Withdraw(ctx, api.ObjectRequest{Key: key, Object: name})
 	case 9, 10:
-		err = w.l.Forget(ctx, key, name)
+		err = w.l.Forget(ctx, api.ObjectRequest{Key: key, Object: name})
 	case 11:
-		if _, err = w.l.Statement(ctx, key, name); errors.Is(err, api.ErrUnknown) {
+		if _, err = w.l.Statement(ctx, api.ObjectRequest{Key: key, Object: name}); errors.Is(err, api.ErrUnknown) {
 			_, err = w.l.Enroll(ctx, api.EnrollRequest{Key: key + "e", Question: "vote", Objects: some, Cap: nano(w.t, 900e9), Policy: market(w.t, "900")})
 		}
 	}

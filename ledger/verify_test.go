@@ -129,7 +129,7 @@ func TestVerifyWritesNothing(t *testing.T) {
 	path := votersFile(t, "5", "ann", "bob")
 	l := open(t, path, Options{})
 	carryOut(t, l, order(t, "1", "0.5"))
-	must(t, l.Forget(t.Context(), "2", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "2", Object: "ann"}))
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 	before := check.Value(os.ReadFile(path))(t)

@@ -41,7 +41,7 @@ func withoutJournal(t *testing.T, path string) uint64 {
 		found[0].Event == done.Events, "Verify: %d problems, reported %v: %v", done.Problems, found, err)
 	last := seen.problems[len(seen.problems)-1]
 	check.That(t, last == 1, "the observer hears of %d problems", last)
-	wantErr(t, l.Withdraw(t.Context(), "w", crowd(1)[0]), api.ErrReadOnly)
+	wantErr(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: crowd(1)[0]}), api.ErrReadOnly)
 	copied := filepath.Join(pace.Scratch(t), "copy.db")
 	for _, write := range []func(context.Context, string, api.Progress) (api.Copied, error){l.Backup, l.CompactTo} {
 		must(t, check.Err(write(t.Context(), copied, nil)))
