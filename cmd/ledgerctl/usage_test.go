@@ -150,7 +150,7 @@ func TestLedgerctl_Alone_PrintsOneScreen(t *testing.T) {
 // What the shell completes is what there is.
 func TestCompletion_FlagWithValues_HasAllOfThem(t *testing.T) {
 	var roles, states []string
-	for _, r := range ledgerhttp.Roles() {
+	for _, r := range access.Roles() {
 		roles = append(roles, string(r))
 	}
 	for _, state := range api.ReservationStates() {

@@ -62,6 +62,7 @@ func plan() []room {
 		{"ledger", "what a host calls", "ledger/evidence ledger/event ledger/internal/audit ledger/internal/request ledger/internal/engine ledger/internal/errs ledger/internal/event ledger/internal/fold ledger/internal/callback ledger/internal/kv ledger/internal/kv/bolt ledger/internal/merkle ledger/internal/documents ledger/internal/enrollment ledger/internal/rules ledger/internal/state ledger/internal/wire ledger/journal ledger/internal/journalfile ledger/observe ledger/api mechanism policy privacy rrchain rrchain/estimate internal/ledgerfile"},
 		{"ledger/ledgertest", "a ledger in memory for the tests of hosts", "ledger ledger/api ledger/internal/kv ledger/internal/request mechanism rrchain rrchain/finite"},
 		{"internal/problem", "errors for other programs: their kinds, exit codes and statuses", "ledger/journal ledger/api mechanism policy privacy rrchain"},
+		{"internal/access", "what servers, clients and the command agree on: roles, tokens and addresses", "ledger ledger/api"},
 		{"ledger/internal/httpapi", "requests and results in JSON", "ledger ledger/api ledger/evidence ledger/observe internal/problem policy privacy"},
 		{"ledger/ledgerhttp", "a ledger for others", "ledger ledger/evidence ledger/event ledger/internal/httpapi ledger/internal/errs ledger/internal/state internal/problem ledger/api policy privacy rrchain/finite internal/ledgerfile"},
 		{"ledger/ledgerhttp/metrics", "a ledger that is watched by Prometheus", "ledger ledger/internal/event ledger/ledgerhttp ledger/observe ledger/api"},

@@ -91,7 +91,7 @@ func checkAbout(a api.About) error {
 
 // locate takes an address.
 func (c *Client) locate(address string) error {
-	path, isSocket, err := SocketPath(address)
+	path, isSocket, err := access.SocketPath(address)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func mount(own *http.ServeMux, l *ledger.Ledger, tokens string) error {
 	if err != nil {
 		return err
 	}
-	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: gate})
+	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: gate.Admit})
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func listenOn(ctx context.Context, address string, s tlsFiles, f *input.Files,
 	if err != nil {
 		return nil, err
 	}
-	path, isSocket, err := ledgerclient.SocketPath(address)
+	path, isSocket, err := access.SocketPath(address)
 	if err != nil {
 		return nil, output.UsageError("", "--listen: %w", err)
 	}

@@ -106,7 +106,7 @@ func (h *Host) serve(cmd *cobra.Command, _ []string, f *serveFlags) (err error) 
 		return err
 	}
 	counts := metrics.New()
-	options.Meter = counts
+	options.Answered, options.Metrics = counts.Answered, counts.ServeMetrics
 	opening := ledger.Options{Observer: counts, Signer: signer, TruthTimeout: f.TruthTimeout, Standby: f.Standby,
 		Logger: options.Logger.Level(max(zerolog.WarnLevel, options.Logger.GetLevel()))}
 	if f.Journal != "" {
@@ -246,7 +246,7 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 		}
 		token = strings.TrimSpace(string(text))
 	}
-	if o.Truth, err = ledgerhttp.TruthAt(f.TruthURL, token, nil); err != nil {
+	if o.Truth, err = truthsAt(f.TruthURL, token); err != nil {
 		return o, output.UsageError("", "--truth-url: %v", err)
 	}
 	return o, nil
@@ -256,11 +256,13 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 const maxToken = 64 << 10
 
 // gate says who may come. On a Unix socket that is its owner, unless tokens are asked for.
-func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) {
+func (h *Host) gate(
+	f *serveFlags, log zerolog.Logger,
+) (func(*http.Request) (ledgerhttp.Holder, bool), error) {
 	path := f.Tokens
 	switch {
 	case path == "" && strings.HasPrefix(f.Listen, "unix:"):
-		return ledgerhttp.Everybody{Name: "owner", Role: ledgerhttp.Operator}, nil
+		return ledgerhttp.Holder{Name: "owner", Role: ledgerhttp.Operator}.Admit, nil
 	case path == "":
 		path = h.tokensFile()
 	}
@@ -272,7 +274,7 @@ func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) 
 	if err != nil {
 		return nil, output.InputError("", "%v", err)
 	}
-	return tokens, nil
+	return tokens.Admit, nil
 }
 
 // serveSigner returns the key that signs, or nil if none is there and none is asked for.
