@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -262,8 +263,8 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 	} {
 		l := openMemory(t, from.Copy(), Options{})
 		listed, unlisted, sums, instead, err := call.do(l)
-		if err != nil || len(listed) != api.MaxListed || unlisted != sellersHere-api.MaxListed {
-			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(listed), unlisted, api.MaxListed, sellersHere, err)
+		if err != nil || len(listed) != request.MaxListed || unlisted != sellersHere-request.MaxListed {
+			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(listed), unlisted, request.MaxListed, sellersHere, err)
 			continue
 		}
 		for i, r := range listed {

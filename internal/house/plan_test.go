@@ -64,7 +64,7 @@ func plan() []room {
 		{"internal/problem", "errors for other programs: their kinds, exit codes and statuses", "ledger/journal ledger/api mechanism policy privacy rrchain"},
 		{"internal/access", "what servers, clients and the command agree on: roles, tokens and addresses", "ledger ledger/api"},
 		{"ledger/internal/httpapi", "requests and results in JSON", "ledger ledger/api ledger/evidence ledger/observe internal/problem policy privacy"},
-		{"ledger/ledgerhttp", "a ledger for others", "ledger ledger/evidence ledger/event ledger/internal/httpapi ledger/internal/errs ledger/internal/state internal/problem ledger/api policy privacy rrchain/finite internal/ledgerfile"},
+		{"ledger/ledgerhttp", "a ledger for others", "ledger ledger/evidence ledger/event ledger/internal/httpapi ledger/internal/errs ledger/internal/event ledger/internal/state internal/problem ledger/api policy privacy rrchain/finite internal/ledgerfile"},
 		{"ledger/ledgerhttp/metrics", "a ledger that is watched by Prometheus", "ledger ledger/internal/event ledger/ledgerhttp ledger/observe ledger/api"},
 		{"ledger/ledgerclient", "a ledger elsewhere", "ledger ledger/evidence ledger/event ledger/internal/httpapi ledger/internal/errs ledger/observe internal/problem ledger/api privacy internal/ledgerfile"},
 		{"internal/chart", "charts as SVG", ""},

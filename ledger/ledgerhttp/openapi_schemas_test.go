@@ -16,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	logged "github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -71,19 +72,19 @@ type (
 )
 
 func (reasonSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Reason", "Why an object was refused.", api.Reasons())
+	return closed(r, "Reason", "Why an object was refused.", logged.Reasons())
 }
 
 func (remedySchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Remedy", "What would help.", api.Remedies())
+	return closed(r, "Remedy", "What would help.", logged.Remedies())
 }
 
 func (encodingSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Encoding", "What a response is.", api.Encodings())
+	return closed(r, "Encoding", "What a response is.", logged.Encodings())
 }
 
 func (stateSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "ReservationState", "The state of a reservation.", api.ReservationStates())
+	return closed(r, "ReservationState", "The state of a reservation.", logged.ReservationStates())
 }
 
 // closed returns a reference to the schema of one of some words.

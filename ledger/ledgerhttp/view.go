@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
 // This file decides what each role sees of what it asks for. No other file does: routes pass what
@@ -73,7 +74,7 @@ func (c *call) seenSale(s api.Sale) api.Sale {
 	}
 	s.Number, s.First, s.Last = s.Ordinal, 0, 0
 	s.Draws, s.Resales, s.Degradations, s.Insertions = 0, 0, 0, 0
-	s.Refused = api.Unexplained(s.Refused)
+	s.Refused = event.Unexplained(s.Refused)
 	return s
 }
 
@@ -84,7 +85,7 @@ func (c *call) seenReservation(r api.Reservation) api.Reservation {
 		return r
 	}
 	r.Number, r.First, r.Last = r.Ordinal, 0, 0
-	r.Refused = api.Unexplained(r.Refused)
+	r.Refused = event.Unexplained(r.Refused)
 	return r
 }
 
@@ -117,7 +118,7 @@ func seenProblem(p api.Problem, role Role) *api.Problem {
 	p.TruthChanged, p.TruthInvalid = nil, nil
 	if role != Desk && p.Kind == problem.Refused {
 		// The text has what people have spent.
-		p.Detail, p.Refused = "not available at this ε", api.Unexplained(p.Refused)
+		p.Detail, p.Refused = "not available at this ε", event.Unexplained(p.Refused)
 		p.Instead, p.Sums = nil, nil
 	}
 	if p.Status >= http.StatusInternalServerError || p.Exit == exitIntegrity {
