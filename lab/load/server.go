@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"

@@ -1,6 +1,7 @@
 package ledgerhttp
 
 import (
+	"context"
 	"reflect"
 	"strconv"
 

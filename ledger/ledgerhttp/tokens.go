@@ -2,25 +2,17 @@ package ledgerhttp
 
 import (
 	"bytes"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/internal/access"
 )
 
 // Tokens knows callers by a file of hashed tokens, which "ledgerctl token" writes: its method Admit

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 

@@ -3,7 +3,6 @@ package serving
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
-	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
 // tlsFiles are the flags for TLS. The zero value is none.

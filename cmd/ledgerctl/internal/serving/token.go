@@ -15,8 +15,8 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
-	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
 // tokenFlags are the flags of all commands about tokens.

@@ -1,17 +1,14 @@
-package serving
+package access
 
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
-
-	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // The source at a URL is asked with its token, and what it answers is taken if it can be right; no error repeats it.
@@ -20,7 +17,7 @@ func TestTruthsAt(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
 	defer server.Close()
 	const secretValue = "a secret value"
-	source, err := truthsAt(server.URL+"/truths", "tok")
+	source, err := TruthsAt(server.URL+"/truths", "tok")
 	check.Must(t, err)
 	answer = func(w http.ResponseWriter, r *http.Request) {
 		var in struct {
@@ -58,9 +55,8 @@ func TestTruthsAt(t *testing.T) {
 		}
 	}
 	for _, at := range []string{"", "x", "http://example.com/", "ftp://localhost/", "https://u:p@localhost/", "https://localhost/#x", "https:///x", "://"} {
-		if _, err := truthsAt(at, ""); err == nil || strings.Contains(err.Error(), "u:p") {
+		if _, err := TruthsAt(at, ""); err == nil || strings.Contains(err.Error(), "u:p") {
 			t.Errorf("%q: %v", at, err)
 		}
 	}
 }
-
