@@ -44,9 +44,10 @@ func (g *group) next() *boundConn {
 
 // guard counts the connections of one listener.
 type guard struct {
-	most, perAddress int                                            // connections; perAddress is negative for no such bound
-	unproven         time.Duration                                  // how long one may be
-	after            func(time.Duration, func()) (stop func() bool) // time.AfterFunc, but for tests
+	most       int                                            // connections
+	perAddress int                                            // of them; negative for no such bound
+	unproven   time.Duration                                  // how long one may be
+	after      func(time.Duration, func()) (stop func() bool) // time.AfterFunc, but for tests
 
 	mu        sync.Mutex
 	all       group

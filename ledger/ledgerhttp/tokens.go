@@ -137,7 +137,8 @@ func (t *Tokens) read() error {
 	if err != nil {
 		return err
 	}
-	read, err := access.ReadTokens(bytes.TrimPrefix(text, []byte("\ufeff"))) // a byte order mark, which some editors write
+	// Some editors write a byte order mark.
+	read, err := access.ReadTokens(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err != nil {
 		return fmt.Errorf("%q: %w", t.path, err)
 	}
