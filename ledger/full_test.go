@@ -70,7 +70,7 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 	wantFull(t, "a raise", err, api.RemedyLess, "1")
 	_, err = l.Release(t.Context(), releaseOf(t, "derive", "ann", "0.5"))
 	wantFull(t, "a derived level", err, api.RemedyNothing, "0")
-	wantFull(t, "a new epoch", l.BeginEpoch(t.Context(), "epoch", "vote", "ann"), api.RemedyNothing, "0")
+	wantFull(t, "a new epoch", l.BeginEpoch(t.Context(), api.EpochRequest{Key: "epoch", Question: "vote", Object: "ann"}), api.RemedyNothing, "0")
 	if after := events(t, l); len(after) != len(before) {
 		t.Errorf("refused requests left %d events", len(after)-len(before))
 	}
@@ -134,7 +134,7 @@ func TestChain_ManyEpochs_TakesNoMore(t *testing.T) {
 		r := releaseOf(t, fmt.Sprint(i), "ann", "0")
 		r.Epsilon = nano(t, 1)
 		release(t, l, r)
-		must(t, l.BeginEpoch(t.Context(), fmt.Sprint("epoch ", i), "vote", "ann"))
+		must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: fmt.Sprint("epoch ", i), Question: "vote", Object: "ann"}))
 	}
 	_, err := l.Release(t.Context(), releaseOf(t, "over", "ann", "1"))
 	wantFull(t, "a level", err, api.RemedyNothing, "0")

@@ -299,7 +299,7 @@ func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
 	s := &leftStore{Store: sellersLedger(t, key)}
 	l := openMemory(t, s, Options{})
 	names := crowd(sellersHere)
-	must(t, l.Withdraw(t.Context(), "leave", names[2]))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: names[2]}))
 	o := api.Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, "1.5"), Objects: names, StopAtRefusal: true}
 	const few = 100
 	for name, call := range map[string]func() (listed []api.Refusal, unlisted int){

@@ -232,7 +232,7 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 	}
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
-	must(t, l.Forget(t.Context(), "f", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
 }
 
@@ -471,7 +471,7 @@ func TestUnaryEstimatesAreThoseOfTheTexts(t *testing.T) {
 			must(t, err)
 			release(t, l, homeOf(t, "8", names[3], "0.5"))
 		},
-		func() { must(t, l.Withdraw(t.Context(), "9", names[7])) },
+		func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "9", Object: names[7]})) },
 	}
 	for _, step := range steps {
 		step()
@@ -479,7 +479,7 @@ func TestUnaryEstimatesAreThoseOfTheTexts(t *testing.T) {
 		auditStore(t, s)
 	}
 	for _, name := range names {
-		must(t, l.Forget(t.Context(), "at last "+name, name))
+		must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "at last " + name, Object: name}))
 	}
 	wantTexts(t, l, home(37), names, levels...)
 	if n := len(talliesOf(t, s)); n != 0 {

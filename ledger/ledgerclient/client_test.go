@@ -322,7 +322,7 @@ func TestARefusedClientLeavesNoConnection(t *testing.T) {
 // A name that is no UTF-8 is refused, and does not become another one on the way.
 func TestNamesAreNotChanged(t *testing.T) {
 	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), plainly)
-	if err := c.Withdraw(t.Context(), "k", "\xff"); !errors.Is(err, api.ErrInvalid) {
+	if err := c.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "\xff"}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("%v", err)
 	}
 	if _, err := c.Object(t.Context(), "\xff"); !errors.Is(err, api.ErrInvalid) {
@@ -398,7 +398,7 @@ func TestWatch(t *testing.T) {
 		switch {
 		case next <= stats.Events:
 		case next < 12:
-			must(t, l.Withdraw(t.Context(), fmt.Sprint(next), "ann"))
+			must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: fmt.Sprint(next), Object: "ann"}))
 		default:
 			cancel()
 		}

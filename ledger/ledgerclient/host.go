@@ -177,18 +177,18 @@ func (c *Client) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (api.Answ
 }
 
 // BeginEpoch is [ledger.Ledger.BeginEpoch].
-func (c *Client) BeginEpoch(ctx context.Context, key, question, object string) error {
-	return c.changeOnly(ctx, "/v1/epochs", key, &httpapi.Epoch{Object: object, Question: question})
+func (c *Client) BeginEpoch(ctx context.Context, r api.EpochRequest) error {
+	return c.changeOnly(ctx, "/v1/epochs", r.Key, &r)
 }
 
 // Withdraw is [ledger.Ledger.Withdraw].
-func (c *Client) Withdraw(ctx context.Context, key, object string) error {
-	return c.changeOnly(ctx, "/v1/withdrawals", key, &httpapi.Object{Object: object})
+func (c *Client) Withdraw(ctx context.Context, r api.ObjectRequest) error {
+	return c.changeOnly(ctx, "/v1/withdrawals", r.Key, &r)
 }
 
 // Forget is [ledger.Ledger.Forget].
-func (c *Client) Forget(ctx context.Context, key, object string) error {
-	return c.changeOnly(ctx, "/v1/forgettings", key, &httpapi.Object{Object: object})
+func (c *Client) Forget(ctx context.Context, r api.ObjectRequest) error {
+	return c.changeOnly(ctx, "/v1/forgettings", r.Key, &r)
 }
 
 // Compact is [ledger.Ledger.Compact], but for its progress.

@@ -41,7 +41,7 @@ func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestClient_EndlessAnswer_IsRefusedAfterItsLimit(t *testing.T) {
 	calls := map[string]func(*Client) error{
-		"a result": func(c *Client) error { return c.Withdraw(t.Context(), "1", "ann") },
+		"a result": func(c *Client) error { return c.Withdraw(t.Context(), api.ObjectRequest{Key: "1", Object: "ann"}) },
 		"stats":    func(c *Client) error { _, err := c.Stats(t.Context()); return err },
 		"an order of one": func(c *Client) error {
 			_, err := c.Quote(t.Context(), api.Order{Buyer: "acme", Question: "q", Objects: []string{"ann"}})
@@ -103,7 +103,7 @@ func TestLimitOf_GrowsWithTheObjectsOfTheRequest(t *testing.T) {
 		in, out any
 		most    int64
 	}{
-		"one result":         {&httpapi.Object{}, &httpapi.Done{}, few},
+		"one result":         {&api.ObjectRequest{}, &httpapi.Done{}, few},
 		"statistics":         {nil, &api.Stats{}, few},
 		"a budget":           {&api.BudgetRequest{All: true}, &api.Budget{}, few},
 		"ten objects":        {&httpapi.Raise{RaiseRequest: api.RaiseRequest{Objects: objects(10)}}, &httpapi.Raised{}, few + 10*perObject},

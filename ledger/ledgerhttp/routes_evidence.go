@@ -47,11 +47,12 @@ func receipt(c *call) (document, error) {
 	return proof(r, err)
 }
 
-func statement(c *call, in httpapi.Object) (document, error) {
+func statement(c *call, in api.ObjectRequest) (document, error) {
+	in.Key = c.key
 	if c.holder.Role == Person && in.Object != c.holder.Whom {
 		return document{}, problem.At("object", problem.Forbidden, "this token is of another object")
 	}
-	s, err := c.ledger().Statement(c.ctx(), c.key, in.Object)
+	s, err := c.ledger().Statement(c.ctx(), in)
 	return proof(s, err)
 }
 

@@ -158,16 +158,19 @@ func quoteAnswer(c *call, in httpapi.Inquiry) (httpapi.AnswerQuote, error) {
 	return out, err
 }
 
-func beginEpoch(c *call, in httpapi.Epoch) (httpapi.Done, error) {
-	return httpapi.Done{}, c.ledger().BeginEpoch(c.ctx(), c.key, in.Question, in.Object)
+func beginEpoch(c *call, in api.EpochRequest) (httpapi.Done, error) {
+	in.Key = c.key
+	return httpapi.Done{}, c.ledger().BeginEpoch(c.ctx(), in)
 }
 
-func withdraw(c *call, in httpapi.Object) (httpapi.Done, error) {
-	return httpapi.Done{}, c.ledger().Withdraw(c.ctx(), c.key, in.Object)
+func withdraw(c *call, in api.ObjectRequest) (httpapi.Done, error) {
+	in.Key = c.key
+	return httpapi.Done{}, c.ledger().Withdraw(c.ctx(), in)
 }
 
-func forget(c *call, in httpapi.Object) (httpapi.Done, error) {
-	return httpapi.Done{}, c.ledger().Forget(c.ctx(), c.key, in.Object)
+func forget(c *call, in api.ObjectRequest) (httpapi.Done, error) {
+	in.Key = c.key
+	return httpapi.Done{}, c.ledger().Forget(c.ctx(), in)
 }
 
 func compact(c *call, _ httpapi.Done) (httpapi.Compacted, error) {

@@ -134,7 +134,7 @@ func (w *world) other(r *rand.Rand) {
 			w.done(err)
 		}
 	case 5:
-		_, err := l.Statement(ctx, key, people[0])
+		_, err := l.Statement(ctx, api.ObjectRequest{Key: key, Object: people[0]})
 		w.done(err)
 	}
 }

@@ -187,17 +187,6 @@ type Capture struct {
 	Truths Truths `json:"truths,omitempty"`
 }
 
-// Object names an object that something is done about.
-type Object struct {
-	Object string `json:"object"` // by its name
-}
-
-// Epoch says whose epoch begins, and in which question.
-type Epoch struct {
-	Object   string `json:"object"`   // by its name
-	Question string `json:"question"` // by its name
-}
-
 // Done is the result of requests that have none.
 type Done struct{}
 
