@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -109,10 +110,18 @@ func (l *Ledger) readTallies(
 	return q, counts, last, err
 }
 
-// Levels returns every ε at which there are responses to a question, rising, and how many: also
-// those that are nobody's highest any more, of which [api.Estimate.Levels] says nothing. It takes a
+// Levels yields every ε at which there are responses to a question, rising, and how many: also
+// those that are no object's highest any more, which [api.Estimate.Levels] leaves out. It takes a
 // time proportional to values times levels. The errors are [api.ErrUnknown] and [api.ErrCorrupt].
-func (l *Ledger) Levels(ctx context.Context, question string) ([]api.LevelCount, error) {
+func (l *Ledger) Levels(ctx context.Context, question string) iter.Seq2[api.LevelCount, error] {
+	read := func(ctx context.Context, _ api.Page) (all []api.LevelCount, _ uint64, err error) {
+		all, err = l.allLevels(ctx, question)
+		return all, 0, err
+	}
+	return request.EachInPages(ctx, api.Page{}, read)
+}
+
+func (l *Ledger) allLevels(ctx context.Context, question string) ([]api.LevelCount, error) {
 	return engine.Read(ctx, &l.engine, func(s *state.State) (levels []api.LevelCount, err error) {
 		q, err := request.QuestionByName(s, question)
 		if err != nil {

@@ -205,18 +205,18 @@ func TestAnImpossibleResponseIsNotCounted(t *testing.T) {
 func TestLevelsAreThoseOfAllResponses(t *testing.T) {
 	l := polled(t)
 	want := []api.LevelCount{{Epsilon: eps(t, "0.5"), N: 3}, {Epsilon: eps(t, "1"), N: 4}}
-	if got, err := l.Levels(t.Context(), "vote"); err != nil || !slices.Equal(got, want) {
+	if got, err := api.Collect(l.Levels(t.Context(), "vote")); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "a"}))
 	want[0].N = 2
-	if got, err := l.Levels(t.Context(), "vote"); err != nil || !slices.Equal(got, want) {
+	if got, err := api.Collect(l.Levels(t.Context(), "vote")); err != nil || !slices.Equal(got, want) {
 		t.Errorf("after one was forgotten: %v, %v, want %v", got, err, want)
 	}
-	_, err := l.Levels(t.Context(), "nothing")
+	_, err := api.Collect(l.Levels(t.Context(), "nothing"))
 	wantErr(t, err, api.ErrUnknown)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = l.Levels(ctx, "vote")
+	_, err = api.Collect(l.Levels(ctx, "vote"))
 	wantErr(t, err, context.Canceled)
 }

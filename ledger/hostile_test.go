@@ -121,7 +121,7 @@ func probes(t testing.TB) []probe {
 		{"Stats", func(l *Ledger) (any, error) { s, err := l.Stats(ctx); s.Bytes = 0; return s, err }},
 		{"Object ann", func(l *Ledger) (any, error) { return l.Object(ctx, "ann") }},
 		{"Object bob", func(l *Ledger) (any, error) { return l.Object(ctx, "bob") }},
-		{"Questions", func(l *Ledger) (any, error) { return l.Questions(ctx) }},
+		{"Questions", func(l *Ledger) (any, error) { return api.Collect(l.Questions(ctx)) }},
 		{"Estimate", func(l *Ledger) (any, error) { return l.Estimate(ctx, api.EstimateRequest{Question: "vote"}) }},
 		{"Events", func(l *Ledger) (any, error) { return collect(l.Events(ctx, 1)) }},
 		{"Responses", func(l *Ledger) (any, error) { return collect(l.Responses(ctx, "vote", eps(t, "0.5"))) }},
@@ -138,7 +138,7 @@ func probes(t testing.TB) []probe {
 			return l.QuoteAnswer(ctx, inquire(t, "", "majority:yes", "0.5", nil, "ann"))
 		}},
 		{"Object cid", func(l *Ledger) (any, error) { return l.Object(ctx, "cid") }},
-		{"Buyers", func(l *Ledger) (any, error) { return l.Buyers(ctx) }},
+		{"Buyers", func(l *Ledger) (any, error) { return api.Collect(l.Buyers(ctx)) }},
 		{"Sales", func(l *Ledger) (any, error) { return collect(l.Sales(ctx, "")) }},
 		{"Deliveries", func(l *Ledger) (any, error) { return collect(l.Deliveries(ctx, 1)) }},
 		{"Object dan", func(l *Ledger) (any, error) { return l.Object(ctx, "dan") }},

@@ -148,7 +148,7 @@ func TestOpen_JournalIsASymbolicLink_IsFollowed(t *testing.T) {
 		overwrite(t, name, b)
 	}
 	l = open(t, path, Options{})
-	q, err := l.Questions(t.Context())
+	q, err := api.Collect(l.Questions(t.Context()))
 	check.That(t, err == nil && len(q) == 1, "there are %v, %v", q, err)
 	closed(t, l)
 	_, err = os.Stat(fast)

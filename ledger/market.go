@@ -204,18 +204,12 @@ func soldResponse(
 	return request.ResponseOf(q, c.Object, at)
 }
 
-// Buyers returns all buyers, in the order of their first orders.
-func (l *Ledger) Buyers(ctx context.Context) (all []api.BuyerState, err error) {
+// Buyers yields all buyers, in the order of their first orders.
+func (l *Ledger) Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error] {
 	read := func(ctx context.Context, p api.Page) ([]api.BuyerState, uint64, error) {
 		return l.BuyersPage(ctx, p.After, p.Limit)
 	}
-	for one, err := range request.EachInPages(ctx, api.Page{}, read) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, nil
+	return request.EachInPages(ctx, api.Page{}, read)
 }
 
 // BuyersPage returns a part of the list of buyers: at most limit, after so many of them. next is

@@ -93,7 +93,7 @@ func delivered(t testing.TB, l *Ledger, number uint64) map[string]api.Delivery {
 
 func buyersOf(t testing.TB, l *Ledger) map[string]api.BuyerState {
 	t.Helper()
-	list, err := l.Buyers(t.Context())
+	list, err := api.Collect(l.Buyers(t.Context()))
 	must(t, err)
 	all := map[string]api.BuyerState{}
 	for _, one := range list {

@@ -93,7 +93,7 @@ func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 		"Forget: object":         func(n string) error { return l.Forget(ctx, api.ObjectRequest{Key: "k", Object: n}) },
 		"Object: object":         func(n string) error { return errOf(l.Object(ctx, n)) },
 		"Estimate: question":     func(n string) error { return errOf(l.Estimate(ctx, api.EstimateRequest{Question: n})) },
-		"Levels: question":       func(n string) error { return errOf(l.Levels(ctx, n)) },
+		"Levels: question":       func(n string) error { return errOf(api.Collect(l.Levels(ctx, n))) },
 		"Responses: question":    func(n string) error { return firstOf(l.Responses(ctx, n, eps(t, "0.5"))) },
 		"Sales: buyer":           func(n string) error { return firstOf(l.Sales(ctx, n)) },
 		"Reservations: buyer":    func(n string) error { return firstOf(l.Reservations(ctx, n)) },

@@ -120,7 +120,7 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 		"Estimate": func(ctx context.Context, l *Ledger) error {
 			return second(l.Estimate(ctx, api.EstimateRequest{Question: "vote"}))
 		},
-		"Levels": func(ctx context.Context, l *Ledger) error { return second(l.Levels(ctx, "vote")) },
+		"Levels": func(ctx context.Context, l *Ledger) error { return second(api.Collect(l.Levels(ctx, "vote"))) },
 		"Forget": func(ctx context.Context, l *Ledger) error {
 			return l.Forget(ctx, api.ObjectRequest{Key: "f", Object: crowd(2)[1]})
 		},
@@ -131,11 +131,11 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 		"Sales":        func(ctx context.Context, l *Ledger) error { return drain(l.Sales(ctx, "acme")) },
 		"Reservations": func(ctx context.Context, l *Ledger) error { return drain(l.Reservations(ctx, "acme")) },
 		"Deliveries":   func(ctx context.Context, l *Ledger) error { return drain(l.Deliveries(ctx, 1)) },
-		"Buyers":       func(ctx context.Context, l *Ledger) error { return second(l.Buyers(ctx)) },
+		"Buyers":       func(ctx context.Context, l *Ledger) error { return second(api.Collect(l.Buyers(ctx))) },
 		"DefineQuestion": func(ctx context.Context, l *Ledger) error {
 			return l.DefineQuestion(ctx, "d", api.Question{Name: "home", Values: []string{"a", "b"}})
 		},
-		"Questions":   func(ctx context.Context, l *Ledger) error { return second(l.Questions(ctx)) },
+		"Questions":   func(ctx context.Context, l *Ledger) error { return second(api.Collect(l.Questions(ctx))) },
 		"Quote":       func(ctx context.Context, l *Ledger) error { return second(l.Quote(ctx, reserveOne(t, "").Order)) },
 		"Responses":   func(ctx context.Context, l *Ledger) error { return drain(l.Responses(ctx, "vote", eps(t, "0.5"))) },
 		"Object":      func(ctx context.Context, l *Ledger) error { return second(l.Object(ctx, one)) },

@@ -2,11 +2,13 @@ package ledger
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -51,29 +53,27 @@ func defineQuestion(s *state.State, q api.Question, strict bool) (event.Change, 
 	return nil, err
 }
 
-// Questions returns all questions in the order of their definition.
-func (l *Ledger) Questions(ctx context.Context) ([]api.Question, error) {
-	var all []api.Question
-	for more := true; more; {
-		err := l.engine.View(ctx, func(s *state.State) error {
-			end := min(uint64(s.Counters.Questions), uint64(len(all))+scanSize)
-			more = end < uint64(s.Counters.Questions)
-			for uint64(len(all)) < end {
-				number := uint32(len(all)) + 1
+// Questions yields all questions in the order of their definition.
+func (l *Ledger) Questions(ctx context.Context) iter.Seq2[api.Question, error] {
+	read := func(ctx context.Context, p api.Page) (some []api.Question, next uint64, err error) {
+		err = l.engine.View(ctx, func(s *state.State) error {
+			end := min(uint64(s.Counters.Questions), p.After+scanSize)
+			if next = end; end == uint64(s.Counters.Questions) {
+				next = 0
+			}
+			for number := uint32(p.After) + 1; uint64(number) <= end; number++ {
 				// The state's own copy of a question is shared: the host may change what it gets.
 				q, found, err := state.Lookup(s, state.BucketQuestions, state.NumberKey(number), event.DecodeQuestion)
 				if err != nil || !found || q.Number != number {
 					return errs.Corrupt(err, "question %d is missing, or is another", number)
 				}
-				all = append(all, q.Public())
+				some = append(some, q.Public())
 			}
 			return nil
 		})
-		if err != nil {
-			return nil, err
-		}
+		return some, next, err
 	}
-	return all, nil
+	return request.EachInPages(ctx, api.Page{}, read)
 }
 
 // CheckName returns nil if a text may be a name in a ledger: of an object, a question, a value, a

@@ -184,7 +184,7 @@ func TestQuestionsAreListedAsDefined(t *testing.T) {
 		return withSettled(s.Counters.Events+1, changes), nil
 	})
 	must(t, err)
-	all, err := l.Questions(t.Context())
+	all, err := api.Collect(l.Questions(t.Context()))
 	must(t, err)
 	if len(all) != many {
 		t.Fatalf("%d questions, want %d", len(all), many)

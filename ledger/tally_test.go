@@ -477,7 +477,7 @@ func TestASpoiledTallyIsNoticed(t *testing.T) {
 				t.Errorf("got %+v, %v, want ErrCorrupt", e, err)
 			}
 			if name != "a value the question does not have" && name != "the largest value" && name != "more in all than there are chains" {
-				_, err = l.Levels(t.Context(), "vote") // which counts each level by itself, and looks at no value
+				_, err = api.Collect(l.Levels(t.Context(), "vote")) // which counts each level by itself, and looks at no value
 				wantErr(t, err, api.ErrCorrupt)
 			}
 		})

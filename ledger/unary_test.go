@@ -82,7 +82,7 @@ func homesFor(t testing.TB, key, buyer, epsilon string, objects ...string) api.S
 
 func questionsOf(t testing.TB, l *Ledger) []api.Question {
 	t.Helper()
-	all, err := l.Questions(t.Context())
+	all, err := api.Collect(l.Questions(t.Context()))
 	must(t, err)
 	return all
 }

@@ -277,7 +277,7 @@ func (s span) String() string { return fmt.Sprintf("%d to %d", s.First, s.Last) 
 
 // questionNamed returns a question of a ledger, or an error that wraps [api.ErrUnknown].
 func questionNamed(ctx context.Context, l book, name string) (api.Question, error) {
-	all, err := l.Questions(ctx)
+	all, err := api.Collect(l.Questions(ctx))
 	for _, q := range all {
 		if q.Name == name {
 			return q, err

@@ -99,7 +99,7 @@ func (a *app) advance(cmd *cobra.Command, _ []string, f *advanceFlags) error {
 	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 		truth := f.Source(a.Files, l, true)
 		if f.Question == "" {
-			all, err := l.Questions(ctx)
+			all, err := api.Collect(l.Questions(ctx))
 			if err != nil {
 				return "", nil, err
 			}

@@ -32,7 +32,7 @@ type book interface {
 	Health(ctx context.Context) (observe.Health, error)
 	Close() error
 
-	Questions(ctx context.Context) ([]api.Question, error)
+	Questions(ctx context.Context) iter.Seq2[api.Question, error]
 	DefineQuestion(ctx context.Context, key string, q api.Question) error
 	Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error)
 	ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error)
@@ -53,12 +53,12 @@ type book interface {
 	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]
 	Reservations(ctx context.Context, buyer string, states ...api.ReservationState) iter.Seq2[api.Reservation,
 		error]
-	Buyers(ctx context.Context) ([]api.BuyerState, error)
+	Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error]
 	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]
 
 	Object(ctx context.Context, name string) (api.ObjectState, error)
 	Estimate(ctx context.Context, r api.EstimateRequest) (api.Estimate, error)
-	Levels(ctx context.Context, question string) ([]api.LevelCount, error)
+	Levels(ctx context.Context, question string) iter.Seq2[api.LevelCount, error]
 	Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[api.Response, error]
 	Events(ctx context.Context, from uint64) iter.Seq2[event.Event, error]
 	Watch(ctx context.Context, from uint64) iter.Seq2[event.Event, error]

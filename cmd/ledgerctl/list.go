@@ -81,7 +81,7 @@ func (a *app) buyers(cmd *cobra.Command, _ []string, f *filter) error {
 // some.
 func (f *filter) buyers(ctx context.Context, l book) iter.Seq2[api.BuyerState, error] {
 	return func(yield func(api.BuyerState, error) bool) {
-		all, err := l.Buyers(ctx)
+		all, err := api.Collect(l.Buyers(ctx))
 		if err == nil && (f.Question != "" || !f.Epsilon.IsZero()) {
 			all, err = f.counted(ctx, l, all)
 		}
@@ -142,7 +142,7 @@ func (f *filter) responses(ctx context.Context, l book) iter.Seq2[response, erro
 		at := []api.LevelCount{{Epsilon: f.Epsilon}}
 		if f.Epsilon.IsZero() {
 			var err error
-			if at, err = l.Levels(ctx, f.Question); err != nil {
+			if at, err = api.Collect(l.Levels(ctx, f.Question)); err != nil {
 				yield(response{}, err)
 				return
 			}

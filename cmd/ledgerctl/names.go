@@ -77,7 +77,7 @@ func shell(how cobra.ShellCompDirective) completer {
 }
 
 func questionNames(ctx context.Context, _ *cobra.Command, l book, add func(name, about string)) error {
-	all, err := l.Questions(ctx)
+	all, err := api.Collect(l.Questions(ctx))
 	for _, q := range all {
 		add(q.Name, "")
 	}
@@ -85,7 +85,7 @@ func questionNames(ctx context.Context, _ *cobra.Command, l book, add func(name,
 }
 
 func buyerNames(ctx context.Context, _ *cobra.Command, l book, add func(name, about string)) error {
-	all, err := l.Buyers(ctx)
+	all, err := api.Collect(l.Buyers(ctx))
 	for _, b := range all {
 		add(b.Buyer, "")
 	}
@@ -97,7 +97,7 @@ func levelNames(ctx context.Context, cmd *cobra.Command, l book, add func(name, 
 	if question == "" {
 		return nil
 	}
-	all, err := l.Levels(ctx, question)
+	all, err := api.Collect(l.Levels(ctx, question))
 	for _, at := range all {
 		add(at.Epsilon.String(), fmt.Sprintf("%d responses", at.N))
 	}

@@ -35,7 +35,7 @@ func newPlot(ctx context.Context, l book, r api.EstimateRequest, whole api.Estim
 	if !r.Epsilon.IsZero() {
 		return p, p.add(whole)
 	}
-	recorded, err := l.Levels(ctx, r.Question)
+	recorded, err := api.Collect(l.Levels(ctx, r.Question))
 	if err != nil {
 		return nil, err
 	}

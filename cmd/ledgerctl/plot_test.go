@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -99,7 +100,15 @@ type stranger struct {
 	one api.Estimate
 }
 
-func (s stranger) Levels(context.Context, string) ([]api.LevelCount, error) { return s.at, nil }
+func (s stranger) Levels(context.Context, string) iter.Seq2[api.LevelCount, error] {
+	return func(yield func(api.LevelCount, error) bool) {
+		for _, one := range s.at {
+			if !yield(one, nil) {
+				return
+			}
+		}
+	}
+}
 
 func (s stranger) Estimate(context.Context, api.EstimateRequest) (api.Estimate, error) {
 	return s.one, nil

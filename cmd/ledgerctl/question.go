@@ -57,7 +57,7 @@ func (a *app) addQuestion(cmd *cobra.Command, args []string, f *questionFlags) (
 
 func (a *app) listQuestions(cmd *cobra.Command, _ []string, _ *input.None) error {
 	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-		all, err := l.Questions(ctx)
+		all, err := api.Collect(l.Questions(ctx))
 		var out output.Fields
 		out.Add("questions", "", all)
 		out.Section(func(w io.Writer) {

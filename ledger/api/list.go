@@ -3,7 +3,20 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 )
+
+// Collect returns all elements that an iterator of a ledger yields, such as its questions. After an
+// error it returns those before it, and the error.
+func Collect[T any](each iter.Seq2[T, error]) (all []T, err error) {
+	for one, err := range each {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
 
 // List is a slice that is never null in JSON: a list without elements, nil included, is []. It is
 // read as nil then, so that a result has the same lists wherever it comes from.

@@ -3,6 +3,7 @@ package ledgerclient
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 
@@ -29,9 +30,11 @@ func (c *Client) Health(ctx context.Context) (observe.Health, error) {
 }
 
 // Questions is [ledger.Ledger.Questions].
-func (c *Client) Questions(ctx context.Context) ([]api.Question, error) {
-	out, err := get[httpapi.Questions](ctx, c, "/v1/questions", nil)
-	return out.Questions, err
+func (c *Client) Questions(ctx context.Context) iter.Seq2[api.Question, error] {
+	return each(func() ([]api.Question, error) {
+		out, err := get[httpapi.Questions](ctx, c, "/v1/questions", nil)
+		return out.Questions, err
+	})
 }
 
 // DefineQuestion is [ledger.Ledger.DefineQuestion].
@@ -134,7 +137,7 @@ func (c *Client) Raise(ctx context.Context, r api.RaiseRequest) (api.RaiseResult
 
 // Advance is [ledger.Ledger.Advance], but for its progress.
 func (c *Client) Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error) {
-	all, err := c.Questions(ctx)
+	all, err := api.Collect(c.Questions(ctx))
 	if err != nil {
 		return api.AdvanceResult{}, err
 	}
@@ -220,9 +223,11 @@ func (c *Client) Estimate(ctx context.Context, r api.EstimateRequest) (e api.Est
 }
 
 // Levels is [ledger.Ledger.Levels].
-func (c *Client) Levels(ctx context.Context, question string) ([]api.LevelCount, error) {
-	out, err := get[httpapi.Levels](ctx, c, "/v1/levels", query("question", question))
-	return out.Levels, err
+func (c *Client) Levels(ctx context.Context, question string) iter.Seq2[api.LevelCount, error] {
+	return each(func() ([]api.LevelCount, error) {
+		out, err := get[httpapi.Levels](ctx, c, "/v1/levels", query("question", question))
+		return out.Levels, err
+	})
 }
 
 // TakeOver has the standby at the address take over: [ledger.Ledger.TakeOver]. From then on the

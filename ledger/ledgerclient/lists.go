@@ -222,3 +222,20 @@ func (c *Client) ResponsesPage(
 	parameters := query("question", question, "epsilon", epsilon)
 	return part[api.Response](ctx, c, "/v1/responses", parameters, after, limit)
 }
+
+// each yields what read returns, or its error.
+func each[T any](read func() ([]T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		all, err := read()
+		if err != nil {
+			var none T
+			yield(none, err)
+			return
+		}
+		for _, one := range all {
+			if !yield(one, nil) {
+				return
+			}
+		}
+	}
+}

@@ -92,18 +92,20 @@ func (c *Client) Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Deli
 }
 
 // Buyers is [ledger.Ledger.Buyers].
-func (c *Client) Buyers(ctx context.Context) (all []api.BuyerState, err error) {
-	parameters := query("limit", mostItems)
-	for {
-		out, err := get[httpapi.Buyers](ctx, c, "/v1/buyers", parameters)
-		if err != nil {
-			return nil, err
+func (c *Client) Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error] {
+	return each(func() (all []api.BuyerState, err error) {
+		parameters := query("limit", mostItems)
+		for {
+			out, err := get[httpapi.Buyers](ctx, c, "/v1/buyers", parameters)
+			if err != nil {
+				return nil, err
+			}
+			if all = append(all, out.Buyers...); out.Next == "" {
+				return all, nil
+			}
+			parameters.Set("after", out.Next)
 		}
-		if all = append(all, out.Buyers...); out.Next == "" {
-			return all, nil
-		}
-		parameters.Set("after", out.Next)
-	}
+	})
 }
 
 // Responses is [ledger.Ledger.Responses].

@@ -19,7 +19,7 @@ func about(c *call) (api.About, error) { return c.ledger().About(), nil }
 func stats(c *call) (api.Stats, error) { return c.ledger().Stats(c.ctx()) }
 
 func questions(c *call) (httpapi.Questions, error) {
-	all, err := c.ledger().Questions(c.ctx())
+	all, err := api.Collect(c.ledger().Questions(c.ctx()))
 	return httpapi.Questions{Questions: all}, err
 }
 
@@ -191,7 +191,7 @@ func estimate(c *call) (api.Estimate, error) {
 }
 
 func levels(c *call) (httpapi.Levels, error) {
-	all, err := c.ledger().Levels(c.ctx(), c.text("question"))
+	all, err := api.Collect(c.ledger().Levels(c.ctx(), c.text("question")))
 	return httpapi.Levels{Levels: all}, err
 }
 

@@ -726,12 +726,12 @@ func readAll(ctx context.Context, l *ledger.Ledger) (content string, err error) 
 	stats.Bytes = 0 // a file may be cut behind what it uses
 	r.note(stats, err)
 	r.note(l.Head(ctx, 0))
-	r.note(l.Buyers(ctx))
+	r.note(api.Collect(l.Buyers(ctx)))
 	var defined []api.Question
-	defined, err = l.Questions(ctx)
+	defined, err = api.Collect(l.Questions(ctx))
 	r.note(defined, err)
 	for _, q := range defined {
-		levels, err := l.Levels(ctx, q.Name)
+		levels, err := api.Collect(l.Levels(ctx, q.Name))
 		r.note(levels, err)
 		r.note(l.Estimate(ctx, api.EstimateRequest{Question: q.Name}))
 		noteAll(r, l.Responses(ctx, q.Name, privacy.Epsilon{}))

@@ -181,7 +181,7 @@ func fields(ctx context.Context) []field {
 		{"Estimate question", func(l *ledger.Ledger, s string) error {
 			return only(l.Estimate(ctx, api.EstimateRequest{Question: s}))
 		}},
-		{"Levels question", func(l *ledger.Ledger, s string) error { return only(l.Levels(ctx, s)) }},
+		{"Levels question", func(l *ledger.Ledger, s string) error { return only(api.Collect(l.Levels(ctx, s))) }},
 		{"Responses question", func(l *ledger.Ledger, s string) error {
 			for _, err := range l.Responses(ctx, s, half) {
 				return err
@@ -479,8 +479,8 @@ func errands(t testing.TB) []errand {
 			return q, err
 		}, false},
 		{"Object", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) { return l.Object(ctx, person(n)[0]) }, false},
-		{"Questions", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return l.Questions(ctx) }, false},
-		{"Levels", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return l.Levels(ctx, "vote") }, false},
+		{"Questions", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return api.Collect(l.Questions(ctx)) }, false},
+		{"Levels", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return api.Collect(l.Levels(ctx, "vote")) }, false},
 		{"Events", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) {
 			for _, err := range l.Events(ctx, 1) {
 				if err != nil {
@@ -623,7 +623,7 @@ func TestACrowdsCallerMayGiveUp(t *testing.T) {
 			check.That(t, err == nil && reflect.DeepEqual(first, again) && events(t, l) == before,
 				"given up at look %d it came to %+v, and then to %+v, %v", looks, first, again, err)
 		}
-		levels, err := l.Levels(t.Context(), "vote")
+		levels, err := api.Collect(l.Levels(t.Context(), "vote"))
 		check.That(t, err == nil && len(levels) == 1 && levels[0].N == int64(len(names)),
 			"given up at moment %d: %+v, %v", i, levels, err)
 		wantClean(t, l)
@@ -731,7 +731,7 @@ func TestVeryManyValues(t *testing.T) {
 		return // to define the largest, and to list it, takes long
 	}
 	check.Must(t, l.DefineQuestion(t.Context(), "most", api.Question{Name: "most", Values: values[:1<<20], Encoding: api.Direct}))
-	all, err := l.Questions(t.Context())
+	all, err := api.Collect(l.Questions(t.Context()))
 	check.That(t, err == nil && len(all) == 2 && len(all[1].Values) == 1<<20,
 		"%d questions, %v", len(all), err)
 }
@@ -750,7 +750,7 @@ func TestVeryManyQuestions(t *testing.T) {
 	var all []api.Question
 	used := allocated(func() {
 		var err error
-		all, err = l.Questions(t.Context())
+		all, err = api.Collect(l.Questions(t.Context()))
 		check.Must(t, err)
 	})
 	t.Logf("they are listed in %v with %d MB", time.Since(began).Round(time.Millisecond), used>>20)
@@ -761,7 +761,7 @@ func TestVeryManyQuestions(t *testing.T) {
 	}
 	check.That(t, len(seen) == n+1, "%d different questions", len(seen))
 	used = allocated(func() {
-		check.OK(t, check.Err(l.Levels(t.Context(), questionName(n-1))))
+		check.OK(t, check.Err(api.Collect(l.Levels(t.Context(), questionName(n-1)))))
 	})
 	check.That(t, used <= 1<<20, "looking at one of them allocates %d bytes", used)
 	began = time.Now()

@@ -146,7 +146,7 @@ func (m *market) closeBooks(ctx context.Context) (*books, error) {
 		}
 	}
 	var err error
-	if b.buyers, err = m.ledger.Buyers(ctx); err != nil {
+	if b.buyers, err = api.Collect(m.ledger.Buyers(ctx)); err != nil {
 		return nil, err
 	}
 	b.stats, err = m.ledger.Stats(ctx)

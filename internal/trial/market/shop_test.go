@@ -50,7 +50,7 @@ type host struct {
 // shopLedger is what the host has of the ledger: open, or over HTTP.
 type shopLedger interface {
 	Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error)
-	Buyers(ctx context.Context) ([]api.BuyerState, error)
+	Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error]
 	Cancel(ctx context.Context, key string, reservation uint64) error
 	Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error)
 	Close() error

@@ -40,7 +40,7 @@ func lost(t testing.TB, question, epsilon string, objects uint64, revenue int64)
 func wantDisplaced(t *T, l Book, r api.AnswerRequest, want ...api.Displaced) {
 	t.Helper()
 	quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
-	check.That(t, len(quote.Displaced)+len(want) <= 0 || reflect.DeepEqual(quote.Displaced, want),
+	check.That(t, len(quote.Displaced)+len(want) <= 0 || reflect.DeepEqual([]api.Displaced(quote.Displaced), want),
 		"the quote at ε=%s displaces\n\t%+v, want\n\t%+v", r.Epsilon, quote.Displaced, want)
 	if len(want) == 0 {
 		return
@@ -314,7 +314,7 @@ func testTheLargestOnOffer(t *T) {
 // valueOf is the first value of a question.
 func valueOf(t testing.TB, l Book, question string) string {
 	t.Helper()
-	all := check.Value(l.Questions(t.Context()))(t)
+	all := check.Value(api.Collect(l.Questions(t.Context())))(t)
 	for _, q := range all {
 		if q.Name == question {
 			return q.Values[0]

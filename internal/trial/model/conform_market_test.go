@@ -341,7 +341,7 @@ func testASweepBelowTheTopIsFree(t *T) {
 	result, err := m.ledger.Advance(t.Context(), api.AdvanceRequest{Key: "free", Question: "vote", Truth: Never(t)})
 	check.Must(t, err)
 	want := []api.Advanced{{Question: "vote", Raised: 3}}
-	check.That(t, reflect.DeepEqual(result.Questions, want), "the sweep came to %+v", result)
+	check.That(t, reflect.DeepEqual([]api.Advanced(result.Questions), want), "the sweep came to %+v", result)
 	for _, was := range before {
 		is := ObjectOf(t, m.ledger, was.Object)
 		check.That(t, is.Spent == was.Spent && len(is.Chains[0].Levels) == 15, "%+v became %+v", was, is)
@@ -404,7 +404,7 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 		{Object: "bob", Reason: api.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.3"), Cost: Eps(t, "0.05"), Remaining: Eps(t, "0"), Remedy: api.RemedyWaiting, Largest: Eps(t, "0.25")},
 		{Object: "cid", Reason: api.NoTruth, Asked: Eps(t, "0.05"), Remedy: api.RemedyTruth},
 	}}}
-	check.That(t, reflect.DeepEqual(result.Questions, want), "got %+v", result.Questions)
+	check.That(t, reflect.DeepEqual([]api.Advanced(result.Questions), want), "got %+v", result.Questions)
 	s := Commit(t, l, "c", hold.Number)
 	check.That(t, s.Draws == 1 && ObjectOf(t, l, "bob").Spent == Eps(t, "1"), "%+v", s)
 	tight := newMonth(t, "0.5")

@@ -420,7 +420,7 @@ func testAnEndedContextStopsEveryCall(t *T) {
 		check.Is(t, l.DefineQuestion(ctx, "k", Smoker()), context.Canceled)
 		_, err = l.Object(ctx, "ann")
 		check.Is(t, err, context.Canceled)
-		_, err = l.Questions(ctx)
+		_, err = api.Collect(l.Questions(ctx))
 		check.Is(t, err, context.Canceled)
 		check.Is(t, firstError(l.Events(ctx, 1)), context.Canceled)
 		check.Is(t, firstError(l.Responses(ctx, "vote", Eps(t, "1"))), context.Canceled)
@@ -621,7 +621,7 @@ func testAQuestionOfManyValues(t *T) {
 	Enroll(t, l, "home", "1000", "ann")
 	check.Must(t, l.Close())
 	l = house.Open(t, ledger.Options{})
-	all := check.Value(l.Questions(t.Context()))(t)
+	all := check.Value(api.Collect(l.Questions(t.Context())))(t)
 	check.That(t, len(all) == 1 && slices.Equal(all[0].Values, values), "the question came back changed")
 	r := api.ReleaseRequest{Key: "k", Question: "home", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth(values[many-1])}
 	if got := Release(t, l, r); got.Value != values[many-1] { // any other value has a probability below 1e-400
@@ -638,7 +638,7 @@ func testAQuestionIsTheLedgersOwnCopy(t *T) {
 	values := []string{"yes", "no"}
 	Define(t, l, api.Question{Name: "q", Values: values})
 	values[0] = "maybe"
-	all := check.Value(l.Questions(t.Context()))(t)
+	all := check.Value(api.Collect(l.Questions(t.Context())))(t)
 	all[0].Values[1] = "never"
 	Enroll(t, l, "q", "1000", "ann")
 	r := api.ReleaseRequest{Key: "k", Question: "q", Object: "ann", Epsilon: Eps(t, "1000"), Truth: SameTruth("yes")}

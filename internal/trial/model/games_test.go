@@ -467,7 +467,7 @@ func (g *game) compareStats() {
 
 func (g *game) compareState() {
 	g.compareObjects()
-	buyers := check.Value(g.ledger.Buyers(g.Context()))(g)
+	buyers := check.Value(api.Collect(g.ledger.Buyers(g.Context())))(g)
 	for i := range buyers {
 		if buyers[i].Event != uint64(len(g.paper.log)) {
 			g.Fatalf("a buyer as of event %d of %d", buyers[i].Event, len(g.paper.log))

@@ -126,7 +126,7 @@ type Book interface {
 	About() api.About                             // as of [ledger.Ledger]
 	Stats(ctx context.Context) (api.Stats, error) // as of [ledger.Ledger]
 
-	Questions(ctx context.Context) ([]api.Question, error)                                    // as of [ledger.Ledger]
+	Questions(ctx context.Context) iter.Seq2[api.Question, error]                             // as of [ledger.Ledger]
 	DefineQuestion(ctx context.Context, key string, q api.Question) error                     // as of [ledger.Ledger]
 	Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error)                // as of [ledger.Ledger]
 	ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) // as of [ledger.Ledger]
@@ -151,11 +151,11 @@ type Book interface {
 	Reservation(ctx context.Context, number uint64) (api.Reservation, error)                                          // as of [ledger.Ledger]
 	Reservations(ctx context.Context, buyer string, states ...api.ReservationState) iter.Seq2[api.Reservation, error] // as of [ledger.Ledger]
 	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]                                       // as of [ledger.Ledger]
-	Buyers(ctx context.Context) ([]api.BuyerState, error)                                                             // as of [ledger.Ledger]
+	Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error]                                                      // as of [ledger.Ledger]
 
 	Object(ctx context.Context, name string) (api.ObjectState, error)                                       // as of [ledger.Ledger]
 	Estimate(ctx context.Context, r api.EstimateRequest) (api.Estimate, error)                              // as of [ledger.Ledger]
-	Levels(ctx context.Context, question string) ([]api.LevelCount, error)                                  // as of [ledger.Ledger]
+	Levels(ctx context.Context, question string) iter.Seq2[api.LevelCount, error]                           // as of [ledger.Ledger]
 	Responses(ctx context.Context, question string, epsilon privacy.Epsilon) iter.Seq2[api.Response, error] // as of [ledger.Ledger]
 	Events(ctx context.Context, from uint64) iter.Seq2[says.Event, error]                                   // as of [ledger.Ledger]
 	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[says.Event, error]                     // as of [ledger.Ledger]
@@ -489,7 +489,7 @@ func Delivered(t testing.TB, l Book, number uint64) map[string]api.Delivery {
 // BuyersOf returns all buyers by name.
 func BuyersOf(t testing.TB, l Book) map[string]api.BuyerState {
 	t.Helper()
-	list := check.Value(l.Buyers(t.Context()))(t)
+	list := check.Value(api.Collect(l.Buyers(t.Context())))(t)
 	all := map[string]api.BuyerState{}
 	for _, one := range list {
 		all[one.Buyer] = one

@@ -358,7 +358,7 @@ func TestTheFirstChannelsCount(t *testing.T) {
 		check.Must(t, l.DefineQuestion(t.Context(), "again", q))
 		check.Must(t, l.Close())
 		l = opened(t, at)
-		known := check.Value(l.Questions(t.Context()))(t)
+		known := check.Value(api.Collect(l.Questions(t.Context())))(t)
 		check.That(t, bytes.Equal(Text(t, known[0].Mechanism.Family), Text(t, one)), "the channels are not the first")
 		check.Must(t, l.Close())
 	}

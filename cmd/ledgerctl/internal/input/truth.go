@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,7 +84,7 @@ func (f *TruthFlags) Source(s *Files, l Ledger, partial bool) *Truths {
 // Ledger is what has questions.
 type Ledger interface {
 	// Questions is as [ledger.Ledger] has it.
-	Questions(ctx context.Context) ([]api.Question, error)
+	Questions(ctx context.Context) iter.Seq2[api.Question, error]
 }
 
 // Truths reads true values from a CSV file when the ledger first asks for one. It is a
@@ -230,7 +231,7 @@ func (t *Truths) load(ctx context.Context, question string) error {
 // known returns the values that a file may have, each as the one text that all people with it
 // share: those of the question, and nothing.
 func (t *Truths) known(ctx context.Context, question string) (map[string]string, error) {
-	all, err := t.ledger.Questions(ctx)
+	all, err := api.Collect(t.ledger.Questions(ctx))
 	at := slices.IndexFunc(all, func(q api.Question) bool { return q.Name == question })
 	if err != nil {
 		return nil, err
