@@ -63,7 +63,7 @@ func plan() []room {
 		{"ledger/ledgertest", "a ledger in memory for the tests of hosts", "ledger ledger/api ledger/internal/kv ledger/internal/request mechanism rrchain rrchain/finite"},
 		{"ledger/problem", "errors for other programs", "ledger ledger/journal ledger/api mechanism policy privacy rrchain rrchain/finite"},
 		{"ledger/internal/httpapi", "requests and results in JSON", "ledger ledger/api ledger/evidence ledger/observe ledger/problem policy privacy"},
-		{"ledger/ledgerhttp", "a ledger for others", "ledger ledger/evidence ledger/event ledger/internal/httpapi ledger/internal/errs ledger/internal/state ledger/problem ledger/api policy privacy rrchain/finite internal/ledgerfile"},
+		{"ledger/ledgerhttp", "a ledger for others", "ledger ledger/evidence ledger/event ledger/internal/event ledger/internal/httpapi ledger/internal/errs ledger/internal/state ledger/problem ledger/api policy privacy rrchain/finite internal/ledgerfile"},
 		{"ledger/ledgerhttp/metrics", "a ledger that is watched by Prometheus", "ledger ledger/internal/event ledger/ledgerhttp ledger/observe ledger/api"},
 		{"ledger/ledgerclient", "a ledger elsewhere", "ledger ledger/evidence ledger/event ledger/internal/httpapi ledger/internal/errs ledger/observe ledger/problem ledger/api privacy internal/ledgerfile"},
 		{"internal/chart", "charts as SVG", ""},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/event"
+	logevent "github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/problem"
 )
@@ -60,7 +61,7 @@ func (c *call) firstEvent() (uint64, error) {
 
 // eventKinds returns the kinds of events.
 func eventKinds() (all []string) {
-	for _, one := range event.Details() {
+	for _, one := range logevent.Details() {
 		all = append(all, one.Kind())
 	}
 	return all
