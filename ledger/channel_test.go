@@ -9,11 +9,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func channelFor(q api.Question, epsilon privacy.Epsilon) (api.Channel, error) {
-	return api.ChannelOf(q.Encoding, len(q.Values), epsilon)
-}
-
-func TestChannelOf_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
+func TestChannel_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 	e := math.Exp(0.5)
 	direct, unary, finite := vote(), vote(), fixture.Party(t)
 	direct.Encoding, unary.Encoding, finite.Encoding = api.Direct, api.Unary, api.Finite
@@ -25,18 +21,18 @@ func TestChannelOf_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 		{unary, api.Channel{Encoding: api.Unary, Values: 3, P: 0.5, Q: 1 / (e + 1)}},
 		{finite, api.Channel{Encoding: api.Finite, Values: len(finite.Values)}},
 	} {
-		got, err := channelFor(c.question, eps(t, "0.5"))
+		got, err := c.question.Channel(eps(t, "0.5"))
 		must(t, err)
 		if math.Abs(got.P-c.want.P) > 1e-15 || math.Abs(got.Q-c.want.Q) > 1e-15 || got.Encoding != c.want.Encoding || got.Values != c.want.Values {
 			t.Errorf("%s: %+v, want %+v", c.want.Encoding, got, c.want)
 		}
-		_, err = channelFor(c.question, privacy.Epsilon{})
+		_, err = c.question.Channel(privacy.Epsilon{})
 		wantErr(t, err, api.ErrInvalid)
 	}
-	_, err := channelFor(api.Question{Encoding: api.Direct}, eps(t, "0.5"))
+	_, err := api.Question{Encoding: api.Direct}.Channel(eps(t, "0.5"))
 	wantErr(t, err, api.ErrInvalid)
 	for _, epsilon := range []privacy.Epsilon{nano(t, 1), eps(t, "40"), privacy.MaxEpsilon()} {
-		got, err := channelFor(direct, epsilon)
+		got, err := direct.Channel(epsilon)
 		must(t, err)
 		if !(got.P > got.Q && got.P <= 1 && got.Q >= 0) || math.Abs(got.P+2*got.Q-1) > 1e-15 {
 			t.Errorf("ε=%s: %+v", epsilon, got)
@@ -54,7 +50,7 @@ func TestDeliveries_OfASale_HaveItsNumberAndChannel(t *testing.T) {
 		t.Fatalf("delivered %v", all)
 	}
 	for _, d := range all {
-		want, err := channelFor(questionsOf(t, l)[0], d.Epsilon)
+		want, err := questionsOf(t, l)[0].Channel(d.Epsilon)
 		must(t, err)
 		if d.Sale != sale.Number || d.Epsilon != eps(t, "0.5") || d.Channel != want || d.P == 0 {
 			t.Errorf("%+v, want the channel %+v", d, want)

@@ -208,7 +208,7 @@ func TestLevelsAreThoseOfAllResponses(t *testing.T) {
 	if got, err := l.Levels(t.Context(), "vote"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
-	must(t, l.Forget(t.Context(), "forget", "a"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "a"}))
 	want[0].N = 2
 	if got, err := l.Levels(t.Context(), "vote"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("after one was forgotten: %v, %v, want %v", got, err, want)

@@ -522,7 +522,7 @@ func TestCosignersOfDocuments(t *testing.T) {
 		r.Evidence.Checkpoint = checkpoint
 		return r
 	})
-	st, err := o.Statement(t.Context(), "statement", "ann")
+	st, err := o.Statement(t.Context(), api.ObjectRequest{Key: "statement", Object: "ann"})
 	must(t, err)
 	cosigners(t, o, st.Checkpoint, func(checkpoint string) document {
 		st.Checkpoint = checkpoint

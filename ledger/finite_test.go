@@ -476,9 +476,9 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 			t.Errorf("the chain of question %d has the noise key %d, want %d", question, got, want)
 		}
 	}
-	must(t, l.Withdraw(t.Context(), "w", "ann"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "ann")
-	must(t, l.Forget(t.Context(), "f", "bob"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "bob"}))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "bob")
 	for _, name := range []string{"ann", "bob"} {
 		if got := chainOf(t, l, 1, name).Noise; got != 0 {
@@ -644,10 +644,10 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 	carryOut(t, l, partiesOf(t, "2", "2", names[20:35]...))
 	carryOut(t, l, partiesOf(t, "3", "0.5"))
 	check("all", names)
-	must(t, l.Withdraw(t.Context(), "w", names[1]))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: names[1]}))
 	check("one has withdrawn", names)
 	for i, name := range []string{names[2], names[25], names[39]} {
-		must(t, l.Forget(t.Context(), fmt.Sprint("f", i), name))
+		must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprint("f", i), Object: name}))
 	}
 	check("three are forgotten", names)
 	enrollUnder(t, l, "party", market(t, "9"), "9", names[2])
@@ -719,7 +719,7 @@ func TestCopiesHaveTheMechanism(t *testing.T) {
 	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")
 	carryOut(t, l, partiesOf(t, "1", "1"))
 	release(t, l, partyOf(t, "2", "ann", "0.5"))
-	must(t, l.Forget(t.Context(), "f", "cid"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "cid"}))
 	want, stored := allResponses(t, l, []string{"ann", "bob"}), pairs(t, l.engine.Store)
 	_, err := l.Backup(t.Context(), filepath.Join(dir, "backup.db"), nil)
 	must(t, err)
@@ -747,14 +747,14 @@ func TestForgetDestroysOutputs(t *testing.T) {
 	l := guests(t, openMemory(t, s, Options{Now: epoch}), "ann", "bob")
 	sell(t, l, partiesFor(t, "1", "acme", "1", "ann", "bob"))
 	release(t, l, partyOf(t, "2", "ann", "0.5"))
-	must(t, l.Forget(t.Context(), "f", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "1") || len(o.Chains[0].Levels) != 0 || o.Chains[0].Answered != eps(t, "1") {
 		t.Errorf("ann came to %+v", o)
 	}
 	if all, err := collect(l.Deliveries(t.Context(), 1)); err != nil || !all[0].Erased || all[0].Value != "" || all[1].Erased || all[1].Value == "" {
 		t.Errorf("delivered is %+v, %v", all, err)
 	}
-	must(t, l.Withdraw(t.Context(), "w", "bob"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "bob"}))
 	_, err := l.Release(t.Context(), partyOf(t, "3", "bob", "2"))
 	if all := refusals(t, err); all[0].Reason != api.Withdrawn {
 		t.Errorf("refused: %+v", all)

@@ -26,7 +26,7 @@ import (
 func forget(t testing.TB, l *Ledger, object string) {
 	t.Helper()
 	// A key stays: it must not name the object.
-	must(t, l.Forget(t.Context(), fmt.Sprintf("forget %x", wire.HashText(object)), object))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprintf("forget %x", wire.HashText(object)), Object: object}))
 }
 
 // eventful makes a ledger file in which something of every kind has happened to an object.
@@ -167,7 +167,7 @@ func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing
 	secrets := secretsOf(t, l, names[0])
 	held, forgot := newGate(t), make(chan error, 1)
 	f.hold.Store(held)
-	go func() { forgot <- l.Forget(t.Context(), "forget", names[0]) }()
+	go func() { forgot <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: names[0]}) }()
 	held.wait(t)
 	crashed := left(t, path)
 	held.open()
@@ -237,7 +237,7 @@ func TestForgettingBringsNoBudgetBack(t *testing.T) {
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") || o.Chains[0].Epsilon != eps(t, "0.5") {
 		t.Errorf("%+v", o)
 	}
-	forget2 := l.Forget(t.Context(), "forget again", "ann")
+	forget2 := l.Forget(t.Context(), api.ObjectRequest{Key: "forget again", Object: "ann"})
 	must(t, forget2)
 	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") || o.Earned != 150 {
 		t.Errorf("forgotten a second time: %+v", o)
@@ -270,16 +270,16 @@ func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 
 func TestForgettingIsARequestLikeOthers(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann", "bob")
-	wantErr(t, l.Forget(t.Context(), "k", "zoe"), api.ErrUnknown)
-	wantErr(t, l.Forget(t.Context(), "k", ""), api.ErrInvalid)
-	must(t, l.Forget(t.Context(), "k", "ann"))
+	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "zoe"}), api.ErrUnknown)
+	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: ""}), api.ErrInvalid)
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"}))
 	n := stats(t, l).Events
-	must(t, l.Forget(t.Context(), "k", "ann"))
-	wantErr(t, l.Forget(t.Context(), "k", "bob"), api.ErrKeyConflict)
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"}))
+	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "bob"}), api.ErrKeyConflict)
 	if stats(t, l).Events != n {
 		t.Error("the same key forgot twice")
 	}
-	must(t, l.Forget(t.Context(), "k2", "ann")) // nothing is left to forget
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k2", Object: "ann"})) // nothing is left to forget
 	if stats(t, l).Events != n+1 || countKind(events(t, l), "forgotten") != 1 {
 		t.Error("nothing was forgotten once more")
 	}
@@ -317,7 +317,7 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 		t.Errorf("the log still refuses %+v", left)
 	}
 	auditStore(t, l.engine.Store)
-	wantErr(t, l.Forget(t.Context(), "again", "nobody known"), api.ErrUnknown)
+	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "again", Object: "nobody known"}), api.ErrUnknown)
 }
 
 // A buyer's list keeps its prices.
@@ -619,9 +619,9 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 		_, err := l.Enroll(ctx, r)
 		return err
 	})
-	must(t, l.Withdraw(t.Context(), "w", names[0]))
-	must(t, l.Forget(t.Context(), "f", names[1]))
-	must(t, l.Forget(t.Context(), "g", names[state.PartSize-1]))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: names[0]}))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: names[1]}))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "g", Object: names[state.PartSize-1]}))
 	got, err := l.Enroll(t.Context(), r)
 	must(t, err)
 	if got.Enrolled != len(names) || got.Already != 0 {
@@ -652,7 +652,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			})
 			gone := names[state.PartSize-2 : state.PartSize]
 			for i, name := range gone {
-				must(t, l.Forget(t.Context(), fmt.Sprint("f", i), name))
+				must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprint("f", i), Object: name}))
 			}
 			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: gone})
 			must(t, err)

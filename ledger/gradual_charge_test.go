@@ -92,7 +92,7 @@ func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
 	if q := quote("winner", "2"); !errors.As(q.NotRaised, &score) || q.Charge != eps(t, "2") {
 		t.Errorf("%+v", q)
 	}
-	must(t, l.BeginEpoch(t.Context(), "another value", "vote", "ann"))
+	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "another value", Question: "vote", Object: "ann"}))
 	if q := quote("majority:yes", "2"); !errors.Is(q.NotRaised, request.ErrNewEpoch) || q.Charge != eps(t, "2") {
 		t.Errorf("%+v", q)
 	}

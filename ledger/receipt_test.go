@@ -199,7 +199,7 @@ func TestReceiptsOfADamagedLogAreRefused(t *testing.T) {
 func forgetful(t *testing.T) (*office, evidence.Receipt) {
 	t.Helper()
 	o := shop(t)
-	must(t, o.Forget(t.Context(), "forget", "bob"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
 	return o, receiptOf(t, o.Ledger, 4)
 }
 
@@ -411,7 +411,7 @@ func TestVerifyingNonsense(t *testing.T) {
 func TestForgettingAndReceipts(t *testing.T) {
 	o := shop(t)
 	before := text(t, receiptOf(t, o.Ledger, 4))
-	must(t, o.Forget(t.Context(), "forget", "bob"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
 	o.later()
 	early, err := evidence.ReadReceipt(before)
 	must(t, err)
@@ -426,8 +426,8 @@ func TestForgettingAndReceipts(t *testing.T) {
 			t.Errorf("%q is in a receipt made after", gone)
 		}
 	}
-	must(t, o.Forget(t.Context(), "forget ann", "ann"))
-	must(t, o.Forget(t.Context(), "forget cid", "cid"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget ann", Object: "ann"}))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget cid", Object: "cid"}))
 	wantSound(t, "with everybody forgotten", receiptOf(t, o.Ledger, 4), o.keys)
 	for number := uint64(1); number <= 5; number++ {
 		wantSound(t, fmt.Sprint("sale ", number), receiptOf(t, o.Ledger, number), o.keys)
@@ -523,7 +523,7 @@ func TestReceiptsBesideForgetting(t *testing.T) {
 		go func() {
 			defer wait.Done()
 			for i := from; i < len(names); i += 997 {
-				if err := o.Forget(context.Background(), "forget "+names[i], names[i]); err != nil {
+				if err := o.Forget(context.Background(), api.ObjectRequest{Key: "forget " + names[i], Object: names[i]}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -147,8 +147,8 @@ func TestTheTextOfARefusalIsBounded(t *testing.T) {
 		strangers[i] = fmt.Sprintf("%05d", i) + strings.Repeat("\U0001F600", 62)
 	}
 	_, err := l.Raise(t.Context(), order(t, "k", "0.5", strangers...))
-	if n := len(refusals(t, err)); n != api.MaxListed {
-		t.Errorf("%d refusals listed, want %d", n, api.MaxListed)
+	if n := len(refusals(t, err)); n != request.MaxListed {
+		t.Errorf("%d refusals listed, want %d", n, request.MaxListed)
 	}
 	if n := len(err.Error()); n > 4096 {
 		t.Errorf("the text has %d bytes", n)
@@ -237,8 +237,8 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 	r := order(t, "k", "0.5", append(strangers, "ann")...)
 	_, err := l.Raise(t.Context(), r)
 	var refused *api.RefusedError
-	if !errors.As(err, &refused) || len(refused.Refused) != api.MaxListed || refused.Unlisted != len(strangers)-api.MaxListed {
-		t.Fatalf("%.300v; want %d refusals listed of %d", err, api.MaxListed, len(strangers))
+	if !errors.As(err, &refused) || len(refused.Refused) != request.MaxListed || refused.Unlisted != len(strangers)-request.MaxListed {
+		t.Fatalf("%.300v; want %d refusals listed of %d", err, request.MaxListed, len(strangers))
 	}
 	if want := fmt.Sprintf("refused for %d objects: object", api.MaxPanel+more); !strings.Contains(err.Error(), want) {
 		t.Errorf("%.300q does not say %q", err, want)

@@ -243,7 +243,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 			return repeat(200*n, []said.Detail{question}, func(int) []said.Detail { return []said.Detail{&said.Withdrawn{Object: "bob"}} })
 		},
 		"unary": func(n int) []said.Detail {
-			values := make([]string, api.MaxUnaryValues)
+			values := make([]string, event.MaxUnaryValues)
 			for v := range values {
 				values[v] = fmt.Sprint("v", v)
 			}
@@ -272,7 +272,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 		})
 	}
 	all["refused at length"] = func(n int) []said.Detail {
-		why := strings.Repeat("\x01", api.MaxWhy) // each is six bytes of JSON
+		why := strings.Repeat("\x01", event.MaxWhy) // each is six bytes of JSON
 		return repeat(50*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
 			return []said.Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: why}}}
 		})
@@ -540,7 +540,7 @@ func TestCostOfDocuments_AnyKindOfFact_IsLinear(t *testing.T) {
 
 func TestCostOfReceipts_AnyEncoding_IsLinear(t *testing.T) {
 	h := newHostileHost(t)
-	values := make([]string, api.MaxUnaryValues)
+	values := make([]string, event.MaxUnaryValues)
 	for v := range values {
 		values[v] = fmt.Sprint("v", v)
 	}
@@ -695,7 +695,7 @@ func TestVerify_ChainAboveTheBound_IsAFault(t *testing.T) {
 	for name, test := range map[string]struct {
 		most int // how many make the chain full
 		item func(i int) []said.Detail
-	}{"levels": {api.MaxEntries, level}, "buyers": {api.MaxEntries - 1, sale}, "epochs": {api.MaxEntries / 2, epoch}} {
+	}{"levels": {event.MaxEntries, level}, "buyers": {event.MaxEntries - 1, sale}, "epochs": {event.MaxEntries / 2, epoch}} {
 		for more := range 2 {
 			says := slices.Clone(begin)
 			for i := range test.most + more {

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/event"
-	logevent "github.com/sluicedp/sluice/ledger/internal/event"
+	logged "github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // The log: its events, and whom requests have left out.
@@ -45,7 +45,7 @@ func (c *call) firstEvent() (uint64, error) {
 	for name := range c.params {
 		if name != "from" {
 			const what = "a stream of events takes no parameter but \"from\", and not %q"
-			return 0, problem.New(problem.Invalid, what, name).At(name)
+			return 0, problem.At(name, problem.Invalid, what, name)
 		}
 	}
 	last := c.request.Header.Get(lastEvent)
@@ -54,14 +54,14 @@ func (c *call) firstEvent() (uint64, error) {
 	}
 	n, err := strconv.ParseUint(last, 10, 63)
 	if err != nil {
-		return 0, problem.New(problem.Invalid, "the header "+lastEvent+" is no number of an event").At(lastEvent)
+		return 0, problem.At(lastEvent, problem.Invalid, "the header "+lastEvent+" is no number of an event")
 	}
 	return n + 1, nil
 }
 
 // eventKinds returns the kinds of events.
 func eventKinds() (all []string) {
-	for _, one := range logevent.Details() {
+	for _, one := range logged.Details() {
 		all = append(all, one.Kind())
 	}
 	return all
