@@ -417,13 +417,15 @@ func (h *hostileHost) receipt(n int, q api.Question, epsilon privacy.Epsilon, re
 	e.Created, e.Question.Proven = add(&h.about.Created), add(defined)
 	e.Buyer.Proven, e.Sale = add(&event.BuyerNamed{Number: 1, Name: "acme"}), add(made)
 	e.Question.Number, e.Question.Time, e.Buyer.Number, e.Buyer.Time = 1, hostileTime, 1, hostileTime
-	e.Withheld = event.Withhold(log[3].Event).Withheld[:]
+	shown := event.Withhold(log[3].Event)
+	e.Sale.Salt, e.Withheld = shown.Salt[:], shown.Withheld[:]
 	for i := range n {
 		sold := &event.Sold{Sale: 1, Object: fmt.Sprintf("o%09d", i), Response: event.Response{Value: value, Method: event.MethodResale}}
 		in := add(sold)
+		shown := event.Withhold(log[len(log)-1].Event)
 		r.Responses = append(r.Responses, SoldResponse{
-			Object: sold.Object, Response: response, Event: in.Event, Salt: in.Salt, Leaf: in.Leaf,
-			Withheld: event.Withhold(log[len(log)-1].Event).Withheld[:],
+			Object: sold.Object, Response: response, Event: in.Event, Leaf: in.Leaf,
+			Salt: shown.Salt[:], Withheld: shown.Withheld[:],
 		})
 	}
 	add(&event.Withdrawn{Object: "o"}) // stands for the settled event
