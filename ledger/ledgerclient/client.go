@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
@@ -91,7 +92,7 @@ func checkAbout(a api.About) error {
 
 // locate takes an address.
 func (c *Client) locate(address string) error {
-	path, isSocket, err := SocketPath(address)
+	path, isSocket, err := access.SocketPath(address)
 	if err != nil {
 		return err
 	}
@@ -248,11 +249,9 @@ func (c *Client) call(ctx context.Context, m message, out any) error {
 	return nil
 }
 
-// ask sends a request, and returns the answer as package ledger would: lists that are empty are
-// nil.
+// ask sends a request, and returns the answer as package ledger would.
 func ask[Out any](ctx context.Context, c *Client, m message) (out Out, err error) {
 	err = c.call(ctx, m, &out)
-	httpapi.WithoutEmptyLists(&out)
 	return out, err
 }
 

@@ -1,6 +1,7 @@
 package ledgerhttp
 
 import (
+	"context"
 	"reflect"
 	"strconv"
 
@@ -88,9 +89,8 @@ func reconcile(c *call, in httpapi.Reconcile) (api.ReconcileResult, error) {
 		}
 	}
 	if in.Expected != nil {
-		httpapi.WithoutEmptyLists(in.Expected)
 		r.Confirm = func(now api.ReconcileResult) error {
-			if httpapi.WithoutEmptyLists(&now); !reflect.DeepEqual(*in.Expected, now) {
+			if !reflect.DeepEqual(*in.Expected, now) {
 				const what = "what is to be done is not what was expected any more"
 				return problem.At("expected", problem.Changed, what)
 			}
@@ -197,4 +197,14 @@ func levels(c *call) (httpapi.Levels, error) {
 
 func responses(c *call, p page) ([]api.Response, string, error) {
 	return c.ledger().ResponsesPage(c.ctx(), c.text("question"), c.epsilon("epsilon"), p.after, p.limit)
+}
+
+func metrics(c *call) (body, error) {
+	if c.handler.options.Metrics == nil {
+		return nil, problem.New(problem.NoRoute, "this server counts nothing")
+	}
+	return func(_ context.Context, w *writer) error {
+		c.handler.options.Metrics(w, c.request, c.ledger())
+		return nil
+	}, nil
 }
