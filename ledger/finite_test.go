@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
@@ -83,9 +84,8 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 		if got, want := all[1].Mechanism.Outputs, [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}; !reflect.DeepEqual(got, want) || all[1].Encoding != api.Finite {
 			t.Errorf("without names outputs are called %q", got)
 		}
-		if !bytes.Equal(text(t, all[1].Mechanism.Family), text(t, fixture.Skewed(t))) {
-			t.Error("the family is kept as another")
-		}
+		check.That(t, bytes.Equal(text(t, all[1].Mechanism.Family), text(t, fixture.Skewed(t))),
+			"the family is kept as another")
 		closed(t, l)
 		l = open(t, path, Options{})
 	}
@@ -94,9 +94,7 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 			t.Errorf("the log says %+v", ev)
 		}
 	}
-	if numbered.Mechanism.Outputs != nil {
-		t.Error("the host's mechanism was given names")
-	}
+	check.That(t, numbered.Mechanism.Outputs == nil, "the host's mechanism was given names")
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
 }
@@ -191,9 +189,8 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 		must(t, l.DefineQuestion(t.Context(), "k", like(first)))
 		before := questionsOf(t, l)
 		for key, want := range map[string]error{"other": test.want, "k": test.same} {
-			if err := l.DefineQuestion(t.Context(), key, test.q); !errors.Is(err, want) {
-				t.Errorf("%s, with the key %q: got the error %v, want %v", name, key, err, want)
-			}
+			err := l.DefineQuestion(t.Context(), key, test.q)
+			check.That(t, errors.Is(err, want), "%s, with the key %q: got the error %v, want %v", name, key, err, want)
 		}
 		if after := questionsOf(t, l); !bytes.Equal(text(t, after), text(t, before)) || len(after) != 1 {
 			t.Errorf("%s: the question is %s now", name, text(t, after))
@@ -238,9 +235,8 @@ func TestOutputsAreTheSameForEverybody(t *testing.T) {
 		}
 		first = append(first, call(l, truth))
 	}
-	if got := delivered(t, l, 1)["ann"]; got.Price != 200 || got.Epsilon != eps(t, "2") {
-		t.Errorf("ann sold %+v", got)
-	}
+	got := delivered(t, l, 1)["ann"]
+	check.That(t, got.Price == 200 && got.Epsilon == eps(t, "2"), "ann sold %+v", got)
 	before := pairs(t, l.engine.Store)
 	for range 2 {
 		for i, call := range calls {
@@ -262,9 +258,8 @@ func TestOutputsAreTheSameForEverybody(t *testing.T) {
 		if s.Resales != 1 || got.Response != release(t, l, one) || got.Response != responses(t, l, "party", eps(t, epsilon))["ann"] || got.Price != []int64{50, 50, 100}[i] {
 			t.Errorf("at ε=%s zeta got %+v", epsilon, got)
 		}
-		if !slices.Contains(fixture.Party(t).Mechanism.Outputs[i], got.Value) {
-			t.Errorf("at ε=%s the output is %q", epsilon, got.Value)
-		}
+		check.That(t, slices.Contains(fixture.Party(t).Mechanism.Outputs[i], got.Value),
+			"at ε=%s the output is %q", epsilon, got.Value)
 	}
 	for _, name := range []string{"ann", "bob"} {
 		o := objectOf(t, l, name)
@@ -283,16 +278,14 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	enrollUnder(t, l, "party", market(t, "9"), "1.75", "ann")
 	spent := func(want string) {
 		t.Helper()
-		if o := objectOf(t, l, "ann"); o.Spent != eps(t, want) {
-			t.Errorf("ann has spent %s, want %s", o.Spent, want)
-		}
+		o := objectOf(t, l, "ann")
+		check.That(t, o.Spent == eps(t, want), "ann has spent %s, want %s", o.Spent, want)
 	}
 	release(t, l, partyOf(t, "1", "ann", "0.5"))
 	spent("0.5")
 	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: partiesFor(t, "", "acme", "1", "ann").Order, For: time.Hour})
-	if o := objectOf(t, l, "ann"); o.Held != eps(t, "0.5") {
-		t.Errorf("%s is held", o.Held)
-	}
+	o := objectOf(t, l, "ann")
+	check.That(t, o.Held == eps(t, "0.5"), "%s is held", o.Held)
 	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: r.Number, Truth: sameTruth("C")})
 	must(t, err)
 	spent("1")
@@ -346,9 +339,8 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 	// An estimate of what cannot be there is one of no responses.
 	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: eps(t, "1.5")})
 	wantErr(t, err, api.ErrNoResponses)
-	if all := responses(t, l, "party", eps(t, "1.5")); len(all) != 0 {
-		t.Errorf("at ε=1.5 there is %v", all)
-	}
+	all := responses(t, l, "party", eps(t, "1.5"))
+	check.That(t, len(all) == 0, "at ε=1.5 there is %v", all)
 }
 
 // Sweeps.
@@ -360,8 +352,7 @@ func stair(t testing.TB, ceilings ...string) policy.Policy {
 	for i, ceiling := range ceilings {
 		steps = append(steps, policy.Step{At: epoch().Add(time.Duration(24*(i+1)) * time.Hour), Ceiling: eps(t, ceiling)})
 	}
-	p, err := policy.Steps(steps...)
-	must(t, err)
+	p := check.Value(policy.Steps(steps...))(t)
 	return p
 }
 
@@ -388,16 +379,14 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 		released := 0
 		for i, day := range days {
 			clock.set(epoch().Add(time.Duration(24*day) * time.Hour))
-			r, err := l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("C")})
-			must(t, err)
+			r := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("C")}))(t)
 			want := ""
 			if day > 0 {
 				want = came[day-1]
 			}
 			for _, one := range names {
-				if got := levelsOf(t, l, one); got != want {
-					t.Errorf("%s: on day %d %s has the levels %q, want %q", name, day, one, got, want)
-				}
+				got := levelsOf(t, l, one)
+				check.That(t, got == want, "%s: on day %d %s has the levels %q, want %q", name, day, one, got, want)
 			}
 			if one := r.Questions[0]; len(one.Refused) != 0 || one.Raised+one.Unchanged != len(names) {
 				t.Errorf("%s: on day %d it came to %+v", name, day, r)
@@ -406,14 +395,12 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 			for range strings.Fields(want) {
 				now += len(names)
 			}
-			if got := countKind(events(t, l), "released"); got != now {
-				t.Errorf("%s: on day %d there are %d releases, want %d", name, day, got, now)
-			}
+			got := countKind(events(t, l), "released")
+			check.That(t, got == now, "%s: on day %d there are %d releases, want %d", name, day, got, now)
 			released = now
 		}
-		if released != 3*len(names) || objectOf(t, l, "ann").Spent != eps(t, "2") {
-			t.Errorf("%s: %d releases", name, released)
-		}
+		check.That(t, released == 3*len(names) && objectOf(t, l, "ann").Spent == eps(t, "2"),
+			"%s: %d releases", name, released)
 		auditStore(t, l.engine.Store)
 		wantClean(t, l, api.VerifyRequest{})
 	}
@@ -427,18 +414,15 @@ func TestASweepBehindARaise(t *testing.T) {
 	enrollUnder(t, l, "party", stair(t, "0.6", "1.5", "2.5"), "9", "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
 	release(t, l, api.ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("C")})
-	if got := levelsOf(t, l, "ann"); got != "1" {
-		t.Errorf("after the raise ann has the levels %q", got)
-	}
+	got := levelsOf(t, l, "ann")
+	check.That(t, got == "1", "after the raise ann has the levels %q", got)
 	a := &asked{}
-	_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: a.truth("C")})
-	must(t, err)
+	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: a.truth("C")})))
 	if !slices.Equal(a.names(), []string{"bob"}) || levelsOf(t, l, "ann") != "0.5 1" || levelsOf(t, l, "bob") != "0.5 1" {
 		t.Errorf("asked about %q; ann has %q, bob %q", a.names(), levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
 	}
 	clock.set(epoch().Add(30 * 24 * time.Hour))
-	_, err = l.Advance(t.Context(), api.AdvanceRequest{Key: "2", Truth: a.truth("C")})
-	must(t, err)
+	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "2", Truth: a.truth("C")})))
 	if levelsOf(t, l, "ann") != "0.5 1 2" || levelsOf(t, l, "bob") != "0.5 1 2" {
 		t.Errorf("ann has %q, bob %q", levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
 	}
@@ -453,14 +437,12 @@ func TestASweepRefusesALevelNotACeiling(t *testing.T) {
 	define(t, l, fixture.Party(t))
 	enrollUnder(t, l, "party", stair(t, "0.75", "1.5", "3"), "1.9", "ann")
 	clock.set(epoch().Add(100 * time.Hour))
-	r, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: sameTruth("C")})
-	must(t, err)
+	r := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: sameTruth("C")}))(t)
 	if left := r.Questions[0].Refused; len(left) != 1 || left[0].Asked != eps(t, "2") || left[0].Cost != eps(t, "1") || left[0].Reason != api.ObjectCap {
 		t.Errorf("it came to %+v", r)
 	}
-	if got := levelsOf(t, l, "ann"); got != "0.5 1" {
-		t.Errorf("ann has the levels %q", got)
-	}
+	got := levelsOf(t, l, "ann")
+	check.That(t, got == "0.5 1", "ann has the levels %q", got)
 }
 
 // Keys.
@@ -472,18 +454,16 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	define(t, l, vote())
 	enroll(t, l, "vote", "9", "ann")
 	for question, want := range map[uint32]uint32{1: 0, 2: 1} {
-		if got := chainOf(t, l, question, "ann").Noise; got != want {
-			t.Errorf("the chain of question %d has the noise key %d, want %d", question, got, want)
-		}
+		got := chainOf(t, l, question, "ann").Noise
+		check.That(t, got == want, "the chain of question %d has the noise key %d, want %d", question, got, want)
 	}
 	must(t, l.Withdraw(t.Context(), "w", "ann"))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "ann")
 	must(t, l.Forget(t.Context(), "f", "bob"))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "bob")
 	for _, name := range []string{"ann", "bob"} {
-		if got := chainOf(t, l, 1, name).Noise; got != 0 {
-			t.Errorf("%s came back with the noise key %d", name, got)
-		}
+		got := chainOf(t, l, 1, name).Noise
+		check.That(t, got == 0, "%s came back with the noise key %d", name, got)
 	}
 	carryOut(t, l, partiesOf(t, "r", "1"))
 	auditStore(t, l.engine.Store)
@@ -505,9 +485,7 @@ func TestOutputsAreDrawnFromChance(t *testing.T) {
 		carryOut(t, l, partiesOf(t, "r", "0.5"))
 		came[i] = allResponses(t, l, names)
 	}
-	if reflect.DeepEqual(came[0], came[1]) {
-		t.Error("two ledgers have drawn the same")
-	}
+	check.That(t, !reflect.DeepEqual(came[0], came[1]), "two ledgers have drawn the same")
 }
 
 // A chain is bound to its truth, and refuses another one when it is raised; below its highest level nobody asks.
@@ -531,9 +509,8 @@ func TestAnOutputIsBoundToItsTruth(t *testing.T) {
 	l = open(t, path, Options{})
 	define(t, l, api.Question{Name: "q", Values: valuesOf(2), Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}})
 	must(t, l.Close())
-	if all := countKind(events(t, open(t, path, Options{TruthKey: truthKey()})), "bound"); all != 1 {
-		t.Errorf("bound %d times", all)
-	}
+	all := countKind(events(t, open(t, path, Options{TruthKey: truthKey()})), "bound")
+	check.That(t, all == 1, "bound %d times", all)
 }
 
 // A truth that is none of the values, or an output for a truth, is refused, and the error does not contain it.
@@ -544,9 +521,8 @@ func TestAnOutputIsNoTruth(t *testing.T) {
 		r.Truth = sameTruth(truth)
 		unchanged(t, l.engine.Store, func() {
 			_, err := l.Release(t.Context(), r)
-			if err == nil || strings.Contains(err.Error(), fmt.Sprintf("%q", truth)) {
-				t.Errorf("the truth %q: %v", truth, err)
-			}
+			check.That(t, err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%q", truth)),
+				"the truth %q: %v", truth, err)
 		})
 	}
 }
@@ -573,9 +549,8 @@ func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
 		came = append(came, all)
 		auditStore(t, l.engine.Store)
 	}
-	if !reflect.DeepEqual(came[0], came[1]) {
-		t.Errorf("without a mechanism it came to\n%+v\nwith one to\n%+v", came[0], came[1])
-	}
+	check.That(t, reflect.DeepEqual(came[0], came[1]),
+		"without a mechanism it came to\n%+v\nwith one to\n%+v", came[0], came[1])
 }
 
 // Estimates.
@@ -620,11 +595,9 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 				continue
 			}
 			must(t, err)
-			shares, err := estimate.Frequencies(estimate.Options{Confidence: 0.9}, counts...)
-			must(t, err)
+			shares := check.Value(estimate.Frequencies(estimate.Options{Confidence: 0.9}, counts...))(t)
 			want := api.Estimate{Question: "party", Levels: sizes, Event: stats(t, l).Events}
-			p, err := estimate.Disagreement(counts...)
-			must(t, err)
+			p := check.Value(estimate.Disagreement(counts...))(t)
 			combinedAs(&want, len(counts), api.EstimateRequest{}, p)
 			for i, s := range shares {
 				want.Values = append(want.Values, api.ValueEstimate{Value: q.Values[i], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})
@@ -632,9 +605,7 @@ func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
 			for _, size := range sizes {
 				want.N += size.N
 			}
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("%s, at ε=%s: got\n%+v\nwant\n%+v", what, epsilon, got, want)
-			}
+			check.That(t, reflect.DeepEqual(got, want), "%s, at ε=%s: got\n%+v\nwant\n%+v", what, epsilon, got, want)
 		}
 		wantRecount(t, l, "party", eps(t, "0.5"), eps(t, "1"), eps(t, "2"))
 	}
@@ -683,8 +654,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 		m, _ := q.Mechanism.Family.Level(epsilon)
 		variances, err := estimate.Variance(estimate.Counts{Mechanism: m, ByValue: []int64{2200, 1200, 500, 100}})
 		must(t, err)
-		e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: epsilon})
-		must(t, err)
+		e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: epsilon}))(t)
 		for v, one := range e.Values {
 			stattest.Normal(one.Estimate-float64(shares[v])/4000, math.Sqrt(variances[v])).Holds(t, "level %d, %s", i, one.Value)
 		}
@@ -701,9 +671,8 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 	carryOut(t, l, api.RaiseRequest{Key: "r", Question: "q", Epsilon: top, All: true, Truth: sameTruth("b")})
 	for _, r := range []api.EstimateRequest{{Question: "q"}, {Question: "q", Epsilon: top}, {Question: "q", Include: everybody}} {
 		_, err := l.Estimate(t.Context(), r)
-		if !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), "apart") {
-			t.Errorf("%+v: got the error %v", r, err)
-		}
+		check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "apart"),
+			"%+v: got the error %v", r, err)
 	}
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
@@ -721,17 +690,14 @@ func TestCopiesHaveTheMechanism(t *testing.T) {
 	release(t, l, partyOf(t, "2", "ann", "0.5"))
 	must(t, l.Forget(t.Context(), "f", "cid"))
 	want, stored := allResponses(t, l, []string{"ann", "bob"}), pairs(t, l.engine.Store)
-	_, err := l.Backup(t.Context(), filepath.Join(dir, "backup.db"), nil)
-	must(t, err)
-	_, err = l.CompactTo(t.Context(), filepath.Join(dir, "compact.db"), nil)
-	must(t, err)
+	must(t, check.Err(l.Backup(t.Context(), filepath.Join(dir, "backup.db"), nil)))
+	must(t, check.Err(l.CompactTo(t.Context(), filepath.Join(dir, "compact.db"), nil)))
 	must(t, l.Compact(t.Context(), nil))
 	closed(t, l)
 	for _, name := range []string{"backup.db", "compact.db", "ledger.db"} {
 		l := open(t, filepath.Join(dir, name), Options{})
-		if got := allResponses(t, l, []string{"ann", "bob"}); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s has %v, want %v", name, got, want)
-		}
+		got := allResponses(t, l, []string{"ann", "bob"})
+		check.That(t, reflect.DeepEqual(got, want), "%s has %v, want %v", name, got, want)
 		same(t, name, pairs(t, l.engine.Store), stored)
 		wantClean(t, l, api.VerifyRequest{})
 		release(t, l, partyOf(t, "3", "bob", "2"))
@@ -756,19 +722,16 @@ func TestForgetDestroysOutputs(t *testing.T) {
 	}
 	must(t, l.Withdraw(t.Context(), "w", "bob"))
 	_, err := l.Release(t.Context(), partyOf(t, "3", "bob", "2"))
-	if all := refusals(t, err); all[0].Reason != api.Withdrawn {
-		t.Errorf("refused: %+v", all)
-	}
+	all := refusals(t, err)
+	check.That(t, all[0].Reason == api.Withdrawn, "refused: %+v", all)
 	before := objectOf(t, l, "bob").Chains[0].Levels
 	enrollUnder(t, l, "party", market(t, "9"), "9", "bob", "ann")
 	release(t, l, partyOf(t, "4", "bob", "2"))
 	release(t, l, partyOf(t, "5", "ann", "2"))
-	if o := objectOf(t, l, "bob"); o.Spent != eps(t, "2") || o.Chains[0].Levels[0].Response != before[0].Response {
-		t.Errorf("bob came to %+v", o)
-	}
-	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "3") || len(o.Chains[0].Levels) != 1 {
-		t.Errorf("ann came to %+v", o)
-	}
+	o := objectOf(t, l, "bob")
+	check.That(t, o.Spent == eps(t, "2") && o.Chains[0].Levels[0].Response == before[0].Response, "bob came to %+v", o)
+	o = objectOf(t, l, "ann")
+	check.That(t, o.Spent == eps(t, "3") && len(o.Chains[0].Levels) == 1, "ann came to %+v", o)
 	auditStore(t, s)
 	wantClean(t, l, api.VerifyRequest{})
 }
@@ -801,15 +764,12 @@ func TestOutputsAreWatched(t *testing.T) {
 		case event.QuestionDefined:
 			mechanisms += len(d.Mechanism.Outputs)
 		default:
-			if bytes.Contains(text(t, ev), []byte(`"mechanism"`)) {
-				t.Errorf("%+v has a mechanism", ev)
-			}
+			check.That(t, !bytes.Contains(text(t, ev), []byte(`"mechanism"`)), "%+v has a mechanism", ev)
 		}
 		if ev.Number == s.Last {
 			break
 		}
 	}
-	if !slices.Equal(got, want) || mechanisms != 3 {
-		t.Errorf("watched %q, released was %q; %d levels", got, want, mechanisms)
-	}
+	check.That(t, slices.Equal(got, want) && mechanisms == 3,
+		"watched %q, released was %q; %d levels", got, want, mechanisms)
 }

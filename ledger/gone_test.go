@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -206,9 +207,8 @@ func TestPanelCall_CallerLeaves_ReadsLittleMore(t *testing.T) {
 				known := c.changes && errors.As(err, &refused) && refused.Instead == nil
 				stopped := (errors.Is(err, context.Canceled) || known) && after <= state.CheckEvery+again
 				completed := err == nil && c.changes && changed
-				if at == 1 && !stopped || !stopped && !completed {
-					t.Errorf("its caller left before record %d of %d: it read %d more, and returned %v", at, all, after, err)
-				}
+				check.That(t, (at != 1 || stopped) && (stopped || completed),
+					"its caller left before record %d of %d: it read %d more, and returned %v", at, all, after, err)
 			}
 		})
 	}
@@ -267,16 +267,12 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 			continue
 		}
 		for i, r := range listed {
-			if r.Object != crowd(i + 1)[i] || r.Reason != call.reason {
-				t.Fatalf("%s: refusal %d is %s", name, i, r)
-			}
+			check.Need(t, r.Object == crowd(i + 1)[i] && r.Reason == call.reason, "%s: refusal %d is %s", name, i, r)
 		}
-		if len(sums) != 1 || sums[0].Reason != call.reason || sums[0].Count != sellersHere {
-			t.Errorf("%s: the sums are %+v", name, sums)
-		}
-		if top := instead.Levels[len(instead.Levels)-1]; top.Can != call.can {
-			t.Errorf("%s: %d could be had, it says, want %d", name, top.Can, call.can)
-		}
+		check.That(t, len(sums) == 1 && sums[0].Reason == call.reason && sums[0].Count == sellersHere,
+			"%s: the sums are %+v", name, sums)
+		top := instead.Levels[len(instead.Levels)-1]
+		check.That(t, top.Can == call.can, "%s: %d could be had, it says, want %d", name, top.Can, call.can)
 	}
 }
 
@@ -336,16 +332,12 @@ func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
 	}
 	// It is no part of what a key stands for.
 	partial.StopAtRefusal = false
-	if _, err := l.Sell(t.Context(), partial); err != nil {
-		t.Errorf("the same request is a conflict: %v", err)
-	}
+	check.OK(t, check.Err(l.Sell(t.Context(), partial)))
 }
 
 func stopped(t *testing.T, err error) ([]api.Refusal, int) {
 	t.Helper()
 	var r *api.RefusedError
-	if !errors.As(err, &r) || r.Instead != nil {
-		t.Fatalf("got the error %v, want a refusal and nothing instead", err)
-	}
+	check.Need(t, errors.As(err, &r) && r.Instead == nil, "got the error %v, want a refusal and nothing instead", err)
 	return r.Refused, r.Unlisted
 }

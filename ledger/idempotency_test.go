@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -56,17 +57,15 @@ func TestTheSameKeyGivesTheSameResult(t *testing.T) {
 	l := open(t, path, Options{})
 	calls, first := mutations(t), map[string]any{}
 	for _, name := range sortedNames(calls) {
-		result, err := calls[name](l)
-		must(t, err)
+		result := check.Value(calls[name](l))(t)
 		first[name] = result
 	}
 	before := pairs(t, l.engine.Store)
 	for range 2 {
 		for name, call := range calls {
 			again, err := call(l)
-			if err != nil || !reflect.DeepEqual(again, first[name]) {
-				t.Errorf("%s: %+v at first, then %+v, %v", name, first[name], again, err)
-			}
+			check.That(t, err == nil && reflect.DeepEqual(again, first[name]),
+				"%s: %+v at first, then %+v, %v", name, first[name], again, err)
 		}
 		closed(t, l)
 		l = open(t, path, Options{})
@@ -87,16 +86,12 @@ func TestAKeyUsedByManyAtOnceDrawsOnce(t *testing.T) {
 		t.Error(err)
 	}
 	for _, one := range got {
-		if one != got[0] {
-			t.Fatalf("one caller got %v, another %v", got[0], one)
-		}
+		check.Need(t, one == got[0], "one caller got %v, another %v", got[0], one)
 	}
-	if n := s.commits.Load() - before; n != 1 {
-		t.Errorf("%d commits", n)
-	}
-	if n := countKind(events(t, l), "released"); n != 1 {
-		t.Errorf("%d draws", n)
-	}
+	n := s.commits.Load() - before
+	check.That(t, n == 1, "%d commits", n)
+	draws := countKind(events(t, l), "released")
+	check.That(t, draws == 1, "%d draws", draws)
 	auditStore(t, s)
 }
 
@@ -113,8 +108,7 @@ func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
 	putRecord(t, altered, state.BucketRequests, []byte("two"), state.Request{Settled: []uint64{log[one].Number}}.Encode())
 	l = openMemory(t, altered, Options{})
 	for _, r := range []api.ReleaseRequest{releaseOf(t, "two", "bob", "1"), releaseOf(t, "two", "ann", "1")} {
-		_, err := l.Release(t.Context(), r)
-		wantErr(t, err, api.ErrCorrupt)
+		wantErr(t, check.Err(l.Release(t.Context(), r)), api.ErrCorrupt)
 	}
 	release(t, l, releaseOf(t, "one", "ann", "1"))
 }
@@ -127,9 +121,8 @@ func TestDigestsKeepFieldsApart(t *testing.T) {
 			id := event.RaiseRequest(question, eps(t, "1"), false, names, false)
 			sum := [2]event.Sum{id.Sum, id.Objects}
 			text := fmt.Sprintf("%q of %q", question, names)
-			if twin, twice := seen[sum]; twice {
-				t.Errorf("%s and %s have one digest", text, twin)
-			}
+			twin, twice := seen[sum]
+			check.That(t, !twice, "%s and %s have one digest", text, twin)
 			seen[sum] = text
 		}
 	}
@@ -139,9 +132,7 @@ func TestDigestsKeepFieldsApart(t *testing.T) {
 func fieldOf(t *testing.T, err error) string {
 	t.Helper()
 	var conflict *api.KeyConflictError
-	if !errors.As(err, &conflict) || conflict.Key != "the key" {
-		t.Fatalf("the conflict is %v", err)
-	}
+	check.Need(t, errors.As(err, &conflict) && conflict.Key == "the key", "the conflict is %v", err)
 	if named := conflict.Field; named != "" && named != "Kind" && !strings.HasSuffix(err.Error(), "differs in "+named) {
 		t.Errorf("a difference in %s is told as %v", named, err)
 	}
@@ -153,13 +144,11 @@ func TestAConflictOfALongRequestNamesTheField(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "3", names...)
 	carryOut(t, l, order(t, "the key", "0.5", names...))
 	_, err := l.Raise(t.Context(), order(t, "the key", "0.75", names...))
-	if got := fieldOf(t, err); got != "Epsilon" {
-		t.Errorf("another ε is told as %q", got)
-	}
+	got := fieldOf(t, err)
+	check.That(t, got == "Epsilon", "another ε is told as %q", got)
 	_, err = l.Raise(t.Context(), order(t, "the key", "0.5", names[1:]...))
-	if got := fieldOf(t, err); got != "Objects" {
-		t.Errorf("other objects are told as %q", got)
-	}
+	got = fieldOf(t, err)
+	check.That(t, got == "Objects", "other objects are told as %q", got)
 }
 
 // Marks are kept with the digest, and go with it.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -35,9 +36,8 @@ func wantRecount(t testing.TB, l *Ledger, question string, levels ...privacy.Eps
 		got, err := l.Estimate(t.Context(), r)
 		r.Include = everybody
 		want, wantErr := l.Estimate(t.Context(), r)
-		if !reflect.DeepEqual(got, want) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
-			t.Fatalf("%s at ε=%s: the running estimate is\n%+v, %v\nthe recount\n%+v, %v", question, epsilon, got, err, want, wantErr)
-		}
+		check.Need(t, reflect.DeepEqual(got, want) && fmt.Sprint(err) == fmt.Sprint(wantErr),
+			"%s at ε=%s: the running estimate is\n%+v, %v\nthe recount\n%+v, %v", question, epsilon, got, err, want, wantErr)
 	}
 }
 
@@ -52,12 +52,9 @@ func talliedPlus(c state.Tallied, current bool) state.Tallied {
 // tallyOf decodes a stored tally.
 func tallyOf(t testing.TB, p pair) (state.TallyKey, state.Tally) {
 	t.Helper()
-	key, err := state.DecodeTallyKey(p.key)
-	must(t, err)
-	payload, err := unsealed(p)
-	must(t, err)
-	tally, err := state.DecodeTally(payload)
-	must(t, err)
+	key := check.Value(state.DecodeTallyKey(p.key))(t)
+	payload := check.Value(unsealed(p))(t)
+	tally := check.Value(state.DecodeTally(payload))(t)
 	return key, tally
 }
 
@@ -84,10 +81,8 @@ func auditTallies(t testing.TB, stored []pair) {
 			k, n := tallyOf(t, p)
 			got[k] = n
 		case state.BucketChains:
-			payload, err := unsealed(p)
-			must(t, err)
-			c, err := state.DecodeChain(payload)
-			must(t, err)
+			payload := check.Value(unsealed(p))(t)
+			c := check.Value(state.DecodeChain(payload))(t)
 			for i, l := range c.Levels {
 				key := state.TallyKey{Question: binary.BigEndian.Uint32(p.key), Epsilon: l.Epsilon, Value: uint32(l.Response.Index)}
 				n := want[key]
@@ -105,9 +100,7 @@ func auditTallies(t testing.TB, stored []pair) {
 			}
 		}
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("the tallies are %v, a recount gives %v", got, want)
-	}
+	check.That(t, reflect.DeepEqual(got, want), "the tallies are %v, a recount gives %v", got, want)
 }
 
 // poll is a random history of responses: a ledger, and what anybody can remember of it.
@@ -164,8 +157,7 @@ func (p *poll) move() {
 		p.ledger = openMemory(p, p.store, Options{Now: epoch})
 	case n < 3:
 		r := api.RaiseRequest{Key: fmt.Sprint(p.keys), Question: q.Name, Epsilon: epsilon, All: true, Partial: true, Truth: sameTruth(q.Values[1])}
-		_, err := p.ledger.Raise(p.Context(), r)
-		must(p, err)
+		must(p, check.Err(p.ledger.Raise(p.Context(), r)))
 		for _, one := range responses(p, p.ledger, q.Name, epsilon) {
 			p.memory[q.Name][one.Object][epsilon] = one.Value
 		}
@@ -240,9 +232,8 @@ func TestRunningEstimatesEqualARecount(t *testing.T) {
 func TestALedgerWithoutTalliesIsSound(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{ReadOnly: true})
-	if n := len(talliesOf(t, l.engine.Store)); n != 0 {
-		t.Errorf("%d tallies of nothing", n)
-	}
+	n := len(talliesOf(t, l.engine.Store))
+	check.That(t, n == 0, "%d tallies of nothing", n)
 	wantRecount(t, l, "vote")
 	closed(t, l)
 	l = open(t, path, Options{})
@@ -262,19 +253,15 @@ func TestWhatIsRefusedOrFailsIsNotCounted(t *testing.T) {
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	unchanged(t, s, func() {
 		_, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "1.5"))
-		if !isRefused(err) {
-			t.Errorf("got the error %v, want a refusal", err)
-		}
+		check.That(t, isRefused(err), "got the error %v, want a refusal", err)
 	})
 	s.set(failing, nil)
 	unchanged(t, s, func() {
-		_, err := l.Release(t.Context(), releaseOf(t, "3", "ann", "0.75"))
-		wantErr(t, err, errDisk)
+		wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "3", "ann", "0.75"))), errDisk)
 	})
 	wantRecount(t, l, "vote", eps(t, "0.5"), eps(t, "0.75"))
 	s.set(nil, uncertain)
-	_, err := l.Release(t.Context(), releaseOf(t, "4", "bob", "0.75"))
-	wantErr(t, err, api.ErrStopped)
+	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "4", "bob", "0.75"))), api.ErrStopped)
 	closed(t, l)
 	l = open(t, path, Options{})
 	wantRecount(t, l, "vote", eps(t, "0.5"), eps(t, "0.75"))
@@ -297,11 +284,8 @@ func TestAnEstimateSeesARaiseWholeOrNotAtAll(t *testing.T) {
 	})
 	for raising := true; raising; {
 		raising = len(done) == 0
-		e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})
-		must(t, err)
-		if e.N != n || len(e.Levels) != 1 {
-			t.Fatalf("%d of %d objects are counted, at %v", e.N, n, e.Levels)
-		}
+		e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"}))(t)
+		check.Need(t, e.N == n && len(e.Levels) == 1, "%d of %d objects are counted, at %v", e.N, n, e.Levels)
 	}
 	must(t, await(t, done).err)
 }
@@ -354,24 +338,19 @@ func TestADrawWritesTwoTalliesHoweverManyWereCounted(t *testing.T) {
 	for _, c := range []struct{ objects, values int }{{2, 2}, {2, 1000}, {500, 2}, {500, 1000}} {
 		l, s := countingLedger(t, c.objects, c.values)
 		release(t, l, releaseOf(t, "1", "person-00000", "2"))
-		if s.puts[state.BucketTallies] != 2 {
-			t.Errorf("%+v: a raise writes %d tallies, want those of the new and the former level", c, s.puts[state.BucketTallies])
-		}
+		check.That(t, s.puts[state.BucketTallies] == 2,
+			"%+v: a raise writes %d tallies, want those of the new and the former level", c, s.puts[state.BucketTallies])
 		if first == nil {
 			first = s.puts
 		}
-		if !reflect.DeepEqual(s.puts, first) {
-			t.Errorf("%+v: a raise writes %v, another wrote %v", c, s.puts, first)
-		}
+		check.That(t, reflect.DeepEqual(s.puts, first), "%+v: a raise writes %v, another wrote %v", c, s.puts, first)
 		release(t, l, releaseOf(t, "2", "person-00000", "1"))
-		if s.puts[state.BucketTallies] != 1 {
-			t.Errorf("%+v: a derived response writes %d tallies, want its own", c, s.puts[state.BucketTallies])
-		}
+		check.That(t, s.puts[state.BucketTallies] == 1,
+			"%+v: a derived response writes %d tallies, want its own", c, s.puts[state.BucketTallies])
 		s.puts = nil
 		release(t, l, releaseOf(t, "3", "person-00000", "2"))
-		if s.puts[state.BucketTallies] != 0 {
-			t.Errorf("%+v: a resale writes %d tallies", c, s.puts[state.BucketTallies])
-		}
+		check.That(t, s.puts[state.BucketTallies] == 0,
+			"%+v: a resale writes %d tallies", c, s.puts[state.BucketTallies])
 		wantRecount(t, l, "vote", eps(t, "0.1"), eps(t, "1"), eps(t, "2"))
 	}
 }
@@ -380,9 +359,8 @@ func TestADrawWritesTwoTalliesHoweverManyWereCounted(t *testing.T) {
 func TestATransactionWritesEachTallyOnce(t *testing.T) {
 	l, s := countingLedger(t, 500, 3)
 	carryOut(t, l, order(t, "2", "2"))
-	if n := s.puts[state.BucketTallies]; n != 6 {
-		t.Errorf("500 draws of 3 values write %d tallies, want 3 at each of two levels", n)
-	}
+	n := s.puts[state.BucketTallies]
+	check.That(t, n == 6, "500 draws of 3 values write %d tallies, want 3 at each of two levels", n)
 	if !slices.IsSortedFunc(s.keys, func(a, b []byte) int { return slices.Compare(a, b) }) {
 		t.Errorf("the tallies are written in the order %x", s.keys)
 	}
@@ -399,9 +377,8 @@ func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 	})
 	must(t, err)
 	want := map[state.TallyKey]state.Tally{{Question: 1, Epsilon: eps(t, "1"), Value: 0}: {Tallied: state.Tallied{Recorded: 1, Current: 0}}, {Question: 1, Epsilon: eps(t, "2"), Value: 2}: {Tallied: state.Tallied{Recorded: 1, Current: 0}}, {Question: 1, Epsilon: eps(t, "3"), Value: 1}: {Tallied: state.Tallied{Recorded: 1, Current: 1}}}
-	if got := talliesOf(t, l.engine.Store); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	got := talliesOf(t, l.engine.Store)
+	check.That(t, reflect.DeepEqual(got, want), "got %v, want %v", got, want)
 	auditStore(t, l.engine.Store)
 }
 
@@ -418,8 +395,7 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 	one, two := large(1), large(2)
 	var before, after runtime.MemStats
 	must(t, s.Update(func(w kv.Writer) error {
-		st, err := state.Begin(w, epoch())
-		must(t, err)
+		st := check.Value(state.Begin(w, epoch()))(t)
 		runtime.ReadMemStats(&before)
 		must(t, st.CountLevel(one, levels(wire.MaxValues-1), 0))
 		must(t, st.CountLevel(two, levels(0), 0))
@@ -427,12 +403,10 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return nil
 	}))
-	if used := after.TotalAlloc - before.TotalAlloc; used > 1<<16 {
-		t.Errorf("two tallies took %d bytes", used)
-	}
-	if n := len(talliesOf(t, s)); n != 2 {
-		t.Errorf("%d tallies are stored, want 2", n)
-	}
+	used := after.TotalAlloc - before.TotalAlloc
+	check.That(t, used <= 1<<16, "two tallies took %d bytes", used)
+	n := len(talliesOf(t, s))
+	check.That(t, n == 2, "%d tallies are stored, want 2", n)
 }
 
 // Damage.
@@ -473,9 +447,7 @@ func TestASpoiledTallyIsNoticed(t *testing.T) {
 			setResponse(t, l, "ann", "1", 0)
 			putRecord(t, l.engine.Store, state.BucketTallies, spoiled.key, spoiled.payload)
 			e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})
-			if !errors.Is(err, api.ErrCorrupt) {
-				t.Errorf("got %+v, %v, want ErrCorrupt", e, err)
-			}
+			check.That(t, errors.Is(err, api.ErrCorrupt), "got %+v, %v, want ErrCorrupt", e, err)
 			if name != "a value the question does not have" && name != "the largest value" && name != "more in all than there are chains" {
 				_, err = l.Levels(t.Context(), "vote") // which counts each level by itself, and looks at no value
 				wantErr(t, err, api.ErrCorrupt)

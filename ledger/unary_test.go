@@ -17,6 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -82,8 +83,7 @@ func homesFor(t testing.TB, key, buyer, epsilon string, objects ...string) api.S
 
 func questionsOf(t testing.TB, l *Ledger) []api.Question {
 	t.Helper()
-	all, err := l.Questions(t.Context())
-	must(t, err)
+	all := check.Value(l.Questions(t.Context()))(t)
 	return all
 }
 
@@ -100,9 +100,8 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 		want = append(want, q)
 	}
 	for i, got := range questionsOf(t, l) {
-		if !reflect.DeepEqual(got, want[i]) {
-			t.Errorf("%s values are encoded %s, want %s", want[i].Name, got.Encoding, want[i].Encoding)
-		}
+		check.That(t, reflect.DeepEqual(got, want[i]),
+			"%s values are encoded %s, want %s", want[i].Name, got.Encoding, want[i].Encoding)
 	}
 	told := map[string]api.Encoding{}
 	for _, ev := range events(t, l) {
@@ -111,9 +110,7 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 		}
 	}
 	for _, q := range want {
-		if told[q.Name] != q.Encoding {
-			t.Errorf("the log says that %s values are encoded %q", q.Name, told[q.Name])
-		}
+		check.That(t, told[q.Name] == q.Encoding, "the log says that %s values are encoded %q", q.Name, told[q.Name])
 	}
 	auditStore(t, l.engine.Store)
 }
@@ -132,9 +129,8 @@ func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 		"no value at all": {Name: "q"},
 	} {
 		unchanged(t, l.engine.Store, func() {
-			if err := l.DefineQuestion(t.Context(), "k", q); !errors.Is(err, api.ErrInvalid) {
-				t.Errorf("%s: got the error %v", name, err)
-			}
+			err := l.DefineQuestion(t.Context(), "k", q)
+			check.That(t, errors.Is(err, api.ErrInvalid), "%s: got the error %v", name, err)
 		})
 	}
 	must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: valuesOf(2), Encoding: api.Unary}))
@@ -164,9 +160,8 @@ func TestAQuestionKeepsItsEncoding(t *testing.T) {
 				wantErr(t, l.DefineQuestion(t.Context(), "k", second), api.ErrKeyConflict)
 			}
 		})
-		if err := l.DefineQuestion(t.Context(), "other", second); !errors.Is(err, test.want) {
-			t.Errorf("%s: got the error %v, want %v", name, err, test.want)
-		}
+		err := l.DefineQuestion(t.Context(), "other", second)
+		check.That(t, errors.Is(err, test.want), "%s: got the error %v, want %v", name, err, test.want)
 		more := first
 		more.Values = valuesOf(test.values + 1)
 		wantErr(t, l.DefineQuestion(t.Context(), "more", more), api.ErrInvalid)
@@ -187,9 +182,8 @@ func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
 			if s.set(failing, nil); after != nil {
 				s.set(nil, after)
 			}
-			if err := l.DefineQuestion(t.Context(), "k", q); !errors.Is(err, errDisk) {
-				t.Errorf("got the error %v", err)
-			}
+			err := l.DefineQuestion(t.Context(), "k", q)
+			check.That(t, errors.Is(err, errDisk), "got the error %v", err)
 			closed(t, l)
 			l = open(t, path, Options{})
 			for range 2 {
@@ -214,22 +208,18 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 	first := release(t, l, homeOf(t, "1", "ann", "1"))
 	closed(t, l)
 	l = open(t, path, Options{})
-	if again := release(t, l, api.ReleaseRequest{Key: "1", Question: "home", Object: "ann", Epsilon: eps(t, "1"), Truth: never(t)}); again != first {
-		t.Error("the response has changed")
-	}
+	again := release(t, l, api.ReleaseRequest{Key: "1", Question: "home", Object: "ann", Epsilon: eps(t, "1"), Truth: never(t)})
+	check.That(t, again == first, "the response has changed")
 	release(t, l, homeOf(t, "2", "ann", "2"))
 	release(t, l, homeOf(t, "3", "bob", "2"))
-	if n := len(first.Value); n != api.MaxUnaryValues || strings.Trim(first.Value, "01") != "" {
-		t.Errorf("a response of %d bits", n)
-	}
+	n := len(first.Value)
+	check.That(t, n == api.MaxUnaryValues && strings.Trim(first.Value, "01") == "", "a response of %d bits", n)
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
 	often := 1 / (math.E + 1) // but for the bit of the truth, which is set half the time
 	stattest.Share(strings.Count(first.Value, "1"), api.MaxUnaryValues, often, often).Holds(t, "bits that are set")
-	e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "home"})
-	must(t, err)
-	if e.N != 2 || len(e.Values) != api.MaxUnaryValues {
-		t.Errorf("an estimate of %d values from %d objects", len(e.Values), e.N)
-	}
+	e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "home"}))(t)
+	check.That(t, e.N == 2 && len(e.Values) == api.MaxUnaryValues,
+		"an estimate of %d values from %d objects", len(e.Values), e.N)
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
 	must(t, l.Forget(t.Context(), "f", "ann"))
@@ -280,8 +270,7 @@ func TestBitsAreTheSameForEverybody(t *testing.T) {
 		if i > 1 {
 			source = never(t)
 		}
-		result, err := call(source)
-		must(t, err)
+		result := check.Value(call(source))(t)
 		first = append(first, result)
 	}
 	before := pairs(t, l.engine.Store)
@@ -332,9 +321,7 @@ func TestBitsAreWatched(t *testing.T) {
 			break
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("watched %q, released was %q", got, want)
-	}
+	check.That(t, slices.Equal(got, want), "watched %q, released was %q", got, want)
 }
 
 // Answers to queries are about truths, whatever the encoding, and cost the same.
@@ -361,9 +348,7 @@ func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 			all = append(all, quote, err, answerTo(t, l, r))
 			r.Key, r.Epsilon, r.Truth = fmt.Sprint("d", i), eps(t, "0.125"), never(t)
 			lower := answerTo(t, l, r)
-			if !lower.Charged.IsZero() {
-				t.Errorf("%s, %s: a lower answer costs %s", encoding, query, lower.Charged)
-			}
+			check.That(t, lower.Charged.IsZero(), "%s, %s: a lower answer costs %s", encoding, query, lower.Charged)
 		}
 		over := inquire(t, "over", "majority:yes", "1.5", ballots("ann"), names...)
 		_, err := l.Answer(t.Context(), over)
@@ -376,9 +361,8 @@ func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
 		auditStore(t, l.engine.Store)
 		wantClean(t, l, api.VerifyRequest{})
 	}
-	if !reflect.DeepEqual(came[0], came[1]) {
-		t.Errorf("in direct encoding it came to\n%+v\nin unary encoding to\n%+v", came[0], came[1])
-	}
+	check.That(t, reflect.DeepEqual(came[0], came[1]),
+		"in direct encoding it came to\n%+v\nin unary encoding to\n%+v", came[0], came[1])
 }
 
 // Estimates.
@@ -389,8 +373,7 @@ func countsOfTexts(t testing.TB, l *Ledger, q api.Question, epsilon string, amon
 	t.Helper()
 	byLevel := map[int64]*estimate.Counts{}
 	for _, name := range among {
-		o, err := l.Object(t.Context(), name)
-		must(t, err)
+		o := check.Value(l.Object(t.Context(), name))(t)
 		for i, at := range o.Chains[0].Levels {
 			if epsilon == "" && i < len(o.Chains[0].Levels)-1 || epsilon != "" && at.Epsilon != eps(t, epsilon) {
 				continue
@@ -431,10 +414,8 @@ func wantTexts(t testing.TB, l *Ledger, q api.Question, names []string, levels .
 				continue
 			}
 			want := api.Estimate{Question: q.Name, Event: stats(t, l).Events}
-			shares, failure := estimate.Frequencies(estimate.Options{Confidence: 0.95}, counts...)
-			must(t, failure)
-			p, failure := estimate.Disagreement(counts...)
-			must(t, failure)
+			shares := check.Value(estimate.Frequencies(estimate.Options{Confidence: 0.95}, counts...))(t)
+			p := check.Value(estimate.Disagreement(counts...))(t)
 			combinedAs(&want, len(counts), r, p)
 			for v, s := range shares {
 				want.Values = append(want.Values, api.ValueEstimate{Value: q.Values[v], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})
@@ -443,9 +424,8 @@ func wantTexts(t testing.TB, l *Ledger, q api.Question, names []string, levels .
 				want.N += c.Objects
 				want.Levels = append(want.Levels, api.LevelCount{Epsilon: c.Epsilon, N: c.Objects})
 			}
-			if err != nil || !reflect.DeepEqual(got, want) {
-				t.Fatalf("%s at ε=%q: the estimate is\n%+v, %v\nof the texts\n%+v", what, epsilon, got, err, want)
-			}
+			check.Need(t, err == nil && reflect.DeepEqual(got, want),
+				"%s at ε=%q: the estimate is\n%+v, %v\nof the texts\n%+v", what, epsilon, got, err, want)
 		}
 	}
 }
@@ -482,9 +462,8 @@ func TestUnaryEstimatesAreThoseOfTheTexts(t *testing.T) {
 		must(t, l.Forget(t.Context(), "at last "+name, name))
 	}
 	wantTexts(t, l, home(37), names, levels...)
-	if n := len(talliesOf(t, s)); n != 0 {
-		t.Errorf("%d tallies are left when everybody is forgotten", n)
-	}
+	n := len(talliesOf(t, s))
+	check.That(t, n == 0, "%d tallies are left when everybody is forgotten", n)
 	auditStore(t, s)
 }
 
@@ -508,38 +487,27 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 	}
 	kept := bitsOf(t, responses(t, l, "home", eps(t, "4"))["bob"].Value).Pack()
 	must(t, l.engine.Checkpoint())
-	before, err := os.ReadFile(path)
-	must(t, err)
+	before := check.Value(os.ReadFile(path))(t)
 	for _, secret := range secrets {
-		if !bytes.Contains(before, secret) {
-			t.Fatalf("%x is not in the file to begin with", secret)
-		}
+		check.Need(t, bytes.Contains(before, secret), "%x is not in the file to begin with", secret)
 	}
 	forget(t, l, name)
 	must(t, l.Compact(t.Context(), nil))
-	after, err := os.ReadFile(path)
-	must(t, err)
+	after := check.Value(os.ReadFile(path))(t)
 	for _, secret := range secrets {
-		if bytes.Contains(after, secret) {
-			t.Errorf("%x is still in the file", secret)
-		}
+		check.That(t, !bytes.Contains(after, secret), "%x is still in the file", secret)
 	}
-	if !bytes.Contains(after, kept) {
-		t.Error("bob's bits are gone as well")
-	}
+	check.That(t, bytes.Contains(after, kept), "bob's bits are gone as well")
 	// One tally is left, that of bob's response, and says nothing else.
 	tallies := talliesOf(t, l.engine.Store)
 	left := tallies[state.TallyKey{Question: 1, Epsilon: eps(t, "4"), Value: 0}]
-	if len(tallies) != 1 || left.Tallied != (state.Tallied{Recorded: 1, Current: 1}) {
-		t.Errorf("the tallies are %v", tallies)
-	}
+	check.That(t, len(tallies) == 1 && left.Tallied == (state.Tallied{Recorded: 1, Current: 1}),
+		"the tallies are %v", tallies)
 	for v, bit := range responses(t, l, "home", eps(t, "4"))["bob"].Value {
-		if n := uint64(bit - '0'); left.Bits[v] != (state.Tallied{Recorded: n, Current: n}) {
-			t.Errorf("bit %d is counted %v", v, left.Bits[v])
-		}
+		n := uint64(bit - '0')
+		check.That(t, left.Bits[v] == (state.Tallied{Recorded: n, Current: n}), "bit %d is counted %v", v, left.Bits[v])
 	}
-	_, err = l.Release(t.Context(), homeOf(t, "1", name, "3"))
-	wantErr(t, err, api.ErrForgotten)
+	wantErr(t, check.Err(l.Release(t.Context(), homeOf(t, "1", name, "3"))), api.ErrForgotten)
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
 }
@@ -635,18 +603,16 @@ func TestWhatIsStoredOfBitsFollowsFromTheResponsesAlone(t *testing.T) {
 		return out
 	}
 	want := history(func(string) string { return valueName(0) })
-	if len(want.bits) != 3*3+2 {
-		t.Errorf("the test is to be about many different bits, and there are %d of them", len(want.bits))
-	}
+	check.That(t, len(want.bits) == 3*3+2,
+		"the test is to be about many different bits, and there are %d of them", len(want.bits))
 	for name, truth := range map[string]func(string) string{
 		"the last": func(string) string { return valueName(values - 1) },
 		"mixed":    func(name string) string { return valueName(int(name[0]+name[1]) % values) },
 	} {
 		got := history(truth)
 		same(t, "stored for the truths "+name, got.stored, want.stored)
-		if !reflect.DeepEqual(got.told, want.told) {
-			t.Errorf("for the truths %s a host is told\n%v\nelse\n%v", name, got.told, want.told)
-		}
+		check.That(t, reflect.DeepEqual(got.told, want.told),
+			"for the truths %s a host is told\n%v\nelse\n%v", name, got.told, want.told)
 	}
 }
 
@@ -697,9 +663,7 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 	} {
 		err := call()
 		s.set(nil, nil)
-		if err == nil || mentionsSecret(err.Error()) {
-			t.Errorf("%s: the error is %v", name, err)
-		}
+		check.That(t, err != nil && !mentionsSecret(err.Error()), "%s: the error is %v", name, err)
 	}
 	must(t, raise("2", "1.5", right))
 	must(t, raise("3", "1", never(t)))
@@ -707,13 +671,11 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 		t.Errorf("the log says %s", log.String())
 	}
 	closed(t, l)
-	file, err := os.ReadFile(path)
-	must(t, err)
+	file := check.Value(os.ReadFile(path))(t)
 	definition := &wire.Encoder{}
 	(&event.QuestionDefined{Number: 1, Question: q}).Fields(wire.Writing(definition))
-	if bytes.Count(file, definition.Buf) < 2 {
-		t.Error("the definition is not found where it must be: in its event and in its record")
-	}
+	check.That(t, bytes.Count(file, definition.Buf) >= 2,
+		"the definition is not found where it must be: in its event and in its record")
 	if rest := bytes.ReplaceAll(file, definition.Buf, nil); mentionsSecret(string(rest)) || bytes.Contains(rest, []byte(valueName(0))) || bytes.Contains(file, truthKey()) {
 		t.Error("a value, or the truth key, stands in the file")
 	}
@@ -726,8 +688,7 @@ func failingHost(q api.Question) api.TruthFunc {
 // raiseOnDamage raises a chain whose response has a bit too few, in a copy of the file.
 func raiseOnDamage(t *testing.T, path string, q api.Question) error {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	must(t, err)
+	data := check.Value(os.ReadFile(path))(t)
 	copied := path + ".damaged"
 	must(t, os.WriteFile(copied, data, 0o600))
 	file, err := bolt.Open(copied, false)
@@ -770,9 +731,8 @@ func TestAUnaryDrawWritesTwoTallies(t *testing.T) {
 				if n := s.puts[state.BucketTallies]; n != want.tallies {
 					t.Errorf("%+v, %s: ε=%s writes %d tallies, want %d", c, encoding, want.epsilon, n, want.tallies)
 				}
-				if n := s.puts[state.BucketChains]; n > 1 {
-					t.Errorf("%+v, %s: ε=%s writes %d chains", c, encoding, want.epsilon, n)
-				}
+				n := s.puts[state.BucketChains]
+				check.That(t, n <= 1, "%+v, %s: ε=%s writes %d chains", c, encoding, want.epsilon, n)
 			}
 			wantRecount(t, l, "home", eps(t, "0.1"), eps(t, "1"), eps(t, "2"))
 		}
@@ -783,12 +743,10 @@ func TestAUnaryDrawWritesTwoTallies(t *testing.T) {
 func TestARaiseWritesAUnaryTallyOnce(t *testing.T) {
 	l, s := countingHomes(t, 500, 40, api.Unary)
 	carryOut(t, l, homesOf(t, "2", "2"))
-	if n := s.puts[state.BucketTallies]; n != 2 {
-		t.Errorf("500 draws write %d tallies, want those of two levels", n)
-	}
-	if n := len(talliesOf(t, s)); n != 2 {
-		t.Errorf("%d tallies, want one for each level", n)
-	}
+	n := s.puts[state.BucketTallies]
+	check.That(t, n == 2, "500 draws write %d tallies, want those of two levels", n)
+	n = len(talliesOf(t, s))
+	check.That(t, n == 2, "%d tallies, want one for each level", n)
 }
 
 // What a raise over many objects and values keeps in memory is bounded by the part that it commits at a time.
@@ -804,28 +762,20 @@ func TestARaiseOfManyBitsTakesLittleMemory(t *testing.T) {
 	s.most = 0
 	r := homesOf(t, "1", "1")
 	result := carryOut(t, l, r)
-	if result.Drawn != objects {
-		t.Errorf("%+v", result)
-	}
+	check.That(t, result.Drawn == objects, "%+v", result)
 	// A part has 4,096 responses of 63 bytes, and their events, hashes and records: a few hundred bytes each. If all
 	// responses were kept as a number for each value, they would take 20 MB.
 	grown := int64(s.most) - int64(before.HeapAlloc)
-	if grown > 16<<20 {
-		t.Errorf("the heap grew by %d MiB", grown>>20)
-	}
-	e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "home"})
-	must(t, err)
-	if e.N != objects {
-		t.Errorf("%d objects are counted", e.N)
-	}
+	check.That(t, grown <= 16<<20, "the heap grew by %d MiB", grown>>20)
+	e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "home"}))(t)
+	check.That(t, e.N == objects, "%d objects are counted", e.N)
 	t.Logf("%d responses of %d bits: the heap grew by %.1f MiB at most", objects, values, float64(grown)/(1<<20))
 }
 
 // newBolt is a store on a file in which a ledger begins.
 func newBolt(t *testing.T) kv.Store {
 	t.Helper()
-	file, err := bolt.Open(create(t), false)
-	must(t, err)
+	file := check.Value(bolt.Open(create(t), false))(t)
 	t.Cleanup(func() { _ = file.Close() })
 	return file
 }
@@ -855,8 +805,7 @@ func TestAnOrderOfTooManyBitsIsInvalid(t *testing.T) {
 	const most = 1 << 28 / api.MaxUnaryValues
 	o := purchase(t, "", "acme", "1", crowd(most+1)...).Order
 	o.Question = "home"
-	_, err := l.Quote(t.Context(), o)
-	wantErr(t, err, api.ErrInvalid)
+	wantErr(t, check.Err(l.Quote(t.Context(), o)), api.ErrInvalid)
 	o.Objects = crowd(most)
 	if q, err := l.Quote(t.Context(), o); err != nil || len(q.Refused)+q.Unlisted != most {
 		t.Errorf("%d objects, none of whom is enrolled: %d refused, %v", most, len(q.Refused)+q.Unlisted, err)
@@ -874,13 +823,11 @@ func TestASaleIsGivenUpBetweenDraws(t *testing.T) {
 		_, _ = rand.Read(p)
 	})}
 	unchanged(t, l.engine.Store, func() {
-		_, err := l.Sell(ctx, purchase(t, "k", "acme", "1"))
-		wantErr(t, err, context.Canceled)
+		wantErr(t, check.Err(l.Sell(ctx, purchase(t, "k", "acme", "1"))), context.Canceled)
 	})
 	l.engine.Chances.Sampler = new(rrchain.Sampler)
-	if s := sell(t, l, purchase(t, "k", "acme", "1")); s.Draws != 5 {
-		t.Errorf("the same request again came to %+v", s)
-	}
+	s := sell(t, l, purchase(t, "k", "acme", "1"))
+	check.That(t, s.Draws == 5, "the same request again came to %+v", s)
 }
 
 // An audit writes its counts before they fill the memory, by their number: a tally of bits has many.
@@ -889,7 +836,6 @@ func TestAnAuditCountsTheBitsInMemory(t *testing.T) {
 	for i := range 3 {
 		s.Tallies[state.TallyKey{Value: uint32(i)}] = &state.Tally{Bits: make([]state.Tallied, 100*i)}
 	}
-	if n := s.CountedInMemory(); n != 3+300 {
-		t.Errorf("%d counts, want 303", n)
-	}
+	n := s.CountedInMemory()
+	check.That(t, n == 3+300, "%d counts, want 303", n)
 }
