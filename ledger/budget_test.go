@@ -79,8 +79,7 @@ func (b *bazaar) key() string { b.keys++; return fmt.Sprint("request ", b.keys) 
 
 // epsilon returns a multiple of 0.1.
 func (b *bazaar) epsilon(from, to int) privacy.Epsilon {
-	e := check.Value(privacy.EpsilonFromNano(int64(from+b.random.IntN(to-from)) * 100_000_000))(b.T)
-	return e
+	return check.Value(privacy.EpsilonFromNano(int64(from+b.random.IntN(to-from)) * 100_000_000))(b.T)
 }
 
 func (b *bazaar) some() []string {

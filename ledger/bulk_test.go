@@ -36,9 +36,7 @@ func TestARequestThatLostAPartGoesOn(t *testing.T) {
 	names := crowd(4 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "10", names...), Options{})
 	request := order(t, "raise", "1", names...)
-	request.Progress = afterPart(func() {
-		s.set(func() error { return errDisk }, nil)
-	})
+	request.Progress = afterPart(func() { s.set(func() error { return errDisk }, nil) })
 	wantErr(t, check.Err(l.Raise(t.Context(), request)), errDisk)
 	s.set(nil, nil)
 	release(t, l, releaseOf(t, "between", names[2*state.PartSize], "1"))

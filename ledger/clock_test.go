@@ -79,20 +79,6 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 	}), api.ErrClock)
 }
 
-// A clock that fails in the middle of a large order stops it there; it goes on later.
-func TestALargeOrderOutlivesABadClock(t *testing.T) {
-	clock := newClock(epoch())
-	l := openMemory(t, bigPanel(t, "1").engine.Store, Options{Now: clock.read})
-	r := order(t, "k", "0.5")
-	r.Progress = during(func() { clock.set(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)) })
-	wantErr(t, check.Err(l.Raise(t.Context(), r)), api.ErrClock)
-	clock.set(epoch().Add(-time.Hour))
-	got := carryOut(t, l, r)
-	check.That(t, got.Drawn == big, "%+v", got)
-	wantOrderedTimes(t, l)
-	wantWhole(t, l, "0.5")
-}
-
 // TestTheAuditNamesTheFirstEventOfTheFuture verifies a log that a clock far ahead wrote some of.
 func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 	path := votersFile(t, "9", "ann")

@@ -82,22 +82,18 @@ func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
 		"release": func(l *Ledger, truth api.TruthFunc) error {
 			r := releaseOf(t, "r", "ann", "1")
 			r.Truth = truth
-			_, err := l.Release(t.Context(), r)
-			return err
+			return check.Err(l.Release(t.Context(), r))
 		},
 		"sell": func(l *Ledger, truth api.TruthFunc) error {
 			r := purchase(t, "r", "acme", "1", "ann")
 			r.Truth = truth
-			_, err := l.Sell(t.Context(), r)
-			return err
+			return check.Err(l.Sell(t.Context(), r))
 		},
 		"advance": func(l *Ledger, truth api.TruthFunc) error {
-			_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "r", Truth: truth})
-			return err
+			return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "r", Truth: truth}))
 		},
 		"answer": func(l *Ledger, truth api.TruthFunc) error {
-			_, err := l.Answer(t.Context(), inquire(t, "r", "majority:yes", "1", truth, "ann"))
-			return err
+			return check.Err(l.Answer(t.Context(), inquire(t, "r", "majority:yes", "1", truth, "ann")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
@@ -136,32 +135,6 @@ func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
 	if first := got.Values[0]; first.High > 0.4 || got.Method != "pooled" {
 		t.Errorf("the share is 0.5, the pooled estimate %+v: terms that depend on the value make no difference here", got)
 	}
-}
-
-func TestEachObjectCountsOnceWithItsCurrentLevel(t *testing.T) {
-	wantEstimate(t, polled(t), api.EstimateRequest{}, 0.95,
-		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
-		estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
-}
-
-func TestAnEstimateOfOneLevelTakesThatLevelOnly(t *testing.T) {
-	wantEstimate(t, polled(t), api.EstimateRequest{Epsilon: eps(t, "0.5"), Confidence: 0.5}, 0.5,
-		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{2, 0, 1}})
-}
-
-func TestAnEstimateCountsWhomItIncludes(t *testing.T) {
-	wantEstimate(t, polled(t), api.EstimateRequest{Include: func(name string) bool { return strings.Contains("a d f", name) }, Confidence: 0.999}, 0.999,
-		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
-		estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 1, 0}})
-}
-
-// A level that was only derived counts at its own ε, and not as the current one.
-func TestADerivedLevelIsNotTheCurrentOne(t *testing.T) {
-	l := polled(t)
-	release(t, l, api.ReleaseRequest{Key: "k", Question: "vote", Object: "b", Epsilon: eps(t, "0.25"), Truth: never(t)})
-	wantEstimate(t, l, api.EstimateRequest{}, 0.95,
-		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
-		estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
 }
 
 func TestThereIsNoEstimateFromNothing(t *testing.T) {

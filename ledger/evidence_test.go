@@ -79,8 +79,7 @@ type document interface {
 // text is a document as its holder keeps it.
 func text(t testing.TB, d any) []byte {
 	t.Helper()
-	data := check.Value(json.Marshal(d))(t)
-	return data
+	return check.Value(json.Marshal(d))(t)
 }
 
 func wantSound(t testing.TB, what string, d document, keys note.Verifiers) {
@@ -284,14 +283,12 @@ func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 		"escaped letter in a name": func(s string) string {
 			return strings.Replace(s, `"currency"`, `"c\u0075rrency"`, 1)
 		},
-		"capital hex":      func(s string) string { return strings.Replace(s, `"salt":"`, `"salt":"AA`, 1) },
-		"time with offset": func(s string) string { return strings.Replace(s, `T12:00:00Z`, `T13:00:00+01:00`, 1) },
-		"time with zeros":  func(s string) string { return strings.Replace(s, `T12:00:00Z`, `T12:00:00.000Z`, 1) },
-		"ε as a number":    func(s string) string { return strings.Replace(s, `"epsilon":"0.5"`, `"epsilon":0.5`, 1) },
-		"ε with zeros":     func(s string) string { return strings.Replace(s, `"epsilon":"0.5"`, `"epsilon":"0.50"`, 1) },
-		"number with point": func(s string) string {
-			return strings.Replace(s, `"event":1,`, `"event":1.0,`, 1)
-		},
+		"capital hex":          func(s string) string { return strings.Replace(s, `"salt":"`, `"salt":"AA`, 1) },
+		"time with offset":     func(s string) string { return strings.Replace(s, `T12:00:00Z`, `T13:00:00+01:00`, 1) },
+		"time with zeros":      func(s string) string { return strings.Replace(s, `T12:00:00Z`, `T12:00:00.000Z`, 1) },
+		"ε as a number":        func(s string) string { return strings.Replace(s, `"epsilon":"0.5"`, `"epsilon":0.5`, 1) },
+		"ε with zeros":         func(s string) string { return strings.Replace(s, `"epsilon":"0.5"`, `"epsilon":"0.50"`, 1) },
+		"number with point":    func(s string) string { return strings.Replace(s, `"event":1,`, `"event":1.0,`, 1) },
 		"number with exponent": func(s string) string { return strings.Replace(s, `"event":1,`, `"event":1e0,`, 1) },
 		"negative number":      func(s string) string { return strings.Replace(s, `"event":1,`, `"event":-1,`, 1) },
 		"byte order mark":      func(s string) string { return "\ufeff" + s },

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,14 +15,10 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
-	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
-	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -205,72 +200,6 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 
 // Requests.
 
-// Invariants 3 and 5: the same key gives the same output, also from the file, and so does every other request for it.
-// Nobody is asked for the truth again, nor for what lies below. What all cost together is the highest ε.
-func TestOutputsAreTheSameForEverybody(t *testing.T) {
-	path := create(t)
-	l := guests(t, open(t, path, Options{}), "ann", "bob")
-	released := func(r api.ReleaseRequest) func(*Ledger, api.TruthFunc) any {
-		return func(l *Ledger, truth api.TruthFunc) any { r.Truth = truth; return release(t, l, r) }
-	}
-	calls := []func(*Ledger, api.TruthFunc) any{
-		released(partyOf(t, "first", "ann", "1")),
-		func(l *Ledger, truth api.TruthFunc) any {
-			r := partiesFor(t, "raise", "acme", "2", "ann", "bob")
-			r.Truth = truth
-			return delivered(t, l, sell(t, l, r).Number)
-		},
-		released(partyOf(t, "insert", "bob", "1")),
-		func(l *Ledger, truth api.TruthFunc) any {
-			r := partiesOf(t, "degrade", "0.5")
-			r.Truth = truth
-			return []any{carryOut(t, l, r), responses(t, l, "party", eps(t, "0.5"))}
-		},
-	}
-	var first []any
-	for i, call := range calls {
-		truth := sameTruth("C")
-		if i > 1 {
-			truth = never(t)
-		}
-		first = append(first, call(l, truth))
-	}
-	got := delivered(t, l, 1)["ann"]
-	check.That(t, got.Price == 200 && got.Epsilon == eps(t, "2"), "ann sold %+v", got)
-	before := pairs(t, l.engine.Store)
-	for range 2 {
-		for i, call := range calls {
-			if again := call(l, never(t)); !reflect.DeepEqual(again, first[i]) {
-				t.Errorf("call %d came to\n%v\nand again to\n%v", i, first[i], again)
-			}
-		}
-		same(t, "stored after repetitions", pairs(t, l.engine.Store), before)
-		closed(t, l)
-		l = open(t, path, Options{})
-	}
-	for i, epsilon := range []string{"0.5", "1", "2"} {
-		r := partiesFor(t, "again "+epsilon, "zeta", epsilon, "ann")
-		r.Truth = never(t)
-		s := sell(t, l, r)
-		one := partyOf(t, "host "+epsilon, "ann", epsilon)
-		one.Truth = never(t)
-		got := delivered(t, l, s.Number)["ann"]
-		if s.Resales != 1 || got.Response != release(t, l, one) || got.Response != responses(t, l, "party", eps(t, epsilon))["ann"] || got.Price != []int64{50, 50, 100}[i] {
-			t.Errorf("at ε=%s zeta got %+v", epsilon, got)
-		}
-		check.That(t, slices.Contains(fixture.Party(t).Mechanism.Outputs[i], got.Value),
-			"at ε=%s the output is %q", epsilon, got.Value)
-	}
-	for _, name := range []string{"ann", "bob"} {
-		o := objectOf(t, l, name)
-		if o.Spent != eps(t, "2") || len(o.Chains[0].Levels) != 3 || o.Chains[0].Response != o.Chains[0].Levels[2].Response || o.Chains[0].Epsilon != eps(t, "2") {
-			t.Errorf("%s came to %+v", name, o)
-		}
-	}
-	auditAll(t, l, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
-}
-
 // What a raise costs is the difference of the levels' ε: also of what reservations hold, and of what budgets refuse.
 func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
@@ -309,14 +238,12 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 				"release": func() error {
 					r := partyOf(t, "k", "ann", epsilon)
 					r.Truth = never(t)
-					_, err := l.Release(t.Context(), r)
-					return err
+					return check.Err(l.Release(t.Context(), r))
 				},
 				"raise": func() error {
 					r := partiesOf(t, "k", epsilon)
 					r.Partial, r.Truth = true, never(t)
-					_, err := l.Raise(t.Context(), r)
-					return err
+					return check.Err(l.Raise(t.Context(), r))
 				},
 				"quote": func() error { _, err := l.Quote(t.Context(), partiesFor(t, "", "acme", epsilon).Order); return err },
 				"reserve": func() error {
@@ -326,8 +253,7 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 				"sell": func() error {
 					r := partiesFor(t, "k", "acme", epsilon, "ann")
 					r.Partial, r.Truth = true, never(t)
-					_, err := l.Sell(t.Context(), r)
-					return err
+					return check.Err(l.Sell(t.Context(), r))
 				},
 			} {
 				if err := make(); !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), "0.5, 1, 2 only, not at "+at.String()) {
@@ -352,8 +278,7 @@ func stair(t testing.TB, ceilings ...string) policy.Policy {
 	for i, ceiling := range ceilings {
 		steps = append(steps, policy.Step{At: epoch().Add(time.Duration(24*(i+1)) * time.Hour), Ceiling: eps(t, ceiling)})
 	}
-	p := check.Value(policy.Steps(steps...))(t)
-	return p
+	return check.Value(policy.Steps(steps...))(t)
 }
 
 // levelsOf returns the levels of an object's chain, by rising ε, with the number of their events.
@@ -488,31 +413,6 @@ func TestOutputsAreDrawnFromChance(t *testing.T) {
 	check.That(t, !reflect.DeepEqual(came[0], came[1]), "two ledgers have drawn the same")
 }
 
-// A chain is bound to its truth, and refuses another one when it is raised; below its highest level nobody asks.
-func TestAnOutputIsBoundToItsTruth(t *testing.T) {
-	path := create(t)
-	l := guests(t, open(t, path, Options{TruthKey: truthKey()}), "ann")
-	release(t, l, partyOf(t, "1", "ann", "1"))
-	closed(t, l)
-	l = open(t, path, Options{TruthKey: truthKey()})
-	other := partyOf(t, "2", "ann", "2")
-	other.Truth = sameTruth("B")
-	unchanged(t, l.engine.Store, func() {
-		_, err := l.Release(t.Context(), other)
-		wantChanged(t, err, "ann")
-	})
-	lower := partyOf(t, "3", "ann", "0.5")
-	lower.Truth = never(t)
-	release(t, l, lower)
-	release(t, l, partyOf(t, "4", "ann", "2"))
-	closed(t, l)
-	l = open(t, path, Options{})
-	define(t, l, api.Question{Name: "q", Values: valuesOf(2), Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}})
-	must(t, l.Close())
-	all := countKind(events(t, open(t, path, Options{TruthKey: truthKey()})), "bound")
-	check.That(t, all == 1, "bound %d times", all)
-}
-
 // A truth that is none of the values, or an output for a truth, is refused, and the error does not contain it.
 func TestAnOutputIsNoTruth(t *testing.T) {
 	l := guests(t, inMemory(t, Options{}), "ann")
@@ -527,109 +427,7 @@ func TestAnOutputIsNoTruth(t *testing.T) {
 	}
 }
 
-// Answers to queries are about truths, at any ε, whatever the question's mechanism.
-func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
-	var came []any
-	for _, with := range []bool{false, true} {
-		l := inMemory(t, Options{Now: epoch})
-		_, random := sampler(7)
-		l.requests.Sampler = &mechanism.Sampler{Random: random}
-		q := api.Question{Name: "vote", Values: []string{"yes", "no"}}
-		if with {
-			q.Mechanism = &api.Mechanism{Family: fixture.Skewed(t)}
-		}
-		define(t, l, q)
-		enroll(t, l, "vote", "3", "ann", "bob", "cid")
-		var all []any
-		for i, epsilon := range []string{"0.25", "0.7", "0.5"} {
-			r := inquire(t, fmt.Sprint(i), "majority:yes", epsilon, ballots("ann", "cid"), "ann", "bob", "cid")
-			all = append(all, answerTo(t, l, r))
-		}
-		all = append(all, objectOf(t, l, "ann").Spent)
-		came = append(came, all)
-		auditStore(t, l.engine.Store)
-	}
-	check.That(t, reflect.DeepEqual(came[0], came[1]),
-		"without a mechanism it came to\n%+v\nwith one to\n%+v", came[0], came[1])
-}
-
 // Estimates.
-
-// finiteCounts counts the responses of a question at one ε, or at the current levels, from what the ledger tells.
-func finiteCounts(t testing.TB, l *Ledger, q api.Question, names []string, only privacy.Epsilon) (counts []estimate.Counts, sizes []api.LevelCount) {
-	t.Helper()
-	for i, epsilon := range q.Mechanism.Family.Epsilons() {
-		m, _ := q.Mechanism.Family.Level(epsilon)
-		c := estimate.Counts{Mechanism: m, ByValue: make([]int64, m.Outputs())}
-		n := int64(0)
-		for _, name := range names {
-			chain := objectOf(t, l, name).Chains[0]
-			for _, at := range chain.Levels {
-				if at.Epsilon == epsilon && (epsilon == only || only.IsZero() && epsilon == chain.Epsilon) {
-					c.ByValue[slices.Index(q.Mechanism.Outputs[i], at.Response)]++
-					n++
-				}
-			}
-		}
-		if n > 0 {
-			counts, sizes = append(counts, c), append(sizes, api.LevelCount{Epsilon: epsilon, N: n})
-		}
-	}
-	return counts, sizes
-}
-
-// Estimates are those of package estimate from the responses, whether they are kept running or counted anew, over one
-// level or all, and go on being so when somebody withdraws, is forgotten and comes back.
-func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
-	names := crowd(40)
-	path := create(t)
-	l := guests(t, open(t, path, Options{}), names...)
-	q := questionsOf(t, l)[0]
-	check := func(what string, present []string) {
-		t.Helper()
-		for _, epsilon := range []privacy.Epsilon{{}, eps(t, "0.5"), eps(t, "1"), eps(t, "2")} {
-			counts, sizes := finiteCounts(t, l, q, present, epsilon)
-			got, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: epsilon, Confidence: 0.9})
-			if len(counts) == 0 {
-				wantErr(t, err, api.ErrNoResponses)
-				continue
-			}
-			must(t, err)
-			shares := check.Value(estimate.Frequencies(estimate.Options{Confidence: 0.9}, counts...))(t)
-			want := api.Estimate{Question: "party", Levels: sizes, Event: stats(t, l).Events}
-			p := check.Value(estimate.Disagreement(counts...))(t)
-			combinedAs(&want, len(counts), api.EstimateRequest{}, p)
-			for i, s := range shares {
-				want.Values = append(want.Values, api.ValueEstimate{Value: q.Values[i], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})
-			}
-			for _, size := range sizes {
-				want.N += size.N
-			}
-			check.That(t, reflect.DeepEqual(got, want), "%s, at ε=%s: got\n%+v\nwant\n%+v", what, epsilon, got, want)
-		}
-		wantRecount(t, l, "party", eps(t, "0.5"), eps(t, "1"), eps(t, "2"))
-	}
-	check("nobody", names)
-	carryOut(t, l, partiesOf(t, "1", "1", names[:30]...))
-	check("some", names)
-	carryOut(t, l, partiesOf(t, "2", "2", names[20:35]...))
-	carryOut(t, l, partiesOf(t, "3", "0.5"))
-	check("all", names)
-	must(t, l.Withdraw(t.Context(), "w", names[1]))
-	check("one has withdrawn", names)
-	for i, name := range []string{names[2], names[25], names[39]} {
-		must(t, l.Forget(t.Context(), fmt.Sprint("f", i), name))
-	}
-	check("three are forgotten", names)
-	enrollUnder(t, l, "party", market(t, "9"), "9", names[2])
-	carryOut(t, l, partiesOf(t, "4", "1", names[2]))
-	check("one came back", names)
-	closed(t, l)
-	l = open(t, path, Options{})
-	check("opened again", names)
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
-}
 
 // The estimate is unbiased: of 4,000 objects with planned truths, each share is found, within what its
 // Variance plans. Each estimate is a mean of so many bounded gains that the normal law holds far out.
@@ -680,96 +478,8 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 
 // Keeping and copying.
 
-// A backup, a compacted copy and the file compacted in place have the mechanism and go on with it.
-func TestCopiesHaveTheMechanism(t *testing.T) {
-	dir := tests.Scratch(t)
-	path := filepath.Join(dir, "ledger.db")
-	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
-	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")
-	carryOut(t, l, partiesOf(t, "1", "1"))
-	release(t, l, partyOf(t, "2", "ann", "0.5"))
-	must(t, l.Forget(t.Context(), "f", "cid"))
-	want, stored := allResponses(t, l, []string{"ann", "bob"}), pairs(t, l.engine.Store)
-	must(t, check.Err(l.Backup(t.Context(), filepath.Join(dir, "backup.db"), nil)))
-	must(t, check.Err(l.CompactTo(t.Context(), filepath.Join(dir, "compact.db"), nil)))
-	must(t, l.Compact(t.Context(), nil))
-	closed(t, l)
-	for _, name := range []string{"backup.db", "compact.db", "ledger.db"} {
-		l := open(t, filepath.Join(dir, name), Options{})
-		got := allResponses(t, l, []string{"ann", "bob"})
-		check.That(t, reflect.DeepEqual(got, want), "%s has %v, want %v", name, got, want)
-		same(t, name, pairs(t, l.engine.Store), stored)
-		wantClean(t, l, api.VerifyRequest{})
-		release(t, l, partyOf(t, "3", "bob", "2"))
-		auditStore(t, l.engine.Store)
-		closed(t, l)
-	}
-}
-
-// What was released is gone when somebody is forgotten, and comes anew when they come back; what was spent stays.
-func TestForgetDestroysOutputs(t *testing.T) {
-	s := &kv.Memory{}
-	begin(t, s)
-	l := guests(t, openMemory(t, s, Options{Now: epoch}), "ann", "bob")
-	sell(t, l, partiesFor(t, "1", "acme", "1", "ann", "bob"))
-	release(t, l, partyOf(t, "2", "ann", "0.5"))
-	must(t, l.Forget(t.Context(), "f", "ann"))
-	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "1") || len(o.Chains[0].Levels) != 0 || o.Chains[0].Answered != eps(t, "1") {
-		t.Errorf("ann came to %+v", o)
-	}
-	if all, err := collect(l.Deliveries(t.Context(), 1)); err != nil || !all[0].Erased || all[0].Value != "" || all[1].Erased || all[1].Value == "" {
-		t.Errorf("delivered is %+v, %v", all, err)
-	}
-	must(t, l.Withdraw(t.Context(), "w", "bob"))
-	_, err := l.Release(t.Context(), partyOf(t, "3", "bob", "2"))
-	all := refusals(t, err)
-	check.That(t, all[0].Reason == api.Withdrawn, "refused: %+v", all)
-	before := objectOf(t, l, "bob").Chains[0].Levels
-	enrollUnder(t, l, "party", market(t, "9"), "9", "bob", "ann")
-	release(t, l, partyOf(t, "4", "bob", "2"))
-	release(t, l, partyOf(t, "5", "ann", "2"))
-	o := objectOf(t, l, "bob")
-	check.That(t, o.Spent == eps(t, "2") && o.Chains[0].Levels[0].Response == before[0].Response, "bob came to %+v", o)
-	o = objectOf(t, l, "ann")
-	check.That(t, o.Spent == eps(t, "3") && len(o.Chains[0].Levels) == 1, "ann came to %+v", o)
-	auditStore(t, s)
-	wantClean(t, l, api.VerifyRequest{})
-}
-
 // steadyOutputs returns a sampler of outputs on repeatable random bits.
 func steadyOutputs(seed uint64) *finite.Sampler {
 	random := rand.NewChaCha8([32]byte{byte(seed)})
 	return &finite.Sampler{Random: exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })}
-}
-
-// Whoever watches is told the outputs, and the mechanism of a question that is defined.
-func TestOutputsAreWatched(t *testing.T) {
-	l := guests(t, inMemory(t, Options{}), "ann", "bob")
-	l.engine.Chances.Outputs = steadyOutputs(1)
-	var want []string
-	for i, epsilon := range []string{"1", "2", "0.5"} {
-		want = append(want, release(t, l, partyOf(t, fmt.Sprint(i), "ann", epsilon)).Value)
-	}
-	s := sell(t, l, partiesFor(t, "s", "acme", "0.5", "bob"))
-	want = append(want, delivered(t, l, s.Number)["bob"].Value)
-	var got []string
-	mechanisms := 0
-	for ev, err := range l.Watch(t.Context(), 1) {
-		must(t, err)
-		switch d := ev.Says.(type) {
-		case event.Released:
-			got = append(got, d.Response)
-		case event.Sold:
-			got = append(got, d.Response)
-		case event.QuestionDefined:
-			mechanisms += len(d.Mechanism.Outputs)
-		default:
-			check.That(t, !bytes.Contains(text(t, ev), []byte(`"mechanism"`)), "%+v has a mechanism", ev)
-		}
-		if ev.Number == s.Last {
-			break
-		}
-	}
-	check.That(t, slices.Equal(got, want) && mechanisms == 3,
-		"watched %q, released was %q; %d levels", got, want, mechanisms)
 }

@@ -217,8 +217,7 @@ func TestForget_OfOneInAPanel_LeavesNoAnswerToDeriveFrom(t *testing.T) {
 	l := jointLedger(t, &kv.Memory{}, "bob", jointRequests(t))
 	forget(t, l, "bob")
 	r := inquire(t, "new", "majority:yes", "0.25", never(t), "ann", "bob", "cid")
-	_, err := l.Answer(t.Context(), r)
-	refused := refusals(t, err)
+	refused := refusals(t, check.Err(l.Answer(t.Context(), r)))
 	check.That(t, len(refused) == 1 && refused[0].Object == "bob", "%+v", refused)
 	var kept int
 	for _, p := range pairs(t, l.engine.Store) {
@@ -241,8 +240,7 @@ func TestForget_RequestInParts_IsErasedWithAnyObject(t *testing.T) {
 		cutShort(t, func(ctx context.Context, p api.Progress) error {
 			r := r
 			r.Progress = p
-			_, err := l.Raise(ctx, r)
-			return err
+			return check.Err(l.Raise(ctx, r))
 		})
 		sum := event.RaiseRequest("vote", r.Epsilon, false, names, false).Objects.Digest
 		has := func() bool {

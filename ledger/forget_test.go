@@ -169,8 +169,7 @@ func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing
 
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
-	data := check.Value(os.ReadFile(path))(t)
-	return data
+	return check.Value(os.ReadFile(path))(t)
 }
 
 func copiers(l *Ledger) map[string]func(context.Context, string, api.Progress) (api.Copied, error) {
@@ -188,38 +187,6 @@ func wantNoSecrets(t *testing.T, path, copied string, secrets [][]byte) {
 		check.That(t, !bytes.Contains(data, secret), "%x is in the copy", secret)
 	}
 	check.That(t, old != 0, "the file itself has none of the bytes: the test shows nothing")
-}
-
-// What was spent stays spent: by the cap, and by the ceiling of the question.
-func TestForgettingBringsNoBudgetBack(t *testing.T) {
-	l := sellers(t, newLedger(t), "2", "3", "ann", "bob")
-	sell(t, l, purchase(t, "1", "acme", "1.5", "ann", "bob"))
-	forget(t, l, "ann")
-	o := objectOf(t, l, "ann")
-	if o.Spent != eps(t, "1.5") || o.Earned != 150 || o.Forgotten == 0 || len(o.Chains) != 1 || len(o.Chains[0].Levels) != 0 || !o.Chains[0].Withdrawn || o.Chains[0].Answered != eps(t, "1.5") {
-		t.Fatalf("%+v", o)
-	}
-	for _, again := range []api.EnrollRequest{
-		{Key: "another cap", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "2"), Cap: eps(t, "9")},
-		{Key: "another policy", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "9")},
-	} {
-		_, err := l.Enroll(t.Context(), again)
-		refusals(t, err)
-	}
-	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "2")})
-	must(t, err)
-	refused := refusals(t, func() error { _, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "0.6")); return err }())
-	r := refused[0]
-	check.That(t, r.Reason == api.ChainCeiling && r.Spent == eps(t, "1.5") && r.Remaining == eps(t, "0.5"), "%+v", r)
-	// A new chain is independent of the one destroyed, so both are charged.
-	release(t, l, releaseOf(t, "3", "ann", "0.5"))
-	o = objectOf(t, l, "ann")
-	check.That(t, o.Spent == eps(t, "2") && o.Chains[0].Epsilon == eps(t, "0.5"), "%+v", o)
-	must(t, l.Forget(t.Context(), "forget again", "ann"))
-	o = objectOf(t, l, "ann")
-	check.That(t, o.Spent == eps(t, "2") && o.Earned == 150, "forgotten a second time: %+v", o)
-	auditStore(t, l.engine.Store)
-	auditMarket(t, l)
 }
 
 // A request made before is never carried out a second time: there is no answer to give.
@@ -256,19 +223,6 @@ func TestForgettingIsARequestLikeOthers(t *testing.T) {
 		"nothing was forgotten once more")
 }
 
-// Estimates no longer count whom was forgotten: the difference would tell the response.
-func TestTheForgottenAreNotCounted(t *testing.T) {
-	l := voters(t, newLedger(t), "9", crowd(50)...)
-	carryOut(t, l, order(t, "1", "1"))
-	carryOut(t, l, order(t, "2", "2", crowd(50)[:20]...))
-	forget(t, l, crowd(50)[3])
-	forget(t, l, crowd(50)[30])
-	wantRecount(t, l, "vote", eps(t, "1"), eps(t, "2"))
-	got := len(responses(t, l, "vote", eps(t, "1")))
-	check.That(t, got == 48, "%d responses are left", got)
-	auditStore(t, l.engine.Store)
-}
-
 func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann")
 	r := order(t, "1", "1", "ann", "nobody known")
@@ -286,24 +240,6 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	check.That(t, len(left) == 0, "the log still refuses %+v", left)
 	auditStore(t, l.engine.Store)
 	wantErr(t, l.Forget(t.Context(), "again", "nobody known"), api.ErrUnknown)
-}
-
-// A buyer's list keeps its prices.
-func TestDeliveriesOfTheForgotten(t *testing.T) {
-	l := sellers(t, newLedger(t), "2", "3", "ann", "bob")
-	s := sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob"))
-	forget(t, l, "ann")
-	var got []api.Delivery
-	for d, err := range l.Deliveries(t.Context(), s.Number) {
-		must(t, err)
-		got = append(got, d)
-	}
-	if len(got) != 2 || !got[0].Erased || got[0].Object != "" || got[0].Value != "" || got[0].Price != 100 || got[1].Object != "bob" || got[1].Erased {
-		t.Errorf("%+v", got)
-	}
-	again := sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob"))
-	check.That(t, again.Number == s.Number && again.Price == 200 && again.Objects == 2, "%+v", again)
-	auditMarket(t, l)
 }
 
 // A reservation loses whoever is forgotten, like whoever withdraws.
@@ -554,8 +490,7 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 	cutShort(t, func(ctx context.Context, p api.Progress) error {
 		r := r
 		r.Progress = p
-		_, err := l.Enroll(ctx, r)
-		return err
+		return check.Err(l.Enroll(ctx, r))
 	})
 	must(t, l.Withdraw(t.Context(), "w", names[0]))
 	must(t, l.Forget(t.Context(), "f", names[1]))
@@ -581,8 +516,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			cutShort(t, func(ctx context.Context, p api.Progress) error {
 				r := r
 				r.Progress = p
-				_, err := l.Raise(ctx, r)
-				return err
+				return check.Err(l.Raise(ctx, r))
 			})
 			gone := names[state.PartSize-2 : state.PartSize]
 			for i, name := range gone {

@@ -102,12 +102,10 @@ func panelCalls(t *testing.T) []panelCall {
 		"quote of a loss":    func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, lossy); return err },
 		"quote of no answer": func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, poor); return err },
 		"budget": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Budget(ctx, api.BudgetRequest{Question: "vote", All: true})
-			return err
+			return check.Err(l.Budget(ctx, api.BudgetRequest{Question: "vote", All: true}))
 		},
 		"budget of a buyer": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Budget(ctx, api.BudgetRequest{Question: "vote", Objects: everybody, Buyer: "acme"})
-			return err
+			return check.Err(l.Budget(ctx, api.BudgetRequest{Question: "vote", Objects: everybody, Buyer: "acme"}))
 		},
 		"responses":           func(ctx context.Context, l *Ledger) error { return drained(l.Responses(ctx, "vote", eps(t, "1"))) },
 		"deliveries":          func(ctx context.Context, l *Ledger) error { return drained(l.Deliveries(ctx, 1)) },
@@ -126,12 +124,10 @@ func panelCalls(t *testing.T) []panelCall {
 		"sale":          func(ctx context.Context, l *Ledger) error { _, err := l.Sell(ctx, fair); return err },
 		"sale, refused": func(ctx context.Context, l *Ledger) error { _, err := l.Sell(ctx, refused); return err },
 		"reserve": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour})
-			return err
+			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour}))
 		},
 		"reserve, refused": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour})
-			return err
+			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}))
 		},
 		"raise":           func(ctx context.Context, l *Ledger) error { _, err := l.Raise(ctx, order(t, "k", "1.5")); return err },
 		"raise, refused":  func(ctx context.Context, l *Ledger) error { _, err := l.Raise(ctx, order(t, "k", "100")); return err },
@@ -139,8 +135,7 @@ func panelCalls(t *testing.T) []panelCall {
 		"answer, refused": func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, poor); return err },
 		"answer, lossy":   func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, lossy); return err },
 		"advance": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Advance(ctx, api.AdvanceRequest{Key: "k", Truth: sameTruth("yes")})
-			return err
+			return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "k", Truth: sameTruth("yes")}))
 		},
 		"enroll": func(ctx context.Context, l *Ledger) error {
 			_, err := l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: crowd(2 * sellersHere), Cap: eps(t, "10"), Policy: market(t, "2")})
@@ -240,12 +235,10 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 			return q.Refused, q.Unlisted, q.Sums, q.Instead, err
 		}, api.NotOnOffer, 0},
 		"sale": {refusedBy(func(l *Ledger) error {
-			_, err := l.Sell(t.Context(), api.SellRequest{Key: "k", Order: dear, Truth: untold})
-			return err
+			return check.Err(l.Sell(t.Context(), api.SellRequest{Key: "k", Order: dear, Truth: untold}))
 		}), api.NotOnOffer, 0},
 		"reserve": {refusedBy(func(l *Ledger) error {
-			_, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: dear, For: time.Hour})
-			return err
+			return check.Err(l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}))
 		}), api.NotOnOffer, 0},
 		"raise":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), order(t, "k", "100")); return err }), api.ChainCeiling, 0},
 		"answer": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), poor); return err }), api.ChainCeiling, 0},
@@ -254,8 +247,7 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 			return q.Refused, q.Unlisted, q.Sums, &api.Budget{Levels: []api.BudgetLevel{{}}}, err
 		}, api.ChainCeiling, 0},
 		"sale, without truths": {refusedBy(func(l *Ledger) error {
-			_, err := l.Sell(t.Context(), api.SellRequest{Key: "k", Order: fair, Truth: untold})
-			return err
+			return check.Err(l.Sell(t.Context(), api.SellRequest{Key: "k", Order: fair, Truth: untold}))
 		}), api.NoTruth, 0},
 		"raise, without truths":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), blindRaise); return err }), api.NoTruth, 0},
 		"answer, without truths": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), blind); return err }), api.NoTruth, 0},

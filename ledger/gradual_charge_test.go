@@ -76,8 +76,7 @@ func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob", "cy")
 	quote := func(query, epsilon string) api.AnswerQuote {
 		t.Helper()
-		q := check.Value(l.QuoteAnswer(t.Context(), inquire(t, "", query, epsilon, nil, "ann", "bob", "cy")))(t)
-		return q
+		return check.Value(l.QuoteAnswer(t.Context(), inquire(t, "", query, epsilon, nil, "ann", "bob", "cy")))(t)
 	}
 	for _, query := range []string{"majority:yes", "winner"} {
 		q := quote(query, "1")

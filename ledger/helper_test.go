@@ -42,14 +42,12 @@ import (
 
 func eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
-	e := check.Value(privacy.ParseEpsilon(text))(t)
-	return e
+	return check.Eps(t, text)
 }
 
 func nano(t testing.TB, n int64) privacy.Epsilon {
 	t.Helper()
-	e := check.Value(privacy.EpsilonFromNano(n))(t)
-	return e
+	return check.Value(privacy.EpsilonFromNano(n))(t)
 }
 
 func epsilonOf(n int64) privacy.Epsilon {
@@ -62,12 +60,12 @@ func epsilonOf(n int64) privacy.Epsilon {
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	must(t, err)
+	check.Must(t, err)
 }
 
 func wantErr(t testing.TB, err, target error) {
 	t.Helper()
-	check.That(t, errors.Is(err, target), "got the error %v, want %v", err, target)
+	check.Is(t, err, target)
 }
 
 // refusals returns what a call was refused for.
@@ -168,8 +166,7 @@ func openMemory(t testing.TB, s kv.Store, options Options) *Ledger {
 	if opened := time.Now(); options.Now == nil {
 		options.Now = func() time.Time { return epoch().AddDate(0, 6, 0).Add(time.Since(opened)) }
 	}
-	l := check.Value(openStore(t.Context(), s, options))(t)
-	return l
+	return check.Value(openStore(t.Context(), s, options))(t)
 }
 
 // filled has the stores that several tests begin with, by what is in them. Nobody writes to them.
@@ -271,8 +268,7 @@ func atHand(r api.ReleaseRequest) api.ReleaseRequest {
 
 func release(t testing.TB, l *Ledger, r api.ReleaseRequest) api.Response {
 	t.Helper()
-	response := check.Value(l.Release(t.Context(), r))(t)
-	return response
+	return check.Value(l.Release(t.Context(), r))(t)
 }
 
 // order asks for the votes of many objects, or of all.
@@ -283,8 +279,7 @@ func order(t testing.TB, key, epsilon string, objects ...string) api.RaiseReques
 
 func carryOut(t testing.TB, l *Ledger, r api.RaiseRequest) api.RaiseResult {
 	t.Helper()
-	result := check.Value(l.Raise(t.Context(), r))(t)
-	return result
+	return check.Value(l.Raise(t.Context(), r))(t)
 }
 
 // sameTruth is a source with one value for all objects.
@@ -304,14 +299,12 @@ func never(t testing.TB) api.TruthFunc {
 
 func objectOf(t testing.TB, l *Ledger, name string) api.ObjectState {
 	t.Helper()
-	o := check.Value(l.Object(t.Context(), name))(t)
-	return o
+	return check.Value(l.Object(t.Context(), name))(t)
 }
 
 func stats(t testing.TB, l *Ledger) api.Stats {
 	t.Helper()
-	s := check.Value(l.Stats(t.Context()))(t)
-	return s
+	return check.Value(l.Stats(t.Context()))(t)
 }
 
 // responses returns the recorded responses at one ε, by object. They come in order, each once.

@@ -3,7 +3,6 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,87 +12,10 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/policy"
 )
 
 // Invariant 5: key and request seen before: the recorded result, byte for byte; key seen with another
 // request: a typed conflict. Nothing is drawn or charged twice.
-
-// mutation is a call with an idempotency key.
-type mutation func(l *Ledger) (any, error)
-
-// mutations returns one call of each kind, to be made in this order of the names.
-func mutations(t *testing.T) map[string]mutation {
-	ctx := t.Context()
-	return map[string]mutation{
-		"1 define": func(l *Ledger) (any, error) {
-			return nil, l.DefineQuestion(ctx, "k1", vote())
-		},
-		"2 enroll": func(l *Ledger) (any, error) {
-			return l.Enroll(ctx, api.EnrollRequest{Key: "k2", Question: "vote", Objects: []string{"bob", "ann"}, Policy: policy.Fixed(eps(t, "2")), Cap: eps(t, "3")})
-		},
-		"3 release": func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "k3", "ann", "0.5")) },
-		"4 raise":   func(l *Ledger) (any, error) { return l.Raise(ctx, order(t, "k4", "1", "bob", "ann")) },
-		"5 degrade": func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "k5", "bob", "0.25")) },
-		"6 partial": func(l *Ledger) (any, error) {
-			r := order(t, "k6", "1", "ann", "zoe", "bob")
-			r.Partial = true
-			return l.Raise(ctx, r)
-		},
-		"7 all": func(l *Ledger) (any, error) { return l.Raise(ctx, order(t, "k7", "2")) },
-	}
-}
-
-func sortedNames[T any](m map[string]T) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	return sortedBy(names, func(name string) string { return name })
-}
-
-func TestTheSameKeyGivesTheSameResult(t *testing.T) {
-	path := create(t)
-	l := open(t, path, Options{})
-	calls, first := mutations(t), map[string]any{}
-	for _, name := range sortedNames(calls) {
-		result := check.Value(calls[name](l))(t)
-		first[name] = result
-	}
-	before := pairs(t, l.engine.Store)
-	for range 2 {
-		for name, call := range calls {
-			again, err := call(l)
-			check.That(t, err == nil && reflect.DeepEqual(again, first[name]),
-				"%s: %+v at first, then %+v, %v", name, first[name], again, err)
-		}
-		closed(t, l)
-		l = open(t, path, Options{})
-	}
-	same(t, "stored after repetitions", pairs(t, l.engine.Store), before)
-}
-
-func TestAKeyUsedByManyAtOnceDrawsOnce(t *testing.T) {
-	const callers = 32
-	l, s := openShim(t, votersFile(t, "3", crowd(50)...), Options{})
-	before := s.commits.Load()
-	got := make([]api.Response, callers)
-	failed := race(t, callers, func(i int) (err error) {
-		got[i], err = l.Release(t.Context(), releaseOf(t, "k", "person-00007", "0.5"))
-		return err
-	})
-	for _, err := range failed {
-		t.Error(err)
-	}
-	for _, one := range got {
-		check.Need(t, one == got[0], "one caller got %v, another %v", got[0], one)
-	}
-	n := s.commits.Load() - before
-	check.That(t, n == 1, "%d commits", n)
-	draws := countKind(events(t, l), "released")
-	check.That(t, draws == 1, "%d draws", draws)
-	auditStore(t, s)
-}
 
 // A key whose record points at another request's events, which no checksum tells, is not answered by them.
 func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {

@@ -39,8 +39,7 @@ func inquire(t testing.TB, key, query, epsilon string, truth api.TruthFunc, obje
 
 func answerTo(t testing.TB, l *Ledger, r api.AnswerRequest) api.AnswerResult {
 	t.Helper()
-	result := check.Value(l.Answer(t.Context(), r))(t)
-	return result
+	return check.Value(l.Answer(t.Context(), r))(t)
 }
 
 // medians makes every draw come out just below the middle: a score is the position itself, and of two answers

@@ -254,8 +254,7 @@ func TestALargeSaleMeetsDamage(t *testing.T) {
 // straight is a calendar of some days from 0 to 1.
 func straight(t *testing.T, stride string) policy.Policy {
 	t.Helper()
-	p := check.Value(policy.Linear(eps(t, "0"), eps(t, "1"), epoch(), epoch().Add(10*24*time.Hour), eps(t, stride)))(t)
-	return p
+	return check.Value(policy.Linear(eps(t, "0"), eps(t, "1"), epoch(), epoch().Add(10*24*time.Hour), eps(t, stride)))(t)
 }
 
 func on(day int) time.Time { return epoch().Add(time.Duration(day) * 24 * time.Hour) }

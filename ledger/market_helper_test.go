@@ -27,8 +27,7 @@ func market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 	for _, change := range more {
 		change(&m)
 	}
-	p := check.Value(m.Policy())(t)
-	return p
+	return check.Value(m.Policy())(t)
 }
 
 // enrollUnder enrols objects in a question under a policy, each with the same cap.
@@ -58,8 +57,7 @@ func purchase(t testing.TB, key, buyer, epsilon string, objects ...string) api.S
 
 func sell(t testing.TB, l *Ledger, r api.SellRequest) api.Sale {
 	t.Helper()
-	s := check.Value(l.Sell(t.Context(), r))(t)
-	return s
+	return check.Value(l.Sell(t.Context(), r))(t)
 }
 
 func commit(t testing.TB, l *Ledger, key string, reservation uint64) api.Sale {
@@ -71,8 +69,7 @@ func commit(t testing.TB, l *Ledger, key string, reservation uint64) api.Sale {
 
 func reserve(t testing.TB, l *Ledger, r api.ReserveRequest) api.Reservation {
 	t.Helper()
-	got := check.Value(l.Reserve(t.Context(), r))(t)
-	return got
+	return check.Value(l.Reserve(t.Context(), r))(t)
 }
 
 // delivered returns what a sale delivered, by object.

@@ -385,14 +385,11 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 	closed(t, l)
 	l = open(t, path, Options{})
 	for name, call := range map[string]func() error{
-		"raise":   func() error { _, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "2")); return err },
-		"degrade": func() error { _, err := l.Release(t.Context(), releaseOf(t, "3", "ann", "0.5")); return err },
-		"begin":   func() error { _, err := l.Release(t.Context(), releaseOf(t, "4", "bob", "0.5")); return err },
-		"an order for all": func() error {
-			_, err := l.Raise(t.Context(), order(t, "5", "0.5"))
-			return err
-		},
-		"a sale": func() error { _, err := l.Sell(t.Context(), purchase(t, "7", "acme", "2", "ann")); return err },
+		"raise":            func() error { _, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "2")); return err },
+		"degrade":          func() error { _, err := l.Release(t.Context(), releaseOf(t, "3", "ann", "0.5")); return err },
+		"begin":            func() error { _, err := l.Release(t.Context(), releaseOf(t, "4", "bob", "0.5")); return err },
+		"an order for all": func() error { return check.Err(l.Raise(t.Context(), order(t, "5", "0.5"))) },
+		"a sale":           func() error { _, err := l.Sell(t.Context(), purchase(t, "7", "acme", "2", "ann")); return err },
 	} {
 		unchanged(t, l.engine.Store, func() {
 			var refused *api.RefusedError

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -85,43 +86,51 @@ func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
 	check.That(t, reflect.DeepEqual(again, want), "again: %+v", again)
 }
 
-// Cancelled after its first part, an order keeps the part, and the same key goes on to a result as if
-// nothing had been.
-func TestACancelledOrderGoesOnWithItsKey(t *testing.T) {
-	for name, objects := range map[string][]string{"all": nil, "by name": crowd(big)} {
+// Interrupted after its first part, whatever stops it, an order keeps the part and holds nothing, and the same key goes on to
+// a result as if nothing had been: with those who were enrolled when it began.
+func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
+	type host struct {
+		*testing.T
+		s     *shim
+		l     *Ledger
+		clock *fakeClock
+		stop  func()
+	}
+	for name, c := range map[string]struct {
+		objects   []string
+		stop      func(h *host)
+		want      error
+		meanwhile func(h *host)
+	}{
+		"cancelled":          {nil, func(h *host) { h.stop() }, context.Canceled, func(*host) {}},
+		"cancelled, by name": {crowd(big), func(h *host) { h.stop() }, context.Canceled, func(*host) {}},
+		"in another process": {nil, func(h *host) { h.stop() }, context.Canceled, func(h *host) { h.l = openMemory(h, h.s, Options{Now: h.clock.read}) }},
+		"others enroll": {nil, func(h *host) { h.stop() }, context.Canceled, func(h *host) {
+			enroll(h, h.l, "vote", "1", "aaron", "person-04400x", "zoe")
+		}},
+		"a failing disk": {nil, func(h *host) { h.s.set(failing, nil) }, errDisk, func(h *host) { h.s.set(nil, nil) }},
+		"a broken clock": {nil, func(h *host) { h.clock.set(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)) }, api.ErrClock,
+			func(h *host) { h.clock.set(epoch().Add(-time.Hour)) }},
+	} {
 		t.Run(name, func(t *testing.T) {
-			l := bigPanel(t, "1")
-			before := stats(t, l).Events
 			ctx, cancel := context.WithCancel(t.Context())
-			r := order(t, "k", "0.5", objects...)
-			r.Progress = during(cancel)
-			wantErr(t, check.Err(l.Raise(ctx, r)), context.Canceled)
-			wantNoHolds(t, l)
-			n := len(responses(t, l, "vote", eps(t, "0.5")))
+			h := &host{t, &shim{Store: bigPanel(t, "1").engine.Store}, nil, newClock(epoch()), cancel}
+			h.l = openMemory(t, h.s, Options{Now: h.clock.read})
+			before := stats(t, h.l).Events
+			r := order(t, "k", "0.5", c.objects...)
+			r.Progress = during(func() { c.stop(h) })
+			wantErr(t, check.Err(h.l.Raise(ctx, r)), c.want)
+			wantNoHolds(t, h.l)
+			n := len(responses(t, h.l, "vote", eps(t, "0.5")))
 			check.That(t, n == state.PartSize, "%d objects have answered, want the %d of one part", n, state.PartSize)
+			c.meanwhile(h)
 			r.Progress = nil
-			got := carryOut(t, l, r)
-			want := (api.RaiseResult{Drawn: big, First: before + 1, Last: before + big + 2})
-			check.That(t, reflect.DeepEqual(got, want), "got %+v, want %+v", got, want)
-			wantWhole(t, l, "0.5")
+			got := carryOut(t, h.l, r)
+			check.That(t, got.Drawn == big && got.First == before+1 && len(got.Refused) == 0, "%+v after event %d", got, before)
+			wantOrderedTimes(t, h.l)
+			wantWhole(t, h.l, "0.5")
 		})
 	}
-}
-
-// What an order was interrupted for is over when the process is: another one goes on.
-func TestAnOrderGoesOnInAnotherProcess(t *testing.T) {
-	path := create(t)
-	l := voters(t, open(t, path, Options{}), "1", crowd(big)...)
-	ctx, cancel := context.WithCancel(t.Context())
-	r := order(t, "k", "0.5")
-	r.Progress = during(cancel)
-	wantErr(t, check.Err(l.Raise(ctx, r)), context.Canceled)
-	closed(t, l)
-	l = open(t, path, Options{})
-	r.Progress = nil
-	got := carryOut(t, l, r)
-	check.That(t, got.Drawn == big, "%+v", got)
-	wantWhole(t, l, "0.5")
 }
 
 // The budget that a large order counts on is not for others, and nothing else is kept from them.
@@ -131,8 +140,7 @@ func TestALargeOrderHoldsItsBudget(t *testing.T) {
 	r.Progress = during(func() {
 		rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
 		rival.Question = "smoker"
-		_, err := l.Release(t.Context(), rival)
-		got := refusals(t, err)[0]
+		got := refusals(t, check.Err(l.Release(t.Context(), rival)))[0]
 		want := api.Refusal{Object: lastOfCrowd, Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.4"), Remedy: api.RemedyWaiting, Largest: eps(t, "0.4")}
 		check.That(t, got == want, "the rival was refused for %+v, want %+v", got, want)
 		rival.Epsilon = eps(t, "0.4")
@@ -250,8 +258,7 @@ func TestLargeOrdersAtOnce(t *testing.T) {
 			failed := race(t, 2, func(i int) error {
 				r := order(t, fmt.Sprint(i), epsilon)
 				r.Question = []string{"vote", "smoker"}[i]
-				_, err := l.Raise(t.Context(), r)
-				return err
+				return check.Err(l.Raise(t.Context(), r))
 			})
 			check.That(t, len(failed) >= 2-fit, "%d of two orders were refused", len(failed))
 			wantOverCap(t, failed)
@@ -292,19 +299,6 @@ func TestTheNewlyEnrolledAreNotPartOfARunningOrder(t *testing.T) {
 	wantWhole(t, l, "0.5")
 	got = carryOut(t, l, order(t, "k2", "0.5"))
 	check.That(t, got.Drawn == 4 && got.Reused == big, "the next order came to %+v", got)
-}
-
-// The same across an interruption: who enrols in between is not part of the order that goes on.
-func TestTheNewlyEnrolledAreNotPartOfAnOrderThatGoesOn(t *testing.T) {
-	l := bigPanel(t, "1")
-	ctx, cancel := context.WithCancel(t.Context())
-	r := order(t, "k", "0.5")
-	r.Progress = during(cancel)
-	wantErr(t, check.Err(l.Raise(ctx, r)), context.Canceled)
-	enroll(t, l, "vote", "1", "aaron", "person-04400x", "zoe")
-	got := carryOut(t, l, r)
-	check.That(t, got.Drawn == big, "%+v", got)
-	wantWhole(t, l, "0.5")
 }
 
 // Truths are gathered before anything is written; a source that fails late leaves nothing.
@@ -362,20 +356,6 @@ func TestALargeOrderIsRefusedAsAWhole(t *testing.T) {
 	check.That(t, reflect.DeepEqual(again, got), "again: %d drawn, refused %+v", again.Drawn, again.Refused)
 }
 
-// A failure to write in the middle leaves the parts before it, no hold, and a key that goes on.
-func TestALargeOrderGoesOnAfterAFailureToWrite(t *testing.T) {
-	s := &shim{Store: bigPanel(t, "1").engine.Store}
-	l := openMemory(t, s, Options{})
-	r := order(t, "k", "0.5")
-	r.Progress = during(func() { s.set(failing, nil) })
-	wantErr(t, check.Err(l.Raise(t.Context(), r)), errDisk)
-	wantNoHolds(t, l)
-	s.set(nil, nil)
-	got := carryOut(t, l, r)
-	check.That(t, got.Drawn == big, "%+v", got)
-	wantWhole(t, l, "0.5")
-}
-
 // An order that was interrupted holds nothing. If its budget is gone when it comes back it cannot
 // become whole any more; it must say so, and draw from nobody else.
 func TestAnInterruptedOrderThatCannotGoOnDrawsNoMore(t *testing.T) {
@@ -388,8 +368,7 @@ func TestAnInterruptedOrderThatCannotGoOnDrawsNoMore(t *testing.T) {
 	rival.Question = "smoker"
 	release(t, l, rival)
 	unchanged(t, l.engine.Store, func() {
-		_, err := l.Raise(t.Context(), r)
-		got := refusals(t, err)
+		got := refusals(t, check.Err(l.Raise(t.Context(), r)))
 		check.That(t, len(got) == 1 && got[0].Object == lastOfCrowd, "refused for %+v", got)
 	})
 	wantNoHolds(t, l)

@@ -32,8 +32,7 @@ import (
 
 func receiptOf(t testing.TB, l *Ledger, sale uint64) evidence.Receipt {
 	t.Helper()
-	r := check.Value(l.Receipt(t.Context(), sale))(t)
-	return r
+	return check.Value(l.Receipt(t.Context(), sale))(t)
 }
 
 // shop is an office that has sold the votes of three people, to two buyers, in every way.

@@ -40,8 +40,7 @@ func refusedCases(t *testing.T) map[string]refusedCase {
 		return func(l *Ledger) error {
 			r := releaseOf(t, "r", name, epsilon)
 			r.Truth = sameTruth(truth)
-			_, err := l.Release(t.Context(), r)
-			return err
+			return check.Err(l.Release(t.Context(), r))
 		}
 	}
 	enrol := func(r api.EnrollRequest) func(*Ledger) error {
@@ -171,8 +170,7 @@ func TestUnknownAndInvalidAreNotRefusals(t *testing.T) {
 		"no truth source": {func() error {
 			r := releaseOf(t, "k", "fresh", "0.5")
 			r.Truth = nil
-			_, err := l.Release(t.Context(), r)
-			return err
+			return check.Err(l.Release(t.Context(), r))
 		}, api.ErrInvalid},
 		"redefined": {func() error {
 			return l.DefineQuestion(t.Context(), "k", api.Question{Name: "vote", Values: []string{"no", "yes", "blank"}, Encoding: api.Direct})
@@ -185,15 +183,6 @@ func TestUnknownAndInvalidAreNotRefusals(t *testing.T) {
 				"%s: got the error %v, want %v", name, err, call.want)
 		})
 	}
-}
-
-// Defining the same question again is no conflict, with whatever key.
-func TestDefiningAQuestionAgainDoesNothing(t *testing.T) {
-	l := voters(t, inMemory(t, Options{}), "1", "ann")
-	must(t, l.DefineQuestion(t.Context(), "another key", vote()))
-	n := countKind(events(t, l), "question")
-	check.That(t, n == 1, "%d question events", n)
-	auditStore(t, l.engine.Store)
 }
 
 // leftOut returns whom the request with a key left out, by the log from an event on.

@@ -33,8 +33,7 @@ import (
 
 func statementOf(t testing.TB, l *Ledger, key, object string) evidence.Statement {
 	t.Helper()
-	st := check.Value(l.Statement(t.Context(), key, object))(t)
-	return st
+	return check.Value(l.Statement(t.Context(), key, object))(t)
 }
 
 // life is an office in which ann has done whatever an object can do, once each.
@@ -275,8 +274,7 @@ func full(t *testing.T) (*office, evidence.Statement) {
 
 func inSteps(t testing.TB) policy.Policy {
 	t.Helper()
-	p := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")}))(t)
-	return p
+	return check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")}))(t)
 }
 
 func TestEveryAlterationOfAStatementIsNamed(t *testing.T) {

@@ -53,24 +53,20 @@ func TestASourceThatTellsLaterHearsOfEverybody(t *testing.T) {
 		"raise": func(l *Ledger, truth api.TruthFunc) error {
 			r := order(t, key, "1")
 			r.Truth = truth
-			_, err := l.Raise(t.Context(), r)
-			return err
+			return check.Err(l.Raise(t.Context(), r))
 		},
 		"partial raise": func(l *Ledger, truth api.TruthFunc) error {
 			r := order(t, key, "1")
 			r.Truth, r.Partial = truth, true
-			_, err := l.Raise(t.Context(), r)
-			return err
+			return check.Err(l.Raise(t.Context(), r))
 		},
 		"sell": func(l *Ledger, truth api.TruthFunc) error {
 			r := purchase(t, key, "acme", "1", people...)
 			r.Truth = truth
-			_, err := l.Sell(t.Context(), r)
-			return err
+			return check.Err(l.Sell(t.Context(), r))
 		},
 		"answer": func(l *Ledger, truth api.TruthFunc) error {
-			_, err := l.Answer(t.Context(), inquire(t, key, "majority:yes", "1", truth, people...))
-			return err
+			return check.Err(l.Answer(t.Context(), inquire(t, key, "majority:yes", "1", truth, people...)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

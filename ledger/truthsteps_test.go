@@ -21,8 +21,7 @@ func TestRefusal_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
 		"Raise": func(truth api.TruthFunc) error {
 			r := order(t, "k", "2", "ann")
 			r.Truth = truth
-			_, err := l.Raise(t.Context(), r)
-			return err
+			return check.Err(l.Raise(t.Context(), r))
 		},
 	}
 	for what, call := range calls {
