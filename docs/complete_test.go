@@ -110,9 +110,11 @@ func TestReferenceHasEveryError(t *testing.T) {
 // Each kind of error that --json may print has its line.
 func TestReferenceHasEveryKind(t *testing.T) {
 	page := pages(t)["docs/reference/errors.md"]
-	kind := regexp.MustCompile(`(?m)\bKind(?::| +=) *"([a-z-]+)"|^\t+\{"([a-z-]+)", ExitMisuse,`)
 	found := 0
-	for _, below := range []string{"cmd/ledgerctl", "ledger/problem"} {
+	for below, kind := range map[string]*regexp.Regexp{
+		"cmd/ledgerctl":    regexp.MustCompile(`(?m)\bKind(?::| +=) *"([a-z-]+)"|^\t+\{"([a-z-]+)", ExitMisuse,`),
+		"internal/problem": regexp.MustCompile(`(?m)^\t[A-Z]\w+ += "([a-z-]+)()"`),
+	} {
 		err := filepath.WalkDir(filepath.Join(root(t), filepath.FromSlash(below)), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/request"
@@ -35,19 +36,17 @@ func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
 	request := order(t, "raise", "1", names...)
 	request.Partial = true
 	request.Progress = afterPart(func() {
-		must(t, l.Withdraw(t.Context(), "leave", leaver))
+		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: leaver}))
 		release(t, l, releaseOf(t, "rise", riser, "2"))
 	})
 	result := carryOut(t, l, request)
-	if len(result.Refused) != 1 || result.Refused[0].Object != leaver || result.Refused[0].Reason != api.Withdrawn {
-		t.Errorf("refused: %+v", result.Refused)
-	}
+	check.That(t, len(result.Refused) == 1 && result.Refused[0].Object == leaver &&
+		result.Refused[0].Reason == api.Withdrawn, "refused: %+v", result.Refused)
 	if want := len(names) - 2; result.Drawn != want || result.Derived != 1 {
 		t.Errorf("%d drawn and %d derived, want %d and 1", result.Drawn, result.Derived, want)
 	}
-	if spent := objectOf(t, l, riser).Spent; spent != eps(t, "2") {
-		t.Errorf("%s has spent %s", riser, spent)
-	}
+	spent := objectOf(t, l, riser).Spent
+	check.That(t, spent == eps(t, "2"), "%s has spent %s", riser, spent)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -75,14 +74,13 @@ func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
 	var group sync.WaitGroup
 	group.Go(func() { release(t, l, releaseOf(t, "first", names[0], "0.5")) })
 	<-blocked
-	group.Go(func() { must(t, l.Withdraw(t.Context(), "leave", leaver)) })
+	group.Go(func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: leaver})) })
 	queued(1)
 	group.Go(func() {
 		request := order(t, "raise", "1", names...)
 		request.Partial = true
-		if result := carryOut(t, l, request); len(result.Refused) != 1 || result.Refused[0].Object != leaver {
-			t.Errorf("refused: %+v", result.Refused)
-		}
+		result := carryOut(t, l, request)
+		check.That(t, len(result.Refused) == 1 && result.Refused[0].Object == leaver, "refused: %+v", result.Refused)
 	})
 	queued(2)
 	close(goOn)
@@ -120,9 +118,8 @@ func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
 		<-held
 	})
 	result := carryOut(t, l, request)
-	if result.Drawn != state.PartSize || len(result.Refused) != 2*state.PartSize {
-		t.Errorf("%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), state.PartSize, 2*state.PartSize)
-	}
+	check.That(t, result.Drawn == state.PartSize && len(result.Refused) == 2*state.PartSize,
+		"%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), state.PartSize, 2*state.PartSize)
 	close(goOn)
 	must(t, <-done)
 	wantClean(t, l, api.VerifyRequest{})
@@ -142,17 +139,15 @@ func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
 	request.Partial = true
 	request.Progress = afterPart(func() { now = epoch() })
 	result := carryOut(t, l, request)
-	if result.Drawn != state.PartSize || len(result.Refused) != 2*state.PartSize {
-		t.Errorf("%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), state.PartSize, 2*state.PartSize)
-	}
+	check.That(t, result.Drawn == state.PartSize && len(result.Refused) == 2*state.PartSize,
+		"%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), state.PartSize, 2*state.PartSize)
 }
 
 // What stood in the way when the part in front was carried out, and only then, leaves nobody out.
 func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	late := epoch().Add(24 * time.Hour)
-	calendar, err := policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")})
-	must(t, err)
+	calendar := check.Value(policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")}))(t)
 	now := late
 	for name, test := range map[string]struct {
 		enroll     api.EnrollRequest
@@ -179,11 +174,9 @@ func TestWhatWasRefusedAheadIsAskedOnceMore(t *testing.T) {
 			for _, q := range []api.Question{vote(), other} {
 				define(t, l, q)
 				test.enroll.Key, test.enroll.Question, test.enroll.Objects = "enrol in "+q.Name, q.Name, names
-				_, err := l.Enroll(t.Context(), test.enroll)
-				must(t, err)
+				must(t, check.Err(l.Enroll(t.Context(), test.enroll)))
 			}
-			q, err := l.requests.Question(t.Context(), "other")
-			must(t, err)
+			q := check.Value(l.requests.Question(t.Context(), "other"))(t)
 			some := request.Panel{Names: names, Question: q.Number}
 			h := &rules.Hold{Question: q.Number, Epsilon: eps(t, "1"), Covers: some.Contains}
 			request := order(t, "raise", "1", names...)
@@ -221,17 +214,15 @@ func TestTruthsThatAreNotKeptAreAskedForAgain(t *testing.T) {
 		}
 		return sameTruth("yes")(ctx, q, objects)
 	}
-	if result := carryOut(t, l, request); result.Drawn != len(names) {
-		t.Errorf("%+v", result)
-	}
+	result := carryOut(t, l, request)
+	check.That(t, result.Drawn == len(names), "%+v", result)
 	for i, name := range names {
 		want := 1
 		if i >= 2*state.PartSize {
 			want = 2
 		}
-		if asked[name] != want {
-			t.Fatalf("asked %d times for the truth about object %d, want %d", asked[name], i, want)
-		}
+		check.Need(t, asked[name] == want,
+			"asked %d times for the truth about object %d, want %d", asked[name], i, want)
 	}
 }
 
@@ -256,15 +247,13 @@ func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
 		result, err := l.Raise(t.Context(), request)
 		if partial {
 			must(t, err)
-			if len(result.Refused) != 1 || result.Refused[0].Reason != api.NoTruth || result.Drawn != len(names)-1 {
-				t.Errorf("%d drawn, refused %+v", result.Drawn, result.Refused)
-			}
+			check.That(t, len(result.Refused) == 1 && result.Refused[0].Reason == api.NoTruth &&
+				result.Drawn == len(names)-1, "%d drawn, refused %+v", result.Drawn, result.Refused)
 			continue
 		}
 		wantErr(t, err, api.ErrPartlyDone)
-		if refused := refusals(t, err); len(refused) != 1 || refused[0].Object != last {
-			t.Errorf("refused %+v", refused)
-		}
+		refused := refusals(t, err)
+		check.That(t, len(refused) == 1 && refused[0].Object == last, "refused %+v", refused)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 		return nil
 	})
 	forgotten, answered := make(chan error, 1), make(chan error, 1)
-	go func() { forgotten <- l.Forget(t.Context(), "forget", "ann") }()
+	go func() { forgotten <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}) }()
 	<-begun
 	go func() { answered <- ask("second", "0.5") }()
 	for {

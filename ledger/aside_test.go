@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -28,8 +29,7 @@ func (f *filmedFile) Update(fn func(kv.Writer) error) error {
 // portionsAside counts what a file has aside.
 func portionsAside(t testing.TB, path string) (n int) {
 	t.Helper()
-	file, err := bolt.Open(path, true)
-	must(t, err)
+	file := check.Value(bolt.Open(path, true))(t)
 	defer file.Close()
 	must(t, file.View(func(r kv.Reader) error {
 		return r.Scan(memtable.Aside, nil, func(_, _ []byte) bool { n++; return true })
@@ -42,12 +42,10 @@ func portionsAside(t testing.TB, path string) (n int) {
 func TestWhatIsAsideIsTheLedger(t *testing.T) {
 	names := crowd(40)
 	path := votersFile(t, "9", names...)
-	file, err := bolt.Open(path, false)
-	must(t, err)
+	file := check.Value(bolt.Open(path, false))(t)
 	f := &filmedFile{Store: file, t: t, path: path}
 	options := Options{Memory: 60 << 10} // portions of eight records
-	l, err := readStore(t.Context(), f, besideFile(path), options)
-	must(t, err)
+	l := check.Value(readStore(t.Context(), f, besideFile(path), options))(t)
 	must(t, l.begin(t.Context(), options))
 	for i, name := range names[:40] {
 		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
@@ -57,9 +55,8 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 		t.Helper()
 		l := open(t, at, o)
 		for _, name := range names[:40] {
-			if got := objectOf(t, l, name); got.Spent != eps(t, "1") {
-				t.Errorf("%s: %s has spent %s", what, name, got.Spent)
-			}
+			got := objectOf(t, l, name)
+			check.That(t, got.Spent == eps(t, "1"), "%s: %s has spent %s", what, name, got.Spent)
 		}
 		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
@@ -85,11 +82,9 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 		}
 		wantWhole(fmt.Sprintf("copy %d, read", i), at, Options{ReadOnly: true})
 		wantWhole(fmt.Sprintf("copy %d", i), at, Options{})
-		if n := portionsAside(t, at); n > 0 {
-			t.Errorf("copy %d has %d portions aside when it was open for writing", i, n)
-		}
+		n := portionsAside(t, at)
+		check.That(t, n == 0, "copy %d has %d portions aside when it was open for writing", i, n)
 	}
-	if aside < 3 || alone < 3 {
-		t.Errorf("of %d copies %d have something aside, and %d of these are whole without their journal", len(f.copies), aside, alone)
-	}
+	check.That(t, aside >= 3 && alone >= 3,
+		"of %d copies %d have something aside, and %d of these are whole without their journal", len(f.copies), aside, alone)
 }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -45,11 +46,9 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 			path := filepath.Join(pace.Scratch(t), "ledger.db")
 			must(t, Create(t.Context(), path, CreateOptions{}))
 			closed(t, sellers(t, open(t, path, Options{}), "9", "9", "ann"))
-			s, err := bolt.Open(path, false)
-			must(t, err)
+			s := check.Value(bolt.Open(path, false))(t)
 			base := &brokenBase{s, c.fails, c.done}
-			l, err := openClaimed(t.Context(), base, besideFile(path), Options{}, "", false)
-			must(t, err)
+			l := check.Value(openClaimed(t.Context(), base, besideFile(path), Options{}, "", false))(t)
 			for range 2 {
 				if _, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1")); !errors.Is(err, c.fails) && !errors.Is(err, api.ErrStopped) {
 					t.Errorf("the request ends with %v", err)
@@ -66,13 +65,11 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 			l = open(t, path, Options{})
 			release(t, l, releaseOf(t, "r", "ann", "1"))
 			wantClean(t, l, api.VerifyRequest{})
-			if o := objectOf(t, l, "ann"); len(o.Chains[0].Levels) != 1 {
-				t.Errorf("there is %+v", o)
-			}
+			o := objectOf(t, l, "ann")
+			check.That(t, len(o.Chains[0].Levels) == 1, "there is %+v", o)
 			closed(t, l)
-			if files := tree(t, path); len(files) != 1 {
-				t.Errorf("there is %v", files)
-			}
+			files := tree(t, path)
+			check.That(t, len(files) == 1, "there is %v", files)
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -51,8 +52,7 @@ func copyTree(t testing.TB, from, to string) {
 // segment returns the file in a journal that has its groups.
 func segment(t testing.TB, path string) string {
 	t.Helper()
-	all, err := filepath.Glob(filepath.Join(path+".journal", "*.segment"))
-	must(t, err)
+	all := check.Value(filepath.Glob(filepath.Join(path+".journal", "*.segment")))(t)
 	return all[len(all)-1]
 }
 
@@ -92,8 +92,7 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 		"beside an older copy": {func(t *testing.T, path string) {
 			l := open(t, path, Options{})
 			backup := path + ".backup"
-			_, err := l.Backup(t.Context(), backup, nil)
-			must(t, err)
+			must(t, check.Err(l.Backup(t.Context(), backup, nil)))
 			release(t, l, releaseOf(t, "more", crowd(2)[1], "2"))
 			copied := left(t, path)
 			closed(t, l)
@@ -123,16 +122,14 @@ func TestAJournalThatDoesNotBelong(t *testing.T) {
 				if err == nil {
 					t.Fatalf("opened, with %d events", stats(t, l).Events)
 				}
-				if test.want != nil && (!errors.Is(err, test.want) || !saysWhatToDo(err)) {
-					t.Errorf("got the error %v", err)
-				}
+				check.That(t, test.want == nil || errors.Is(err, test.want) && saysWhatToDo(err),
+					"got the error %v", err)
 			}
 			if after := tree(t, path); fmt.Sprint(after) != fmt.Sprint(before) {
 				t.Errorf("something was written: %v, before %v", after, before)
 			}
-			if os.Rename(path+".journal", path+".journal.gone") == nil && errors.Is(journalfile.Sweep(path+".journal"), journal.ErrInUse) {
-				t.Error("the journal is still open")
-			}
+			check.That(t, os.Rename(path+".journal", path+".journal.gone") != nil ||
+				!errors.Is(journalfile.Sweep(path+".journal"), journal.ErrInUse), "the journal is still open")
 		})
 	}
 }
@@ -158,16 +155,14 @@ func TestAnOpenThatFailsHoldsNothing(t *testing.T) {
 		"a truth key that is too short":             {TruthKey: []byte("short")},
 	} {
 		for _, path := range []string{votersFile(t, "9", crowd(3)...), crashed(t, 3)} {
-			if _, err := Open(t.Context(), path, wrong); err == nil {
-				t.Fatalf("%s: opened", name)
-			}
+			_, err := Open(t.Context(), path, wrong)
+			check.Need(t, err != nil, "%s: opened", name)
 			l := open(t, path, Options{TruthKey: truthKey()})
 			release(t, l, releaseOf(t, "more", crowd(3)[2], "2"))
 			wantClean(t, l, api.VerifyRequest{})
 			closed(t, l)
-			if files := tree(t, path); len(files) != 1 {
-				t.Errorf("%s: there is %v", name, files)
-			}
+			files := tree(t, path)
+			check.That(t, len(files) == 1, "%s: there is %v", name, files)
 		}
 	}
 }
@@ -186,21 +181,17 @@ func TestAnOlderPairIsARollback(t *testing.T) {
 	for _, only := range []bool{true, false} {
 		options.ReadOnly = only
 		before := content(t, older)
-		if _, err := Open(t.Context(), older, options); !errors.As(err, new(*api.RollbackError)) {
-			t.Errorf("read only %v: %v", only, err)
-		}
-		if !bytes.Equal(content(t, older), before) {
-			t.Error("the file has changed")
-		}
+		_, err := Open(t.Context(), older, options)
+		check.That(t, errors.As(err, new(*api.RollbackError)), "read only %v: %v", only, err)
+		check.That(t, bytes.Equal(content(t, older), before), "the file has changed")
 		for _, path := range []string{path, newer} {
 			closed(t, open(t, path, options))
 		}
 	}
 	options.Checkpoint = nil
 	l = open(t, older, options)
-	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.5") {
-		t.Errorf("in the pair that was refused ann has spent %s", o.Spent)
-	}
+	o := objectOf(t, l, "ann")
+	check.That(t, o.Spent == eps(t, "0.5"), "in the pair that was refused ann has spent %s", o.Spent)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -214,9 +205,8 @@ func TestNothingIsMadeBesideTheJournalOfAnother(t *testing.T) {
 		"Backup":    second(l.Backup(t.Context(), path, nil)),
 		"CompactTo": second(l.CompactTo(t.Context(), path, nil)),
 	} {
-		if !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), path+".journal") {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, errors.Is(err, fs.ErrExist) && strings.Contains(err.Error(), path+".journal"),
+			"%s: %v", name, err)
 	}
 	must(t, os.Rename(path+".away", path))
 	wantClean(t, open(t, path, Options{}), api.VerifyRequest{})
@@ -232,9 +222,8 @@ func TestAJournalThatEndsEarly(t *testing.T) {
 		short := left(t, path)
 		must(t, os.WriteFile(segment(t, short), text[:cut], 0o600))
 		l := open(t, short, Options{})
-		if n := stats(t, l).Events; (n-stats(t, l).Objects-4)%2 != 0 {
-			t.Errorf("cut at byte %d there are %d events: half of a request", cut, n)
-		}
+		n := stats(t, l).Events
+		check.That(t, (n-stats(t, l).Objects-4)%2 == 0, "cut at byte %d there are %d events: half of a request", cut, n)
 		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
 	}
@@ -249,21 +238,18 @@ func TestForgetLeavesNothingInTheJournal(t *testing.T) {
 		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
 	}
 	secrets := secretsOf(t, l, "ann")
-	if found := secretsBeside(t, path, secrets); found == 0 {
-		t.Fatal("the journal has nothing of ann to begin with")
-	}
+	found := secretsBeside(t, path, secrets)
+	check.Need(t, found != 0, "the journal has nothing of ann to begin with")
 	copied := left(t, path)
 	forget(t, l, "ann")
 	release(t, l, releaseOf(t, "more", "bob", "2"))
-	if found := secretsBeside(t, path, secrets); found > 0 {
-		t.Errorf("%d secrets are left beside the file", found)
-	}
-	must(t, l.Forget(t.Context(), "forget ann", "ann"))
+	found = secretsBeside(t, path, secrets)
+	check.That(t, found == 0, "%d secrets are left beside the file", found)
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget ann", Object: "ann"}))
 	closed(t, l)
 	again := open(t, copied, Options{})
-	if found := secretsBeside(t, copied, secrets); found > 0 {
-		t.Errorf("after a crash %d secrets are left beside the file", found)
-	}
+	found = secretsBeside(t, copied, secrets)
+	check.That(t, found == 0, "after a crash %d secrets are left beside the file", found)
 	closed(t, again)
 }
 
@@ -344,11 +330,9 @@ func (l *journalLog) has(text string) bool {
 
 func openFailing(t testing.TB, path string, options Options) (*Ledger, *failingFile) {
 	t.Helper()
-	file, err := bolt.Open(path, false)
-	must(t, err)
+	file := check.Value(bolt.Open(path, false))(t)
 	f := &failingFile{Store: file}
-	l, err := readStore(t.Context(), f, besideFile(path), options)
-	must(t, err)
+	l := check.Value(readStore(t.Context(), f, besideFile(path), options))(t)
 	must(t, l.begin(t.Context(), options))
 	t.Cleanup(func() { _ = l.Close() })
 	return l, f
@@ -367,15 +351,13 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 	for ; done < len(names) && refused == nil; done++ {
 		_, refused = l.Release(t.Context(), releaseOf(t, fmt.Sprint(done), names[done], "1"))
 	}
-	if !errors.Is(refused, errDisk) || errors.Is(refused, api.ErrStopped) || done < 10 {
-		t.Fatalf("after %d releases: %v", done, refused)
-	}
+	check.Need(t, errors.Is(refused, errDisk) && !errors.Is(refused, api.ErrStopped) && done >= 10,
+		"after %d releases: %v", done, refused)
 	done-- // the last one was refused
 	wantErr(t, l.engine.Checkpoint(), errDisk)
 	log.await(t, "checkpoint failed")
-	if o := objectOf(t, l, names[done-1]); o.Spent != eps(t, "1") {
-		t.Errorf("meanwhile %s has spent %s", o.Object, o.Spent)
-	}
+	o := objectOf(t, l, names[done-1])
+	check.That(t, o.Spent == eps(t, "1"), "meanwhile %s has spent %s", o.Object, o.Spent)
 	copied := left(t, path)
 	f.set(nil)
 	must(t, l.engine.Checkpoint())
@@ -385,9 +367,8 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 	for _, at := range []string{path, copied} {
 		l := open(t, at, Options{})
 		for _, name := range names[:done] {
-			if o := objectOf(t, l, name); o.Spent != eps(t, "1") {
-				t.Errorf("%s has spent %s", name, o.Spent)
-			}
+			o := objectOf(t, l, name)
+			check.That(t, o.Spent == eps(t, "1"), "%s has spent %s", name, o.Spent)
 		}
 		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
@@ -403,19 +384,16 @@ func TestAnUncertainCheckpointStopsTheLedger(t *testing.T) {
 	f.set(errDisk)
 	wantErr(t, l.Close(), errDisk)
 	l, f = openFailing(t, path, Options{})
-	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "1") {
-		t.Errorf("after a Close that failed ann has spent %s", o.Spent)
-	}
+	o := objectOf(t, l, "ann")
+	check.That(t, o.Spent == eps(t, "1"), "after a Close that failed ann has spent %s", o.Spent)
 	release(t, l, releaseOf(t, "2", "bob", "1"))
 	f.set(fmt.Errorf("%w: %w", kv.ErrUncertain, errDisk))
 	wantErr(t, l.engine.Checkpoint(), api.ErrStopped)
-	_, err := l.Release(t.Context(), releaseOf(t, "3", "bob", "2"))
-	wantErr(t, err, api.ErrStopped)
+	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "3", "bob", "2"))), api.ErrStopped)
 	must(t, l.Close())
 	l = open(t, path, Options{})
-	if o := objectOf(t, l, "bob"); o.Spent != eps(t, "1") {
-		t.Errorf("opened again, bob has spent %s", o.Spent)
-	}
+	o = objectOf(t, l, "bob")
+	check.That(t, o.Spent == eps(t, "1"), "opened again, bob has spent %s", o.Spent)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -449,8 +427,7 @@ func (a otherJournal) Read(ctx context.Context, after journal.Position) iter.Seq
 // A group holds whole requests only, whatever its root is of.
 func TestAGroupIsWhole(t *testing.T) {
 	path := crashed(t, 1)
-	file, err := bolt.Open(path, false)
-	must(t, err)
+	file := check.Value(bolt.Open(path, false))(t)
 	defer file.Close()
 	var edge *merkle.Edge
 	must(t, file.View(func(r kv.Reader) error {
@@ -471,8 +448,7 @@ func TestAGroupIsWhole(t *testing.T) {
 		}
 		g.Records, g.After = g.Records[:1], journal.Position{Events: g.Before.Events + 1, Root: first.Root()}
 	}
-	l, err := readStore(t.Context(), file, otherJournals{besideFile(path), half}, Options{})
-	must(t, err)
+	l := check.Value(readStore(t.Context(), file, otherJournals{besideFile(path), half}, Options{}))(t)
 	if err := l.begin(t.Context(), Options{}); !errors.Is(err, api.ErrCorrupt) || !strings.Contains(err.Error(), "1 events of a request") {
 		t.Errorf("half a request: %v", err)
 	}
@@ -491,16 +467,12 @@ func TestAGroupMustComeToItsRoot(t *testing.T) {
 		"another place":    func(g *journal.Group) { g.Before.Events-- },
 	} {
 		path := crashed(t, 3)
-		file, err := bolt.Open(path, false)
-		must(t, err)
-		l, err := readStore(t.Context(), file, otherJournals{besideFile(path), change}, Options{})
-		must(t, err)
-		if err := l.begin(t.Context(), Options{}); !errors.Is(err, api.ErrCorrupt) {
-			t.Errorf("%s: %v", name, err)
-		}
+		file := check.Value(bolt.Open(path, false))(t)
+		l := check.Value(readStore(t.Context(), file, otherJournals{besideFile(path), change}, Options{}))(t)
+		err := l.begin(t.Context(), Options{})
+		check.That(t, errors.Is(err, api.ErrCorrupt), "%s: %v", name, err)
 		must(t, file.Close())
-		if l := open(t, path, Options{ReadOnly: true}); len(responses(t, l, "vote", eps(t, "1"))) != 3 {
-			t.Errorf("%s: not all is there afterwards", name)
-		}
+		l = open(t, path, Options{ReadOnly: true})
+		check.That(t, len(responses(t, l, "vote", eps(t, "1"))) == 3, "%s: not all is there afterwards", name)
 	}
 }

@@ -111,7 +111,7 @@ func (b *bazaar) act() {
 		_, err = l.Answer(ctx, api.AnswerRequest{Key: b.key(), Question: "vote", Query: "majority:yes", Epsilon: b.epsilon(1, 3), Objects: b.some(), Partial: true, AcceptLoss: true, Truth: truth})
 	case 7:
 		if b.random.IntN(4) == 0 {
-			err = l.Withdraw(ctx, b.key(), b.some()[0])
+			err = l.Withdraw(ctx, api.ObjectRequest{Key: b.key(), Object: b.some()[0]})
 		}
 	case 8:
 		_, err = l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: b.key(), Question: "vote", Objects: b.some(), Policy: &b.policies[b.random.IntN(len(b.policies))], Consent: "yes"})
@@ -442,8 +442,8 @@ func TestABudgetIsKept(t *testing.T) {
 		{"a reservation lasts", reserved, func(*Ledger) { now = now.Add(time.Minute) }, true},
 		{"a reservation ends", reserved, func(*Ledger) { now = now.Add(time.Hour) }, false},
 		{"a reservation is cancelled", reserved, func(l *Ledger) { must(t, l.Cancel(t.Context(), "cancel", 1)) }, false},
-		{"somebody withdraws", nil, func(l *Ledger) { must(t, l.Withdraw(t.Context(), "withdraw", "ann")) }, false},
-		{"somebody is forgotten", nil, func(l *Ledger) { must(t, l.Forget(t.Context(), "forget", "eve")) }, false}, // it may have been anybody
+		{"somebody withdraws", nil, func(l *Ledger) { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw", Object: "ann"})) }, false},
+		{"somebody is forgotten", nil, func(l *Ledger) { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "eve"})) }, false}, // it may have been anybody
 	} {
 		for panel, request := range panels {
 			l := begun()
@@ -487,10 +487,10 @@ func TestAKeptBudgetIsTheBudget(t *testing.T) {
 			case 0, 1, 2, 3:
 				b.now = b.now.Add(time.Duration(b.random.IntN(30)) * time.Hour)
 			case 4:
-				must(t, b.ledger.Forget(t.Context(), b.key(), b.some()[0]))
+				must(t, b.ledger.Forget(t.Context(), api.ObjectRequest{Key: b.key(), Object: b.some()[0]}))
 			case 5:
 				var refused *api.RefusedError
-				if err := b.ledger.BeginEpoch(t.Context(), b.key(), "vote", b.some()[0]); err != nil && !errors.As(err, &refused) {
+				if err := b.ledger.BeginEpoch(t.Context(), api.EpochRequest{Key: b.key(), Question: "vote", Object: b.some()[0]}); err != nil && !errors.As(err, &refused) {
 					t.Fatal(err)
 				}
 			}

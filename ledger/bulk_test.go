@@ -19,7 +19,7 @@ func TestAPartMadeAheadRefusesToo(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "10", known...)
 	gone := []string{known[3], known[state.PartSize+5], known[state.PartSize+9], known[3*state.PartSize-1]}
 	for _, name := range gone {
-		must(t, l.Withdraw(t.Context(), "leave "+name, name))
+		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + name, Object: name}))
 	}
 	request := order(t, "raise", "1", append(slices.Clone(known), "person-05000x", "person-05001x", "person-09999x")...)
 	request.Partial = true
@@ -92,7 +92,7 @@ func TestASurveyAsksForEachOnce(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	left := append(slices.Clone(names[5:25]), names[state.PartSize-1], names[3*state.PartSize-1], names[3*state.PartSize])
 	for _, name := range left {
-		must(t, l.Withdraw(t.Context(), "leave "+name, name))
+		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + name, Object: name}))
 	}
 	var asked []string
 	request := order(t, "raise", "1")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -109,8 +110,7 @@ func newHookedHosts(t *testing.T, standby bool) *hookedHosts {
 		host, h.path = "b", h.file
 	} else {
 		h.path = filepath.Join(pace.Scratch(t), "a.db")
-		_, err := h.a.Backup(t.Context(), h.path, nil)
-		must(t, err)
+		must(t, check.Err(h.a.Backup(t.Context(), h.path, nil)))
 		closed(t, h.a)
 	}
 	h.options = h.couple.options(host)
@@ -215,9 +215,8 @@ func journalOpened(method string, how Options) func(*testing.T) {
 		o := h.options
 		o.ReadOnly = how.ReadOnly
 		h.hooks[method].set(hostPanics)
-		if panicked, err := serve(func() error { return failed(Open(t.Context(), h.path, o)) }); panicked != "the host's own" {
-			t.Errorf("recovered %v, error %v; want the panic", panicked, err)
-		}
+		panicked, err := serve(func() error { return failed(Open(t.Context(), h.path, o)) })
+		check.That(t, panicked == "the host's own", "recovered %v, error %v; want the panic", panicked, err)
 		closed(t, open(t, h.path, h.options))
 	}
 }
@@ -235,9 +234,8 @@ func journalFollowed(method string) func(*testing.T) {
 		inner := make(chan error, 1)
 		h.hooks[method].set(func() { inner <- h.reads() })
 		release(t, h.a, releaseOf(t, "2", crowd(9)[2], "1"))
-		if err := <-inner; err != nil {
-			t.Errorf("a read within %s: %v", method, err)
-		}
+		err := <-inner
+		check.That(t, err == nil, "a read within %s: %v", method, err)
 		h.followed(t)
 
 		called, goOn := h.blocked(method)
@@ -314,9 +312,8 @@ func journalTrimmed(t *testing.T) {
 func journalAsked(t *testing.T) {
 	h := newHookedHosts(t, false)
 	h.hooks["Head"].set(hostPanics)
-	if got := hostOf(t, h.l); got.Answered {
-		t.Errorf("after a panic Health says %+v", got)
-	}
+	got := hostOf(t, h.l)
+	check.That(t, !got.Answered, "after a panic Health says %+v", got)
 	called, goOn := h.blocked("Head")
 	defer goOn()
 	asked := async(func() (observe.Health, error) { return h.l.Health(t.Context()) })
@@ -332,9 +329,7 @@ func journalClosed(t *testing.T, standby bool) {
 	h := newHookedHosts(t, standby)
 	h.hooks["Close"].set(hostPanics)
 	panicked, err := serve(h.l.Close)
-	if panicked != nil {
-		t.Errorf("recovered %v", panicked)
-	}
+	check.That(t, panicked == nil, "recovered %v", panicked)
 	wantPanicError(t, err, "Close")
 	closed(t, open(t, h.path, h.options))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
@@ -34,9 +35,7 @@ import (
 func (l *journalLog) await(t testing.TB, text string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !l.has(text); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the log does not say %q", text)
-		}
+		check.Need(t, !time.Now().After(deadline), "the log does not say %q", text)
 	}
 }
 
@@ -130,8 +129,7 @@ func callers(t testing.TB) map[string]caller {
 		return err
 	}
 	released := func(t testing.TB, l *Ledger, _ *hook) error {
-		_, err := l.Release(t.Context(), releaseOf(t, "r", person[0], "1"))
-		return err
+		return check.Err(l.Release(t.Context(), releaseOf(t, "r", person[0], "1")))
 	}
 	observed := func(o *Options, h *hook) { o.Observer = h }
 	logged := func(level zerolog.Level) func(*Options, *hook) {
@@ -213,8 +211,7 @@ func callers(t testing.TB) map[string]caller {
 			return failed(l.Advance(t.Context(), api.AdvanceRequest{Key: "d", Truth: sameTruth("yes"), Progress: h.progress}))
 		}},
 		"AdvanceRequest.Truth": {panics: true, prepare: func(t testing.TB, l *Ledger) {
-			due, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")})
-			must(t, err)
+			due := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")}))(t)
 			enrollUnder(t, l, all, due, "5", "due")
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
 			return failed(l.Advance(t.Context(), api.AdvanceRequest{Key: "d", Truth: h.truth}))
@@ -289,7 +286,7 @@ func callers(t testing.TB) map[string]caller {
 		}},
 		"Options.Signer, receipt": {panics: true, options: signing, prepare: sold, request: receipt},
 		"Options.Signer, statement": {panics: true, options: signing, request: func(t testing.TB, l *Ledger, _ *hook) error {
-			return failed(l.Statement(t.Context(), "s", person[0]))
+			return failed(l.Statement(t.Context(), api.ObjectRequest{Key: "s", Object: person[0]}))
 		}},
 		"Options.Signer, publishing": {logs: "Options.Signer panicked", closes: true, options: func(o *Options, h *hook) {
 			signing(o, h)
@@ -344,7 +341,7 @@ func copyingBy(how func(*Ledger, context.Context, string, api.Progress) (api.Cop
 func refusedInTheCommit(t testing.TB, l *Ledger, _ *hook) error {
 	r := purchase(t, "late", "acme", "1", crowd(1)...)
 	r.Truth = func(ctx context.Context, question string, objects []string) ([]string, error) {
-		return []string{"yes"}, l.Withdraw(ctx, "w", objects[0])
+		return []string{"yes"}, l.Withdraw(ctx, api.ObjectRequest{Key: "w", Object: objects[0]})
 	}
 	_, err := l.Sell(t.Context(), r)
 	if _, is := errors.AsType[*api.RefusedError](err); is {
@@ -382,9 +379,8 @@ func goesOn(t *testing.T, l *Ledger) {
 	t.Helper()
 	wrote := await(t, async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "other", crowd(9)[8], "2")) }))
 	read := await(t, async(func() (api.ObjectState, error) { return l.Object(t.Context(), crowd(9)[8]) }))
-	if err := errors.Join(wrote.err, read.err); err != nil {
-		t.Errorf("another caller: %v", err)
-	}
+	err := errors.Join(wrote.err, read.err)
+	check.That(t, err == nil, "another caller: %v", err)
 }
 
 func TestCallback_Panics_OnlyItsRequestIsConcerned(t *testing.T) {
@@ -419,9 +415,8 @@ func TestCallback_CallsTheLedger_IsAnswered(t *testing.T) {
 				inner = errors.Join(wrote, read)
 			})
 			outer := await(t, async(func() (any, error) { return nil, run() }))
-			if inner != nil || outer.err != nil || h.next.Load() != nil {
-				t.Errorf("within the function: %v; the request: %v", inner, outer.err)
-			}
+			check.That(t, inner == nil && outer.err == nil && h.next.Load() == nil,
+				"within the function: %v; the request: %v", inner, outer.err)
 			goesOn(t, l)
 		})
 	}
@@ -437,9 +432,8 @@ func TestCallback_ClosesTheLedger_Ends(t *testing.T) {
 			inner := errors.New("not called")
 			h.set(func() { inner = l.Close() })
 			outer := await(t, async(func() (any, error) { return nil, run() }))
-			if inner != nil || outer.err != nil && !errors.Is(outer.err, api.ErrClosed) {
-				t.Errorf("Close: %v; the request: %v; want nil or ErrClosed", inner, outer.err)
-			}
+			check.That(t, inner == nil && (outer.err == nil || errors.Is(outer.err, api.ErrClosed)),
+				"Close: %v; the request: %v; want nil or ErrClosed", inner, outer.err)
 			closed(t, open(t, l.file, Options{}))
 		})
 	}
@@ -460,9 +454,7 @@ func TestCallback_TakesItsTime_OthersDoNotWait(t *testing.T) {
 			<-called
 			goesOn(t, l)
 			release()
-			if err := await(t, outer).err; err != nil {
-				t.Error(err)
-			}
+			check.OK(t, await(t, outer).err)
 		})
 	}
 }
@@ -515,16 +507,10 @@ func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 			release(t, l, releaseOf(t, "r", "ann", "1"))
 			signed := checkpointOf(t, l)
 			closed(t, l)
-			if h.opened != 0 {
-				t.Fatalf("%d handles of the journal are open", h.opened)
-			}
+			check.Need(t, h.opened == 0, "%d handles of the journal are open", h.opened)
 			panicked, err := serve(func() error { return failed(Open(t.Context(), path, options(h, signed))) })
-			if panicked != "the host's own" {
-				t.Errorf("recovered %v, error %v; want the panic", panicked, err)
-			}
-			if h.opened != 0 {
-				t.Errorf("%d handles of the journal are open", h.opened)
-			}
+			check.That(t, panicked == "the host's own", "recovered %v, error %v; want the panic", panicked, err)
+			check.That(t, h.opened == 0, "%d handles of the journal are open", h.opened)
 			closed(t, open(t, path, o)) // neither the file nor the claim is held
 		})
 	}
@@ -543,9 +529,7 @@ func TestTakeOver_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 	b.engine.Clock = time.Now // only the ledger that goes on has the clock that panics
 	take.set(func() { panic("the host's own") })
 	panicked, err := serve(func() error { return failed(b.TakeOver(t.Context())) })
-	if panicked != "the host's own" {
-		t.Fatalf("recovered %v, error %v; want the panic", panicked, err)
-	}
+	check.Need(t, panicked == "the host's own", "recovered %v, error %v; want the panic", panicked, err)
 	_ = c.a.Close() // it has the claim of this process
 	o = c.options("b")
 	o.Standby = false
@@ -651,12 +635,9 @@ func rowOf(function string) []string {
 // rows are the first cells of the table in docs/howto/embed.md.
 func rows(t *testing.T) (cells []string) {
 	t.Helper()
-	text, err := os.ReadFile("../docs/howto/embed.md")
-	must(t, err)
+	text := check.Value(os.ReadFile("../docs/howto/embed.md"))(t)
 	_, section, found := strings.Cut(string(text), "## Functions of yours that the ledger calls")
-	if !found {
-		t.Fatal("there is no table")
-	}
+	check.Need(t, found, "there is no table")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for line := range strings.Lines(section) {
 		if cell, isRow := strings.CutPrefix(line, "| "); isRow {
@@ -686,13 +667,9 @@ func TestCallback_EachFunctionOfAHost_HasATestAndARow(t *testing.T) {
 				used[i], found = true, true
 			}
 		}
-		if !found {
-			t.Errorf("%s: no row of the table has %q", function, words)
-		}
+		check.That(t, found, "%s: no row of the table has %q", function, words)
 	}
 	for i, cell := range cells {
-		if !used[i] {
-			t.Errorf("the row %q is of no function that has a test", cell)
-		}
+		check.That(t, used[i], "the row %q is of no function that has a test", cell)
 	}
 }

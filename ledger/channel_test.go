@@ -10,11 +10,7 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func channelFor(q api.Question, epsilon privacy.Epsilon) (api.Channel, error) {
-	return api.ChannelOf(q.Encoding, len(q.Values), epsilon)
-}
-
-func TestChannelOf_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
+func TestChannel_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 	e := math.Exp(0.5)
 	direct, unary, finite := vote(), vote(), fixture.Party(t)
 	direct.Encoding, unary.Encoding, finite.Encoding = api.Direct, api.Unary, api.Finite
@@ -26,15 +22,15 @@ func TestChannelOf_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 		{unary, api.Channel{Encoding: api.Unary, Values: 3, P: 0.5, Q: 1 / (e + 1)}},
 		{finite, api.Channel{Encoding: api.Finite, Values: len(finite.Values)}},
 	} {
-		got := check.Value(channelFor(c.question, eps(t, "0.5")))(t)
+		got := check.Value(c.question.Channel(eps(t, "0.5")))(t)
 		if math.Abs(got.P-c.want.P) > 1e-15 || math.Abs(got.Q-c.want.Q) > 1e-15 || got.Encoding != c.want.Encoding || got.Values != c.want.Values {
 			t.Errorf("%s: %+v, want %+v", c.want.Encoding, got, c.want)
 		}
-		wantErr(t, check.Err(channelFor(c.question, privacy.Epsilon{})), api.ErrInvalid)
+		wantErr(t, check.Err(c.question.Channel(privacy.Epsilon{})), api.ErrInvalid)
 	}
-	wantErr(t, check.Err(channelFor(api.Question{Encoding: api.Direct}, eps(t, "0.5"))), api.ErrInvalid)
+	wantErr(t, check.Err(api.Question{Encoding: api.Direct}.Channel(eps(t, "0.5"))), api.ErrInvalid)
 	for _, epsilon := range []privacy.Epsilon{nano(t, 1), eps(t, "40"), privacy.MaxEpsilon()} {
-		got := check.Value(channelFor(direct, epsilon))(t)
+		got := check.Value(direct.Channel(epsilon))(t)
 		check.That(t, got.P > got.Q && got.P <= 1 && got.Q >= 0 && !(math.Abs(got.P+2*got.Q-1) > 1e-15),
 			"ε=%s: %+v", epsilon, got)
 	}
@@ -48,7 +44,7 @@ func TestDeliveries_OfASale_HaveItsNumberAndChannel(t *testing.T) {
 	all := delivered(t, l, sale.Number)
 	check.Need(t, len(all) == 2, "delivered %v", all)
 	for _, d := range all {
-		want := check.Value(channelFor(questionsOf(t, l)[0], d.Epsilon))(t)
+		want := check.Value(questionsOf(t, l)[0].Channel(d.Epsilon))(t)
 		check.That(t, d.Sale == sale.Number && d.Epsilon == eps(t, "0.5") && d.Channel == want && d.P != 0,
 			"%+v, want the channel %+v", d, want)
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -51,15 +52,12 @@ func witnessed(t testing.TB, objects ...string) (path string, options Options) {
 
 func checkpointOf(t testing.TB, l *Ledger) []byte {
 	t.Helper()
-	signed, err := l.Checkpoint(t.Context())
-	must(t, err)
-	return signed
+	return check.Value(l.Checkpoint(t.Context()))(t)
 }
 
 func copyFile(t testing.TB, from, to string) {
 	t.Helper()
-	data, err := os.ReadFile(from)
-	must(t, err)
+	data := check.Value(os.ReadFile(from))(t)
 	must(t, os.WriteFile(to, data, 0o600))
 }
 
@@ -67,17 +65,12 @@ func TestCheckpointIsANoteOfTheLog(t *testing.T) {
 	path, options := witnessed(t, "ann")
 	l := open(t, path, options)
 	signed := checkpointOf(t, l)
-	head, err := evidence.OpenCheckpoint(signed, options.Verifiers)
-	must(t, err)
-	now, err := l.Head(t.Context(), 0)
-	must(t, err)
-	if head != now || head.Origin != "sluice-test" || head.Origin != l.About().Origin || head.Events != stats(t, l).Events {
-		t.Errorf("the checkpoint says %+v, the ledger is at %+v", head, now)
-	}
+	head := check.Value(evidence.OpenCheckpoint(signed, options.Verifiers))(t)
+	now := check.Value(l.Head(t.Context(), 0))(t)
+	check.That(t, head == now && head.Origin == "sluice-test" && head.Origin == l.About().Origin &&
+		head.Events == stats(t, l).Events, "the checkpoint says %+v, the ledger is at %+v", head, now)
 	want := fmt.Sprintf("sluice-test\n%d\n%s\n\n— sluice-test ", head.Events, head.Root)
-	if !strings.HasPrefix(string(signed), want) {
-		t.Errorf("the checkpoint is %q, want it to begin %q", signed, want)
-	}
+	check.That(t, strings.HasPrefix(string(signed), want), "the checkpoint is %q, want it to begin %q", signed, want)
 	// The root is that of a tree made from nothing but the leaves.
 	var leaves []tlog.Hash
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
@@ -90,9 +83,8 @@ func TestCheckpointIsANoteOfTheLog(t *testing.T) {
 		}
 		return nil
 	}))
-	if root := rootOf(leaves); root != head.Root {
-		t.Errorf("the root is %v, that of the leaves %v", head.Root, root)
-	}
+	root := rootOf(leaves)
+	check.That(t, root == head.Root, "the root is %v, that of the leaves %v", head.Root, root)
 }
 
 // rootOf is RFC 6962, section 2.1, word for word.
@@ -110,21 +102,17 @@ func rootOf(leaves []tlog.Hash) tlog.Hash {
 func TestACheckpointNeedsTheLogsKey(t *testing.T) {
 	path, options := witnessed(t, "ann")
 	l := open(t, path, Options{})
-	_, err := l.Checkpoint(t.Context())
-	wantErr(t, err, api.ErrNoSigner)
+	wantErr(t, check.Err(l.Checkpoint(t.Context())), api.ErrNoSigner)
 	closed(t, l)
 	options.Signer, _, _ = logKey(t, "sluice-another", 1)
-	_, err = Open(t.Context(), path, options)
-	wantErr(t, err, api.ErrInvalid)
+	wantErr(t, check.Err(Open(t.Context(), path, options)), api.ErrInvalid)
 	wantErr(t, Create(t.Context(), filepath.Join(tests.Scratch(t), "x.db"), CreateOptions{Currency: "USD", LogKey: "no key"}), api.ErrInvalid)
 }
 
 // Without a log key the log is named after the ledger's id.
 func TestOriginWithoutAKey(t *testing.T) {
 	about := newLedger(t).About()
-	if about.Origin != "sluice-"+about.ID {
-		t.Errorf("the origin is %q", about.Origin)
-	}
+	check.That(t, about.Origin == "sluice-"+about.ID, "the origin is %q", about.Origin)
 }
 
 // Every way in which a file is not the continuation of a checkpoint is a rollback, before anything is drawn.
@@ -162,14 +150,12 @@ func TestOpenRefusesARollback(t *testing.T) {
 			t.Errorf("%s: got the error %v, want a RollbackError", name, err)
 			continue
 		}
-		if rolledBack.Checkpoint.Events == 0 || !strings.Contains(err.Error(), "rolled back") {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, rolledBack.Checkpoint.Events != 0 && strings.Contains(err.Error(), "rolled back"),
+			"%s: %v", name, err)
 	}
 	options.Checkpoint = foreign
-	if _, err := Open(t.Context(), path, options); !errors.As(err, new(*api.RollbackError)) {
-		t.Errorf("a checkpoint of another ledger: got the error %v", err)
-	}
+	_, err := Open(t.Context(), path, options)
+	check.That(t, errors.As(err, new(*api.RollbackError)), "a checkpoint of another ledger: got the error %v", err)
 }
 
 func TestOpenRefusesACheckpointThatNobodyKnownSigned(t *testing.T) {
@@ -185,13 +171,9 @@ func TestOpenRefusesACheckpointThatNobodyKnownSigned(t *testing.T) {
 		"empty":        {Checkpoint: []byte{}, Verifiers: options.Verifiers},
 		"altered size": {Checkpoint: bytes.Replace(signed, []byte("\n5\n"), []byte("\n4\n"), 1), Verifiers: options.Verifiers},
 	} {
-		if name == "altered size" && bytes.Equal(o.Checkpoint, signed) {
-			t.Fatalf("the checkpoint is %q", signed)
-		}
+		check.Need(t, name != "altered size" || !bytes.Equal(o.Checkpoint, signed), "the checkpoint is %q", signed)
 		_, err := Open(t.Context(), path, o)
-		if !errors.Is(err, api.ErrCheckpoint) {
-			t.Errorf("%s: got the error %v, want ErrCheckpoint", name, err)
-		}
+		check.That(t, errors.Is(err, api.ErrCheckpoint), "%s: got the error %v, want ErrCheckpoint", name, err)
 	}
 }
 
@@ -201,14 +183,12 @@ func TestConsistencyBetweenAllSizes(t *testing.T) {
 	last := stats(t, l).Events
 	var heads []api.Head
 	for size := uint64(1); size <= last; size++ {
-		head, err := l.Head(t.Context(), size)
-		must(t, err)
+		head := check.Value(l.Head(t.Context(), size))(t)
 		heads = append(heads, head)
 	}
 	for from := uint64(1); from <= last; from++ {
 		for to := from; to <= last; to++ {
-			proof, err := l.Consistency(t.Context(), from, to)
-			must(t, err)
+			proof := check.Value(l.Consistency(t.Context(), from, to))(t)
 			must(t, tlog.CheckTree(proof, int64(to), heads[to-1].Root, int64(from), heads[from-1].Root))
 			if to > from && tlog.CheckTree(proof, int64(to), heads[to-1].Root, int64(from), heads[to-1].Root) == nil {
 				t.Errorf("%d and %d events have one root", from, to)
@@ -216,11 +196,9 @@ func TestConsistencyBetweenAllSizes(t *testing.T) {
 		}
 	}
 	for _, bad := range [][2]uint64{{0, 1}, {2, 1}, {1, last + 1}, {1, 1 << 63}} {
-		_, err := l.Consistency(t.Context(), bad[0], bad[1])
-		wantErr(t, err, api.ErrInvalid)
+		wantErr(t, check.Err(l.Consistency(t.Context(), bad[0], bad[1])), api.ErrInvalid)
 	}
-	_, err := l.Head(t.Context(), last+1)
-	wantErr(t, err, api.ErrInvalid)
+	wantErr(t, check.Err(l.Head(t.Context(), last+1)), api.ErrInvalid)
 }
 
 // The same events have another root in another ledger: leaves are salted.
@@ -228,16 +206,13 @@ func TestLeavesAreSalted(t *testing.T) {
 	log := soundLog(t)
 	first, second := log[4], log[4]
 	second.Salt[0] ^= 1
-	if first.Leaf() == second.Leaf() {
-		t.Error("the leaf does not depend on the salt")
-	}
+	check.That(t, first.Leaf() != second.Leaf(), "the leaf does not depend on the salt")
 	l := newLedger(t)
 	voters(t, l, "1", "ann", "bob")
 	seen := map[event.Salt]bool{}
 	for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
-		if seen[ev.Salt] || ev.Salt == (event.Salt{}) {
-			t.Errorf("event %d has the salt %x of another", ev.Number, ev.Salt)
-		}
+		check.That(t, !seen[ev.Salt] && ev.Salt != (event.Salt{}),
+			"event %d has the salt %x of another", ev.Number, ev.Salt)
 		seen[ev.Salt] = true
 	}
 }
@@ -292,9 +267,8 @@ func TestPublishingAfterEvents(t *testing.T) {
 		release(t, l, releaseOf(t, "1", "ann", "1"))
 		synctest.Wait()
 		closed(t, l)
-		if got := witness.got(); len(got) != 3 || got[0] != 1 || got[2] != 8 {
-			t.Errorf("checkpoints were published at %d", got)
-		}
+		got := witness.got()
+		check.That(t, len(got) == 3 && got[0] == 1 && got[2] == 8, "checkpoints were published at %d", got)
 	})
 }
 
@@ -313,9 +287,7 @@ func TestPublishingAfterAnInterval(t *testing.T) {
 		time.Sleep(61 * time.Minute)
 		synctest.Wait()
 		got := witness.got()
-		if got[len(got)-1] != 7 {
-			t.Errorf("checkpoints were published at %d", got)
-		}
+		check.That(t, got[len(got)-1] == 7, "checkpoints were published at %d", got)
 		closed(t, l)
 		if len(witness.got()) != len(got) {
 			t.Errorf("closing published again what was published: %d", witness.got())
@@ -334,9 +306,8 @@ func TestPublishingGoesOnAfterFailures(t *testing.T) {
 		witness.fail(false)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if got := witness.got(); len(got) != 1 || got[0] != stats(t, l).Events {
-			t.Errorf("checkpoints were published at %d", got)
-		}
+		got := witness.got()
+		check.That(t, len(got) == 1 && got[0] == stats(t, l).Events, "checkpoints were published at %d", got)
 		closed(t, l)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
@@ -20,12 +21,10 @@ func TestALedgerWithHardlyAnyMemory(t *testing.T) {
 	}
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
-	if _, err := os.Stat(path + ".journal"); !os.IsNotExist(err) {
-		t.Errorf("the journal is left: %v", err)
-	}
+	_, err := os.Stat(path + ".journal")
+	check.That(t, os.IsNotExist(err), "the journal is left: %v", err)
 	l = open(t, path, Options{})
 	wantClean(t, l, api.VerifyRequest{})
-	if o := objectOf(t, l, names[7]); o.Spent != eps(t, "3") || len(o.Chains[0].Levels) != 3 {
-		t.Errorf("there is %+v", o)
-	}
+	o := objectOf(t, l, names[7])
+	check.That(t, o.Spent == eps(t, "3") && len(o.Chains[0].Levels) == 3, "there is %+v", o)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
@@ -51,13 +52,11 @@ func TestALoneCallerCommitsOnce(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	before := s.commits.Load()
 	release(t, l, releaseOf(t, "k", "ann", "0.5"))
-	if n := s.commits.Load() - before; n != 1 {
-		t.Errorf("%d commits for one sale", n)
-	}
+	n := s.commits.Load() - before
+	check.That(t, n == 1, "%d commits for one sale", n)
 	release(t, l, releaseOf(t, "k", "ann", "0.5"))
-	if n := s.commits.Load() - before; n != 1 {
-		t.Errorf("%d commits after repeating it", n)
-	}
+	n = s.commits.Load() - before
+	check.That(t, n == 1, "%d commits after repeating it", n)
 }
 
 func TestCallersWhoWaitShareOneCommit(t *testing.T) {
@@ -71,9 +70,8 @@ func TestCallersWhoWaitShareOneCommit(t *testing.T) {
 			t.Errorf("caller %d got %v, %v", i, a.value, a.err)
 		}
 	}
-	if n := s.commits.Load() - before; n > 2 {
-		t.Errorf("%d commits for %d callers who waited together", n, callers)
-	}
+	n := s.commits.Load() - before
+	check.That(t, n <= 2, "%d commits for %d callers who waited together", n, callers)
 	auditStore(t, s)
 }
 
@@ -92,9 +90,8 @@ func TestABatchIsBounded(t *testing.T) {
 	for _, one := range answers {
 		must(t, await(t, one).err)
 	}
-	if n := s.commits.Load() - before; n != 3 {
-		t.Errorf("%d commits, want that of the first, of a full batch and of the rest", n)
-	}
+	n := s.commits.Load() - before
+	check.That(t, n == 3, "%d commits, want that of the first, of a full batch and of the rest", n)
 	auditStore(t, s)
 }
 
@@ -132,9 +129,8 @@ func TestPartsOfARaiseLetOthersGoFirst(t *testing.T) {
 		must(t, await(t, behind).err)
 		must(t, await(t, raised).err)
 		if telling {
-			if waiting != 1 {
-				t.Errorf("%d calls wait for whoever came behind the second part, want that part", waiting)
-			}
+			check.That(t, waiting == 1,
+				"%d calls wait for whoever came behind the second part, want that part", waiting)
 			return
 		}
 	}
@@ -163,9 +159,8 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 			continue
 		}
 		want := api.Refusal{Object: fmt.Sprintf("person-%05d", i/2), Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.6"), Asked: eps(t, "0.6"), Cost: eps(t, "0.6"), Remaining: eps(t, "0.4"), Remedy: api.RemedyLess, Largest: eps(t, "0.4")}
-		if got := refusals(t, a.err); len(got) != 1 || got[0] != want {
-			t.Errorf("refused for %+v, want %+v", got, want)
-		}
+		got := refusals(t, a.err)
+		check.That(t, len(got) == 1 && got[0] == want, "refused for %+v, want %+v", got, want)
 	}
 	auditStore(t, s)
 }
@@ -206,22 +201,18 @@ func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
 	for i, want := range []int{1, 1, 1, -1, -1, 2} {
 		a := await(t, answers[i])
 		if want >= 0 {
-			if a.err != nil || a.value != want {
-				t.Errorf("request %d: %d, %v", i, a.value, a.err)
-			}
+			check.That(t, a.err == nil && a.value == want, "request %d: %d, %v", i, a.value, a.err)
 			continue
 		}
 		if got := refusals(t, a.err); len(got) != 1 || got[0].Reason != api.ObjectCap || got[0].Object != names[2*i-5] {
 			t.Errorf("request %d is refused for %+v", i, got)
 		}
 	}
-	if n := stats(t, l).Events - before; n != 3*2+3 {
-		t.Errorf("%d events, want two for each sale, and three for the raise", n)
-	}
+	n := stats(t, l).Events - before
+	check.That(t, n == 3*2+3, "%d events, want two for each sale, and three for the raise", n)
 	for i, want := range []string{"0.6", "0.6", "0.6", "0.6", "0.1"} {
-		if o := objectOf(t, l, names[i]); o.Spent != eps(t, want) {
-			t.Errorf("%s has spent %s, want %s", names[i], o.Spent, want)
-		}
+		o := objectOf(t, l, names[i])
+		check.That(t, o.Spent == eps(t, want), "%s has spent %s, want %s", names[i], o.Spent, want)
 	}
 	auditStore(t, s)
 }
@@ -255,12 +246,10 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 	commit.open()
 	must(t, await(t, leads).err)
 	must(t, await(t, sale).err)
-	if got := refusals(t, await(t, raise).err); len(got) != 1 || got[0].Spent != eps(t, "0.6") {
-		t.Errorf("refused is %+v", got)
-	}
-	if n := asked.Load(); n != 1 {
-		t.Errorf("the source of truths is asked %d times", n)
-	}
+	got := refusals(t, await(t, raise).err)
+	check.That(t, len(got) == 1 && got[0].Spent == eps(t, "0.6"), "refused is %+v", got)
+	n := asked.Load()
+	check.That(t, n == 1, "the source of truths is asked %d times", n)
 	auditStore(t, s)
 }
 
@@ -308,21 +297,15 @@ func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 	commit.open()
 	must(t, await(t, leads).err)
 	for i, want := range []bool{false, true, false} {
-		if a := await(t, answers[i]); (a.err == nil) != want {
-			t.Errorf("request %d: %v", i, a.err)
-		}
+		a := await(t, answers[i])
+		check.That(t, (a.err == nil) == want, "request %d: %v", i, a.err)
 	}
-	if want := [3]int{2, 3, 2}; calls != want {
-		t.Errorf("they are decided %d times, want %d", calls, want)
-	}
-	if len(slices.Compact(times)) != 1 {
-		t.Errorf("they are decided at %v", times)
-	}
+	want := [3]int{2, 3, 2}
+	check.That(t, calls == want, "they are decided %d times, want %d", calls, want)
+	check.That(t, len(slices.Compact(times)) == 1, "they are decided at %v", times)
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		name, err := s.BuyerName(1)
-		if s.Counters.Buyers != 1 || name != "zeta" {
-			t.Errorf("of %d buyers the first is %q", s.Counters.Buyers, name)
-		}
+		check.That(t, s.Counters.Buyers == 1 && name == "zeta", "of %d buyers the first is %q", s.Counters.Buyers, name)
 		return err
 	}))
 }
@@ -354,9 +337,8 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	s.set(nil, nil)
 	must(t, enrol("strict", "1"))
 	_, err := l.Release(t.Context(), releaseOf(t, "2", "zoe", "4"))
-	if got := refusals(t, err)[0]; got.Reason != api.ChainCeiling || got.Ceiling != eps(t, "1") {
-		t.Errorf("refused for %+v", got)
-	}
+	got := refusals(t, err)[0]
+	check.That(t, got.Reason == api.ChainCeiling && got.Ceiling == eps(t, "1"), "refused for %+v", got)
 	auditStore(t, s)
 }
 
@@ -412,9 +394,8 @@ func TestACallerWhoseContextEndsDuringItsCommitWaits(t *testing.T) {
 	pending(t, answers[2])
 	second.open()
 	for _, one := range answers {
-		if a := await(t, one); a.err != nil || a.value.Drawn != 1 {
-			t.Errorf("got %+v, %v", a.value, a.err)
-		}
+		a := await(t, one)
+		check.That(t, a.err == nil && a.value.Drawn == 1, "got %+v, %v", a.value, a.err)
 	}
 	auditStore(t, s)
 }
@@ -441,9 +422,8 @@ func TestQuittersNeverStrandTheOthers(t *testing.T) {
 	}
 	finished := async(func() (bool, error) { wg.Wait(); return true, nil })
 	await(t, finished)
-	if n := countKind(events(t, l), "settled"); n != 2+sellers*sales {
-		t.Errorf("%d settled events, want %d", n, 2+sellers*sales)
-	}
+	n := countKind(events(t, l), "settled")
+	check.That(t, n == 2+sellers*sales, "%d settled events, want %d", n, 2+sellers*sales)
 	auditStore(t, l.engine.Store)
 }
 
@@ -454,8 +434,7 @@ func TestCloseLetsNobodyHang(t *testing.T) {
 	commit, answers := queued(t, l, s, callers, crowdSale(t))
 	closing := async(func() (bool, error) { return true, l.Close() })
 	waitClosing(t, l)
-	_, err := l.Release(t.Context(), releaseOf(t, "late", "person-00000", "0.75"))
-	wantErr(t, err, api.ErrClosed)
+	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "late", "person-00000", "0.75"))), api.ErrClosed)
 	pending(t, closing)
 	commit.open()
 	must(t, await(t, closing).err)
@@ -466,9 +445,8 @@ func TestCloseLetsNobodyHang(t *testing.T) {
 	}
 	wantErr(t, l.Close(), api.ErrClosed)
 	for name, call := range everyCall(t, l) {
-		if err := call(); !errors.Is(err, api.ErrClosed) {
-			t.Errorf("%s on a closed ledger: %v", name, err)
-		}
+		err := call()
+		check.That(t, errors.Is(err, api.ErrClosed), "%s on a closed ledger: %v", name, err)
 	}
 	l = open(t, path, Options{})
 	for i := range callers { // what was queued was done, told or not
@@ -499,9 +477,7 @@ func TestCallsThatMeetACloseSayClosed(t *testing.T) {
 		})
 		must(t, await(t, closing).err)
 		for _, err := range failed {
-			if !errors.Is(err, api.ErrClosed) {
-				t.Fatalf("got the error %v, want ErrClosed", err)
-			}
+			check.Need(t, errors.Is(err, api.ErrClosed), "got the error %v, want ErrClosed", err)
 		}
 	}
 }
@@ -542,8 +518,7 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 			return i, recovered(func() error {
 				_, r := crowdSale(t)(i)
 				if i != callers/2 {
-					_, err := l.Release(t.Context(), r)
-					return err
+					return check.Err(l.Release(t.Context(), r))
 				}
 				_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { panic("a fault of ours") })
 				return err
@@ -563,18 +538,14 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 			wantErr(t, a.err, api.ErrStopped)
 		}
 	}
-	if panics != 1 {
-		t.Errorf("%d callers panicked, want the one that led", panics)
-	}
-	if err := await(t, answers[0]).err; err != nil && !errors.Is(err, api.ErrStopped) {
-		t.Errorf("the one committed before got the error %v", err)
-	}
+	check.That(t, panics == 1, "%d callers panicked, want the one that led", panics)
+	err := await(t, answers[0]).err
+	check.That(t, err == nil || errors.Is(err, api.ErrStopped), "the one committed before got the error %v", err)
 	wantStopped(t, l)
 	closed(t, l)
 	l = open(t, path, Options{})
-	if n := countKind(events(t, l), "released"); n != 1 {
-		t.Errorf("%d responses were recorded, want the one before the panic", n)
-	}
+	n := countKind(events(t, l), "released")
+	check.That(t, n == 1, "%d responses were recorded, want the one before the panic", n)
 	auditStore(t, l.engine.Store)
 }
 
@@ -583,7 +554,7 @@ func TestAPanicInADrawRecordsNothing(t *testing.T) {
 	path := votersFile(t, "1", "ann")
 	l := open(t, path, Options{})
 	l.engine.Chances.Sampler = &rrchain.Sampler{Random: exact.ReplayBits(func([]byte) { panic("no randomness") })}
-	err := recovered(func() error { _, err := l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5")); return err })
+	err := recovered(func() error { return check.Err(l.Release(t.Context(), releaseOf(t, "k", "ann", "0.5"))) })
 	wantErr(t, err, errPanicked)
 	wantStopped(t, l)
 	closed(t, l)

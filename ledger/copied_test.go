@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -101,12 +102,10 @@ func filmLife(t testing.TB) (f *film, roots []tlog.Hash) {
 	closed(t, sellers(t, open(t, path, Options{}), "9", "9", names...))
 	f = &film{besideFile: besideFile(path), t: t}
 	for life := range 3 {
-		file, err := bolt.Open(path, false)
-		must(t, err)
+		file := check.Value(bolt.Open(path, false))(t)
 		f.Store = file
 		f.shoot("at rest")
-		l, err := readStore(t.Context(), f, f, Options{})
-		must(t, err)
+		l := check.Value(readStore(t.Context(), f, f, Options{}))(t)
 		must(t, l.begin(t.Context(), Options{}))
 		for i := range 16 {
 			name := names[(i*37+life*11)%len(names)]
@@ -127,8 +126,7 @@ func filmLife(t testing.TB) (f *film, roots []tlog.Hash) {
 	l := open(t, path, Options{ReadOnly: true})
 	roots = make([]tlog.Hash, 1, 1000)
 	for n := range stats(t, l).Events {
-		head, err := l.Head(t.Context(), n+1)
-		must(t, err)
+		head := check.Value(l.Head(t.Context(), n+1))(t)
 		roots = append(roots, head.Root)
 	}
 	closed(t, l)
@@ -228,9 +226,7 @@ func TestACopyIsOfOneInstantOrRefused(t *testing.T) {
 	}
 	t.Logf("%d instants; %v", len(f.frames), met)
 	for _, what := range []string{"opened", "audited", "file and journal", "damaged", "put back"} {
-		if met[what] == 0 {
-			t.Errorf("no copy was %s", what)
-		}
+		check.That(t, met[what] != 0, "no copy was %s", what)
 	}
 }
 
@@ -240,9 +236,8 @@ func (f *film) putBack(c copied) {
 	path := string(f.besideFile)
 	must(f.t, os.RemoveAll(f.dir()))
 	c.put(f.t, path)
-	if _, err := Open(context.Background(), path, Options{}); !errors.Is(err, api.ErrCorrupt) {
-		f.t.Errorf("%s, put back: %v", c.of, err)
-	}
+	_, err := Open(context.Background(), path, Options{})
+	check.That(f.t, errors.Is(err, api.ErrCorrupt), "%s, put back: %v", c.of, err)
 }
 
 // wantInstant fails unless a ledger is what another one, whose roots these are, was at one instant; and writes to it, and closes it.
@@ -253,9 +248,8 @@ func wantInstant(t *testing.T, l *Ledger, of string, roots []tlog.Hash) {
 		t.Errorf("%s: a log of %d events that never was, %v", of, head.Events, err)
 	}
 	verify := func(when string) {
-		if done, err := l.Verify(t.Context(), api.VerifyRequest{}); err != nil || done.Problems > 0 {
-			t.Errorf("%s: %s, with %d problems, %v", of, when, done.Problems, err)
-		}
+		done, err := l.Verify(t.Context(), api.VerifyRequest{})
+		check.That(t, err == nil && done.Problems == 0, "%s: %s, with %d problems, %v", of, when, done.Problems, err)
 	}
 	if verify("opened"); l.engine.ReadOnly {
 		return
@@ -276,9 +270,7 @@ func TestWhatIsAudited(t *testing.T) {
 		t.Helper()
 		var log journalLog
 		l := open(t, path, Options{Logger: zerolog.New(&log)})
-		if log.has("audited") != audited {
-			t.Errorf("%s: audited is not %v", what, audited)
-		}
+		check.That(t, log.has("audited") == audited, "%s: audited is not %v", what, audited)
 		if key++; then != nil {
 			release(t, l, releaseOf(t, fmt.Sprint(key), crowd(5)[key%5], fmt.Sprint("0.", 100+key)))
 			then(l)

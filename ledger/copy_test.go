@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -34,9 +35,7 @@ func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 			}
 			last = done
 		}))
-		if told < 3 {
-			t.Errorf("%s: told %d times", name, told)
-		}
+		check.That(t, told >= 3, "%s: told %d times", name, told)
 		if name != "compact" {
 			must(t, os.Remove(filepath.Join(dir, name)))
 		}
@@ -55,8 +54,7 @@ func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 				t.Errorf("%s, stopped when told for the %dth time of %d: %v", name, end, told, err)
 			}
 			for _, at := range []string{dir, filepath.Dir(path)} {
-				entries, err := os.ReadDir(at)
-				must(t, err)
+				entries := check.Value(os.ReadDir(at))(t)
 				if at == dir && len(entries) > 0 || len(entries) > 2 { // the file and its journal
 					t.Errorf("%s, stopped: there is left %v", name, entries)
 				}
@@ -65,9 +63,8 @@ func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 			made++
 		}
 	}
-	if n := stats(t, l).Objects; n != uint64(6_000+made) {
-		t.Errorf("%d people, %d came late", n, made)
-	}
+	n := stats(t, l).Objects
+	check.That(t, n == uint64(6_000+made), "%d people, %d came late", n, made)
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -93,11 +90,9 @@ func TestACopyOfALedgerThatIsBeingClosed(t *testing.T) {
 		"records": func(l *Ledger, path string) error { return second(l.CompactTo(t.Context(), path, nil)) },
 		"compact": func(l *Ledger, _ string) error { return l.Compact(t.Context(), nil) },
 	} {
-		l, err := Open(t.Context(), votersFile(t, "1", "ann"), Options{})
-		must(t, err)
+		l := check.Value(Open(t.Context(), votersFile(t, "1", "ann"), Options{}))(t)
 		l.engine.Store = closing{l.engine.Store, l.Close}
-		if err := write(l, filepath.Join(tests.Scratch(t), "copy")); !errors.Is(err, api.ErrClosed) || err.Error() != api.ErrClosed.Error() {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := write(l, filepath.Join(tests.Scratch(t), "copy"))
+		check.That(t, errors.Is(err, api.ErrClosed) && err.Error() == api.ErrClosed.Error(), "%s: %v", name, err)
 	}
 }

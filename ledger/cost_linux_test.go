@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/policy"
@@ -60,8 +61,7 @@ func changeBetweenPairs(t *testing.T, l *Ledger, policies int, text func(i int) 
 	t.Helper()
 	var all []policy.Policy
 	for i := range policies {
-		p, err := policy.Parse([]byte(text(i)))
-		must(t, err)
+		p := check.Value(policy.Parse([]byte(text(i))))(t)
 		all = append(all, p)
 	}
 	enrollUnder(t, l, "vote", policy.Fixed(epsilonOf(1)), "100", "ann")
@@ -144,9 +144,8 @@ func wantLinearAudit(t *testing.T, fill func(l *Ledger, n int)) {
 			break
 		}
 	}
-	if perByteOfLarge >= 2*perByte {
-		t.Errorf("%d bytes take %.0f ns each, %d take %.0f", smallSize, perByte, largeSize, perByteOfLarge)
-	}
+	check.That(t, !(perByteOfLarge >= 2*perByte),
+		"%d bytes take %.0f ns each, %d take %.0f", smallSize, perByte, largeSize, perByteOfLarge)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	large()

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -61,10 +62,10 @@ func tellLittle(t testing.TB, s kv.Store) {
 	define(t, l, home(9))
 	enrollUnder(t, l, "home", p, "2", "ann", "cid")
 	carryOut(t, l, homesOf(t, "homes", "0.5"))
-	must(t, l.Withdraw(t.Context(), "leave", "ann"))
-	must(t, l.Forget(t.Context(), "forget", "ann"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: "ann"}))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}))
 	makeStatement(t, l, "ann")
-	must(t, l.Withdraw(t.Context(), "leave, too", "bob"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave, too", Object: "bob"}))
 	must(t, l.useKeys(t.Context(), nil, nil, noiseKeys("2026")))
 	enroll(t, l, "vote", "9", "eve", "dan")
 	release(t, l, releaseOf(t, "keyed", "eve", "1"))
@@ -73,7 +74,7 @@ func tellLittle(t testing.TB, s kv.Store) {
 	answerTo(t, l, inquire(t, "between", "majority:yes", "0.75", never(t), "eve", "dan"))
 	_, err = l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "more", Question: "vote", Objects: []string{"eve"}, Cap: eps(t, "9.5"), Consent: "agreed"})
 	must(t, err)
-	must(t, l.BeginEpoch(t.Context(), "move on", "vote", "eve"))
+	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "move on", Question: "vote", Object: "eve"}))
 	release(t, l, releaseOf(t, "by chance", "eve", "0.5"))
 }
 
@@ -82,15 +83,12 @@ func littleFile(t testing.TB) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "first.db")
 	must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
-	file, err := bolt.Open(path, false)
-	must(t, err)
+	file := check.Value(bolt.Open(path, false))(t)
 	tellLittle(t, file)
 	compact := filepath.Join(t.TempDir(), "ledger.db")
 	must(t, file.CopyTo(t.Context(), compact, kv.Records, nil, nil))
 	must(t, file.Close())
-	data, err := os.ReadFile(compact)
-	must(t, err)
-	return data
+	return check.Value(os.ReadFile(compact))(t)
 }
 
 func TestTheLittleLedgerHasEverything(t *testing.T) {
@@ -106,17 +104,14 @@ func TestTheLittleLedgerHasEverything(t *testing.T) {
 		}
 	}
 	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
-		if !written[k] {
-			t.Errorf("no event of the kind %s", k)
-		}
+		check.That(t, written[k], "no event of the kind %s", k)
 	}
 	filled := map[string]bool{}
 	for _, p := range pairs(t, s) {
 		filled[p.bucket] = true
 	}
-	if len(filled) != len(bucketNames()) || erased == 0 {
-		t.Errorf("records in %d buckets, %d events are erased", len(filled), erased)
-	}
+	check.That(t, len(filled) == len(bucketNames()) && erased != 0,
+		"records in %d buckets, %d events are erased", len(filled), erased)
 	t.Logf("%d events", stats(t, l).Events)
 }
 
@@ -136,8 +131,7 @@ func newDamager(t *testing.T, original []byte, records []pair) *damager {
 	// In memory where that is possible: opening a file that was changed syncs it.
 	d := &damager{t: t, path: filepath.Join(tests.Scratch(t), "ledger.db"), original: original, records: records}
 	must(t, os.WriteFile(d.path, original, 0o600))
-	file, err := os.OpenFile(d.path, os.O_RDWR, 0)
-	must(t, err)
+	file := check.Value(os.OpenFile(d.path, os.O_RDWR, 0))(t)
 	d.file = file
 	t.Cleanup(func() { d.file.Close() })
 	d.watchdog = time.AfterFunc(time.Hour, func() { panic("hangs with " + *d.doing.Load()) })
@@ -191,9 +185,7 @@ func (d *damager) wantUnchanged(s kv.Store, what string) {
 		}
 		return nil
 	})
-	if err != nil {
-		d.t.Errorf("%s was not noticed: %v", what, err)
-	}
+	check.That(d.t, err == nil, "%s was not noticed: %v", what, err)
 }
 
 // eachDamager has the parts of the file [0, n) worked on in parallel.
@@ -218,8 +210,7 @@ func recordsOf(t *testing.T, file []byte) []pair {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	must(t, os.WriteFile(path, file, 0o600))
-	s, err := bolt.Open(path, true)
-	must(t, err)
+	s := check.Value(bolt.Open(path, true))(t)
 	defer s.Close()
 	return pairs(t, s)
 }
@@ -249,9 +240,7 @@ func TestEveryByteOfAFile(t *testing.T) {
 		}
 	})
 	t.Logf("%d bytes: %d unused; of %d others %d were found", size, unused.Load(), tried.Load(), found.Load())
-	if unused.Load() == 0 || found.Load()*10 < tried.Load()*9 {
-		t.Error("what is a record and what is not?")
-	}
+	check.That(t, unused.Load() != 0 && found.Load()*10 >= tried.Load()*9, "what is a record and what is not?")
 }
 
 // What holds the file together, with more masks: the heads of all pages, and the elements of branch pages,
@@ -278,9 +267,7 @@ func TestEveryBitOfTheHeadsOfPages(t *testing.T) {
 			}
 		}
 	})
-	if branches.Load() == 0 {
-		t.Error("there is no branch page")
-	}
+	check.That(t, branches.Load() != 0, "there is no branch page")
 }
 
 // The newer of the two meta pages leads to the last transaction. When it is damaged, bbolt takes the older one
@@ -303,9 +290,7 @@ func TestADamagedMetaPageIsNoQuietRollback(t *testing.T) {
 		defer l.Close()
 		found := findings(t, l, api.VerifyRequest{})
 		want := api.Finding{Kind: "file", Text: fmt.Sprintf("meta page %d is damaged: the last transaction may be missing", page)}
-		if !slices.Equal(found, []api.Finding{want}) {
-			t.Errorf("found %+v", found)
-		}
+		check.That(t, slices.Equal(found, []api.Finding{want}), "found %+v", found)
 	}
 }
 
@@ -316,10 +301,8 @@ func eventsOf(t testing.TB, s kv.Store) (log []event.Entry) {
 		if p.bucket != state.BucketEvents {
 			continue
 		}
-		payload, err := unsealed(p)
-		must(t, err)
-		n, err := event.DecodeEntry(binary.BigEndian.Uint64(p.key), payload)
-		must(t, err)
+		payload := check.Value(unsealed(p))(t)
+		n := check.Value(event.DecodeEntry(binary.BigEndian.Uint64(p.key), payload))(t)
 		log = append(log, n)
 	}
 	return log
@@ -347,8 +330,7 @@ func replant(t testing.TB, log []event.Entry) []event.Entry {
 	t.Helper()
 	edge := &merkle.Edge{}
 	for i := range log {
-		hashes, err := edge.Append(log[i].Leaf())
-		must(t, err)
+		hashes := check.Value(edge.Append(log[i].Leaf()))(t)
 		log[i].Hashes = hashes
 	}
 	return log
@@ -387,12 +369,10 @@ func TestEveryEventThatIsMovedIsFound(t *testing.T) {
 					putEvents(t, s, trees(log)[tree](t, moved()[how](slices.Clone(log), at)))
 					what := fmt.Sprintf("%s: event %d (%s) %s, %s", name, at+1, log[at].Change.Kind(), how, tree)
 					erased := log[at].Erased != nil && log[(at+1)%len(log)].Erased != nil
-					if found := findings(t, l, api.VerifyRequest{}); len(found) == 0 && !(erased && tree == newTree) {
-						t.Errorf("%s: nothing is found", what)
-					}
-					if found := findings(t, l, trusted); len(found) == 0 {
-						t.Errorf("%s: nothing is found with a checkpoint", what)
-					}
+					found := findings(t, l, api.VerifyRequest{})
+					check.That(t, len(found) != 0 || erased && tree == newTree, "%s: nothing is found", what)
+					found = findings(t, l, trusted)
+					check.That(t, len(found) != 0, "%s: nothing is found with a checkpoint", what)
 				}
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -69,20 +70,18 @@ func TestDescriptorsChild(t *testing.T) {
 		{"Backup", func() error { return second(l.Backup(t.Context(), beside, nil)) }},
 		{"CompactTo", func() error { return second(l.CompactTo(t.Context(), beside+"2", nil)) }},
 		{"Compact", func() error { return l.Compact(t.Context(), nil) }},
-		{"Forget", func() error { return l.Forget(t.Context(), "forget", people[1]) }},
+		{"Forget", func() error { return l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: people[1]}) }},
 		{"Open", func() error { return failed(Open(t.Context(), beside, Options{ReadOnly: true})) }},
 	} {
 		table.fill()
 		err := step.call()
-		if !errors.Is(err, api.ErrTooManyFiles) || !errors.Is(err, syscall.EMFILE) || errors.Is(err, api.ErrStopped) {
-			t.Errorf("%s with a full table: %v", step.name, err)
-		}
+		check.That(t, errors.Is(err, api.ErrTooManyFiles) && errors.Is(err, syscall.EMFILE) &&
+			!errors.Is(err, api.ErrStopped), "%s with a full table: %v", step.name, err)
 		if text := fmt.Sprint(err); strings.Contains(text, "sluice-unfinished") || strings.Contains(text, ".gone") || strings.Contains(text, ".new") {
 			t.Errorf("%s names a temporary file: %v", step.name, err)
 		}
-		if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); err != nil || len(left) != 0 {
-			t.Errorf("%s left %v, %v", step.name, left, err)
-		}
+		left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*"))
+		check.That(t, err == nil && len(left) == 0, "%s left %v, %v", step.name, left, err)
 		if step.name != "the first commit" { // which makes the journal: the others need not wait for a file
 			must(t, draw(people[2]))
 			must(t, second(l.Object(t.Context(), people[2])))
@@ -99,15 +98,11 @@ func TestDescriptorsChild(t *testing.T) {
 	must(t, l.engine.Checkpoint()) // its trim is rejected
 	must(t, draw(people[3]))
 	table.free()
-	before, err := l.Object(t.Context(), people[3])
-	must(t, err)
+	before := check.Value(l.Object(t.Context(), people[3]))(t)
 	must(t, l.Close())
 	l = open(t, path, Options{})
-	after, err := l.Object(t.Context(), people[3])
-	must(t, err)
-	if fmt.Sprint(before) != fmt.Sprint(after) {
-		t.Errorf("%+v, before %+v", after, before)
-	}
+	after := check.Value(l.Object(t.Context(), people[3]))(t)
+	check.That(t, fmt.Sprint(before) == fmt.Sprint(after), "%+v, before %+v", after, before)
 	auditStore(t, l.engine.Store)
 	fmt.Println("went on")
 }
@@ -118,9 +113,7 @@ func TestLedger_FullTableOfDescriptors_GoesOn(t *testing.T) {
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDescriptorsChild$", "-test.v")
 	child.Env = append(os.Environ(), descriptorsChild+"="+path)
 	out, err := child.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("went on")) {
-		t.Errorf("%v\n%.4000s", err, out)
-	}
+	check.That(t, err == nil && bytes.Contains(out, []byte("went on")), "%v\n%.4000s", err, out)
 }
 
 // rejecting is a journal that cannot be trimmed while there is an error.
@@ -151,12 +144,10 @@ func TestForget_TrimIsRejected_LeavesTheLedgerOpen(t *testing.T) {
 	release(t, l, releaseOf(t, "r", "ann", "1"))
 	rejected := fmt.Errorf("%w: %w: %w", journal.ErrRejected, api.ErrTooManyFiles, full)
 	rejection.Store(&rejected) // of the trim after the checkpoint, and of that of Forget itself
-	err := l.Forget(t.Context(), "f", "ann")
-	if !errors.Is(err, api.ErrTooManyFiles) || errors.Is(err, api.ErrStopped) {
-		t.Fatalf("Forget: %v", err)
-	}
+	err := l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"})
+	check.Need(t, errors.Is(err, api.ErrTooManyFiles) && !errors.Is(err, api.ErrStopped), "Forget: %v", err)
 	rejection.Store(nil)
 	release(t, l, releaseOf(t, "other", "bob", "1"))
-	must(t, l.Forget(t.Context(), "f", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
 	release(t, l, releaseOf(t, "third", "bob", "2"))
 }

@@ -35,17 +35,17 @@ func (l *Ledger) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, er
 // statement, of the same time, again. It returns [api.ErrUnknown] if there is no such object (whoever
 // was only ever refused is none), [api.ErrNoSigner] if the ledger was opened without a key, and
 // [api.ErrForgotten] if the object was forgotten since the key was used.
-func (l *Ledger) Statement(ctx context.Context, key, object string) (evidence.Statement, error) {
+func (l *Ledger) Statement(ctx context.Context, r api.ObjectRequest) (evidence.Statement, error) {
 	if l.documents.Signer == nil {
 		return evidence.Statement{}, api.ErrNoSigner
 	}
-	if err := event.CheckName("object", object); err != nil {
+	if err := event.CheckName("object", r.Object); err != nil {
 		return evidence.Statement{}, err
 	}
-	id := event.ObjectRequest(event.RequestStatement, object)
-	state := func(s *state.State) (event.Change, error) { return s.Statement(object) }
-	if err := l.requests.Once(ctx, key, object, id, state); err != nil {
+	id := event.ObjectRequest(event.RequestStatement, r.Object)
+	state := func(s *state.State) (event.Change, error) { return s.Statement(r.Object) }
+	if err := l.requests.Once(ctx, r.Key, r.Object, id, state); err != nil {
 		return evidence.Statement{}, err
 	}
-	return l.documents.Statement(context.WithoutCancel(ctx), key) // it is done, whatever has become of ctx
+	return l.documents.Statement(context.WithoutCancel(ctx), r.Key) // it is done, whatever has become of ctx
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -27,33 +28,26 @@ func TestNothingIsSeenBeforeTheCommit(t *testing.T) {
 	pending(t, first)
 	pending(t, second)
 	wantUnreleased(t, l, "ann")
-	if got := stats(t, l).Events; got != before {
-		t.Errorf("%d events are seen before the commit, want %d", got, before)
-	}
+	got := stats(t, l).Events
+	check.That(t, got == before, "%d events are seen before the commit, want %d", got, before)
 	commit.open()
 	a, b := await(t, first), await(t, second)
 	must(t, a.err)
 	must(t, b.err)
-	if a.value != b.value {
-		t.Errorf("two buyers got %v and %v", a.value, b.value)
-	}
+	check.That(t, a.value == b.value, "two buyers got %v and %v", a.value, b.value)
 }
 
 // wantUnreleased fails if any reader sees a response of an object.
 func wantUnreleased(t *testing.T, l *Ledger, name string) {
 	t.Helper()
-	if o := objectOf(t, l, name); !o.Spent.IsZero() || len(o.Chains[0].Levels) != 0 {
-		t.Errorf("a reader sees %+v", o)
-	}
-	if found := responses(t, l, "vote", eps(t, "0.5")); len(found) != 0 {
-		t.Errorf("a reader sees the responses %v", found)
-	}
-	if n := countKind(events(t, l), "released"); n != 0 {
-		t.Errorf("a reader sees %d released events", n)
-	}
-	if _, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"}); err == nil {
-		t.Error("an estimate is made from responses that are not there")
-	}
+	o := objectOf(t, l, name)
+	check.That(t, o.Spent.IsZero() && len(o.Chains[0].Levels) == 0, "a reader sees %+v", o)
+	found := responses(t, l, "vote", eps(t, "0.5"))
+	check.That(t, len(found) == 0, "a reader sees the responses %v", found)
+	n := countKind(events(t, l), "released")
+	check.That(t, n == 0, "a reader sees %d released events", n)
+	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})
+	check.That(t, err != nil, "an estimate is made from responses that are not there")
 }
 
 // bbolt shows a transaction to readers from the write of its meta page on, which is before the flush
@@ -96,15 +90,13 @@ func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	s.set(failing, nil)
 	unchanged(t, s, func() {
-		_, err := l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5"))
-		wantErr(t, err, errDisk)
+		wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5"))), errDisk)
 	})
 	wantUnreleased(t, l, "ann")
 	s.set(nil, nil)
 	release(t, l, releaseOf(t, "1", "ann", "0.5")) // the key is not burnt, the ledger not stopped
-	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.5") {
-		t.Errorf("spent %s after one sale at 0.5", o.Spent)
-	}
+	o := objectOf(t, l, "ann")
+	check.That(t, o.Spent == eps(t, "0.5"), "spent %s after one sale at 0.5", o.Spent)
 	auditStore(t, s)
 }
 
@@ -134,9 +126,8 @@ func TestARefusalDoesNotRestOnACommitThatFailed(t *testing.T) {
 	if got := await(t, loser); got.err == nil || isRefused(got.err) {
 		t.Errorf("got the error %v, although nobody has spent anything; want the failure of the commit", got.err)
 	}
-	if o := objectOf(t, l, "ann"); !o.Spent.IsZero() {
-		t.Errorf("spent %s", o.Spent)
-	}
+	o := objectOf(t, l, "ann")
+	check.That(t, o.Spent.IsZero(), "spent %s", o.Spent)
 }
 
 // crashCommit makes a release whose commit ends with an error that leaves its outcome open, checks
@@ -160,9 +151,8 @@ func TestAnAnswerLostBetweenCommitAndCallerIsFoundByItsKey(t *testing.T) {
 	r := releaseOf(t, "1", "ann", "0.5")
 	r.Truth = never(t)
 	first := release(t, l, r)
-	if second := release(t, l, r); first != second {
-		t.Errorf("%v, then %v", first, second)
-	}
+	second := release(t, l, r)
+	check.That(t, first == second, "%v, then %v", first, second)
 	wantOneRelease(t, l)
 }
 
@@ -173,20 +163,17 @@ func TestAnAnswerLostBeforeTheCommitIsDrawnOnceByItsKey(t *testing.T) {
 	first := release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	r := releaseOf(t, "1", "ann", "0.5")
 	r.Truth = never(t)
-	if second := release(t, l, r); first != second {
-		t.Errorf("%v, then %v", first, second)
-	}
+	second := release(t, l, r)
+	check.That(t, first == second, "%v, then %v", first, second)
 	wantOneRelease(t, l)
 }
 
 func wantOneRelease(t *testing.T, l *Ledger) {
 	t.Helper()
-	if n := countKind(events(t, l), "released"); n != 1 {
-		t.Errorf("%d released events, want 1", n)
-	}
-	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "0.5") {
-		t.Errorf("spent %s, want 0.5", o.Spent)
-	}
+	n := countKind(events(t, l), "released")
+	check.That(t, n == 1, "%d released events, want 1", n)
+	o := objectOf(t, l, "ann")
+	check.That(t, o.Spent == eps(t, "0.5"), "spent %s, want 0.5", o.Spent)
 	auditStore(t, l.engine.Store)
 }
 
@@ -209,8 +196,8 @@ func everyCall(t *testing.T, l *Ledger) map[string]func() error {
 
 func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func() error {
 	return map[string]func() error{
-		"Release": func() error { _, err := l.Release(ctx, releaseOf(t, "r", "ann", "0.25")); return err },
-		"Raise":   func() error { _, err := l.Raise(ctx, order(t, "R", "0.25")); return err },
+		"Release": func() error { return check.Err(l.Release(ctx, releaseOf(t, "r", "ann", "0.25"))) },
+		"Raise":   func() error { return check.Err(l.Raise(ctx, order(t, "R", "0.25"))) },
 		"DefineQuestion": func() error {
 			return l.DefineQuestion(ctx, "d", api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct})
 		},
@@ -219,47 +206,43 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 			return err
 		},
 		"Answer": func() error {
-			_, err := l.Answer(ctx, inquire(t, "a", "majority:yes", "0.25", ballots("ann"), "ann"))
-			return err
+			return check.Err(l.Answer(ctx, inquire(t, "a", "majority:yes", "0.25", ballots("ann"), "ann")))
 		},
 		"QuoteAnswer": func() error {
-			_, err := l.QuoteAnswer(ctx, inquire(t, "", "majority:yes", "0.25", nil, "ann"))
-			return err
+			return check.Err(l.QuoteAnswer(ctx, inquire(t, "", "majority:yes", "0.25", nil, "ann")))
 		},
-		"Sell":  func() error { _, err := l.Sell(ctx, purchase(t, "s", "acme", "0.25", "ann")); return err },
-		"Quote": func() error { _, err := l.Quote(ctx, purchase(t, "", "acme", "0.25", "ann").Order); return err },
+		"Sell":  func() error { return check.Err(l.Sell(ctx, purchase(t, "s", "acme", "0.25", "ann"))) },
+		"Quote": func() error { return check.Err(l.Quote(ctx, purchase(t, "", "acme", "0.25", "ann").Order)) },
 		"Reserve": func() error {
 			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour})
 			return err
 		},
 		"Commit": func() error {
-			_, err := l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")})
-			return err
+			return check.Err(l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")}))
 		},
 		"Cancel":      func() error { return l.Cancel(ctx, "x", 1) },
-		"Withdraw":    func() error { return l.Withdraw(ctx, "w", "ann") },
-		"Forget":      func() error { return l.Forget(ctx, "f", "ann") },
-		"Head":        func() error { _, err := l.Head(ctx, 0); return err },
-		"Consistency": func() error { _, err := l.Consistency(ctx, 1, 2); return err },
+		"Withdraw":    func() error { return l.Withdraw(ctx, api.ObjectRequest{Key: "w", Object: "ann"}) },
+		"Forget":      func() error { return l.Forget(ctx, api.ObjectRequest{Key: "f", Object: "ann"}) },
+		"Head":        func() error { return check.Err(l.Head(ctx, 0)) },
+		"Consistency": func() error { return check.Err(l.Consistency(ctx, 1, 2)) },
 		"Checkpoint": func() error {
 			if _, err := l.Checkpoint(ctx); !errors.Is(err, api.ErrNoSigner) { // which comes last
 				return err
 			}
 			return nil
 		},
-		"Verify": func() error { _, err := l.Verify(ctx, api.VerifyRequest{}); return err },
+		"Verify": func() error { return check.Err(l.Verify(ctx, api.VerifyRequest{})) },
 		"Advance": func() error {
-			_, err := l.Advance(ctx, api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")})
-			return err
+			return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")}))
 		},
-		"Sale":       func() error { return unlessUnknown(func() error { _, err := l.Sale(ctx, 1); return err }()) },
+		"Sale":       func() error { return unlessUnknown(func() error { return check.Err(l.Sale(ctx, 1)) }()) },
 		"Sales":      func() error { return firstError(l.Sales(ctx, "")) },
 		"Deliveries": func() error { return unlessUnknown(firstError(l.Deliveries(ctx, 1))) },
-		"Buyers":     func() error { _, err := l.Buyers(ctx); return err },
-		"Object":     func() error { _, err := l.Object(ctx, "ann"); return err },
-		"Stats":      func() error { _, err := l.Stats(ctx); return err },
-		"Questions":  func() error { _, err := l.Questions(ctx); return err },
-		"Estimate":   func() error { _, err := l.Estimate(ctx, api.EstimateRequest{Question: "vote"}); return err },
+		"Buyers":     func() error { return check.Err(l.Buyers(ctx)) },
+		"Object":     func() error { return check.Err(l.Object(ctx, "ann")) },
+		"Stats":      func() error { return check.Err(l.Stats(ctx)) },
+		"Questions":  func() error { return check.Err(l.Questions(ctx)) },
+		"Estimate":   func() error { return check.Err(l.Estimate(ctx, api.EstimateRequest{Question: "vote"})) },
 		"Events":     func() error { return firstError(l.Events(ctx, 1)) },
 		"Responses":  func() error { return firstError(l.Responses(ctx, "vote", eps(t, "0.5"))) },
 	}
@@ -324,9 +307,8 @@ func queueBehindFailure(t *testing.T, closing bool) {
 		t.Errorf("the call behind the failed one got the error %v", err)
 	}
 	await(t, done)
-	if n := s.commits.Load() - before; n != 1 {
-		t.Errorf("%d commits, want the one that failed", n)
-	}
+	n := s.commits.Load() - before
+	check.That(t, n == 1, "%d commits, want the one that failed", n)
 }
 
 // A file that does not come back is no reason to hang or to guess.
@@ -335,8 +317,7 @@ func TestAFileThatWasReplacedIsNotWrittenTo(t *testing.T) {
 	l := open(t, path, Options{})
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	rename(t, path, filepath.Join(filepath.Dir(path), "elsewhere.db"))
-	_, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "0.75"))
-	wantErr(t, err, api.ErrReplaced)
+	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "2", "ann", "0.75"))), api.ErrReplaced)
 	rename(t, filepath.Join(filepath.Dir(path), "elsewhere.db"), path)
 	release(t, l, releaseOf(t, "2", "ann", "0.75")) // nothing had happened, so nothing stands in the way
 	auditStore(t, l.engine.Store)
@@ -368,9 +349,8 @@ func TestNothingComesBesideAnErrorBeforeItIsDurable(t *testing.T) {
 			} else {
 				flush.open()
 			}
-			if r := await(t, log); r.value != "" {
-				t.Errorf("the log tells the response %q", r.value)
-			}
+			r := await(t, log)
+			check.That(t, r.value == "", "the log tells the response %q", r.value)
 			if o := await(t, object); len(o.value.Chains) > 0 && len(o.value.Chains[0].Levels) > 0 {
 				t.Errorf("the object shows %+v beside the error %v", o.value.Chains, o.err)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -75,9 +76,8 @@ func TestAJournalElsewhereOutlivesTheFile(t *testing.T) {
 		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
 	}
 	forget(t, l, names[3]) // makes a checkpoint, and trims
-	if _, groups := h.one().Groups(); len(groups) != 0 {
-		t.Errorf("%d groups are left after a checkpoint", len(groups))
-	}
+	_, groups := h.one().Groups()
+	check.That(t, len(groups) == 0, "%d groups are left after a checkpoint", len(groups))
 	between := asItIs(t, path)
 	for i, name := range names[10:] {
 		release(t, l, releaseOf(t, fmt.Sprint("more", i), name, "2"))
@@ -96,19 +96,14 @@ func TestAJournalElsewhereOutlivesTheFile(t *testing.T) {
 	next := open(t, between, h.options())
 	same(t, "taken over", pairs(t, next.engine.Store), want)
 	_, err := l.Release(t.Context(), releaseOf(t, "late", names[0], "3"))
-	if !errors.Is(err, api.ErrStopped) || !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("who was fenced gets %v", err)
-	}
+	check.That(t, errors.Is(err, api.ErrStopped) && errors.Is(err, journal.ErrFenced), "who was fenced gets %v", err)
 	release(t, next, releaseOf(t, "after", names[0], "3"))
 	wantClean(t, next, api.VerifyRequest{})
 	closed(t, next)
 	must(t, l.Close())
-	if h.opened != 0 {
-		t.Errorf("%d handles are left open", h.opened)
-	}
-	if _, err := os.Stat(path + ".journal"); !os.IsNotExist(err) {
-		t.Errorf("beside the file: %v", err)
-	}
+	check.That(t, h.opened == 0, "%d handles are left open", h.opened)
+	_, err = os.Stat(path + ".journal")
+	check.That(t, os.IsNotExist(err), "beside the file: %v", err)
 }
 
 // settling is a journal that is to be settled before it is shown.
@@ -141,9 +136,8 @@ func TestAReaderSettlesTheJournal(t *testing.T) {
 			return settling{h.journals[w.Ledger].Open(), &did, err}, nil
 		}}
 		reader, opening := Open(t.Context(), copied, o)
-		if !errors.Is(opening, err) || len(did) == 0 || did[0] != "settle" || (err != nil && len(did) > 1) {
-			t.Errorf("with the error %v of settling: %v; in order: %v", err, opening, did)
-		}
+		check.That(t, errors.Is(opening, err) && len(did) != 0 && did[0] == "settle" && (err == nil || len(did) <= 1),
+			"with the error %v of settling: %v; in order: %v", err, opening, did)
 		if opening == nil {
 			closed(t, reader)
 		}
@@ -170,29 +164,23 @@ func TestAFileIsOpenedWithItsJournalOnly(t *testing.T) {
 		}
 	}
 	l = open(t, path, h.options())
-	if w := h.asked[len(h.asked)-1]; w.Name != h.one().Open().Name() {
-		t.Errorf("a file that names a journal wants %v", w)
-	}
+	w := h.asked[len(h.asked)-1]
+	check.That(t, w.Name == h.one().Open().Name(), "a file that names a journal wants %v", w)
 	release(t, l, releaseOf(t, "2", "ann", "2"))
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
-	if _, err := Open(t.Context(), older, h.options()); !errors.Is(err, api.ErrJournal) {
-		t.Errorf("an older copy, whose part of the journal is gone: %v", err)
-	}
+	_, err := Open(t.Context(), older, h.options())
+	check.That(t, errors.Is(err, api.ErrJournal), "an older copy, whose part of the journal is gone: %v", err)
 	unkeyed := h.options()
 	unkeyed.TruthKey = []byte("too short")
-	if _, err := Open(t.Context(), path, unkeyed); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("with a key that cannot be: %v", err)
-	}
+	_, err = Open(t.Context(), path, unkeyed)
+	check.That(t, errors.Is(err, api.ErrInvalid), "with a key that cannot be: %v", err)
 	backup := path + ".backup"
 	l = open(t, path, h.options())
-	_, err := l.Backup(t.Context(), backup, nil)
-	must(t, err)
+	must(t, check.Err(l.Backup(t.Context(), backup, nil)))
 	closed(t, l)
 	wantClean(t, open(t, backup, Options{}), api.VerifyRequest{}) // a ledger of its own
-	if h.opened != 0 {
-		t.Errorf("%d handles are left open", h.opened)
-	}
+	check.That(t, h.opened == 0, "%d handles are left open", h.opened)
 }
 
 // What a journal elsewhere is given with is refused if it cannot be right: nothing is written, and no handle stays open.
@@ -220,9 +208,8 @@ func TestAJournalElsewhereThatCannotBe(t *testing.T) {
 				path = crashed(t, 3)
 			}
 			before := tree(t, path)
-			if _, err := Open(t.Context(), path, Options{Journal: c.open}); !errors.Is(err, c.want) {
-				t.Errorf("got %v", err)
-			}
+			_, err := Open(t.Context(), path, Options{Journal: c.open})
+			check.That(t, errors.Is(err, c.want), "got %v", err)
 			if after := tree(t, path); fmt.Sprint(after) != fmt.Sprint(before) {
 				t.Errorf("something was written: %v, before %v", after, before)
 			}
@@ -254,9 +241,8 @@ func TestAJournalThatTakesNothingMoreStopsTheLedger(t *testing.T) {
 			return end
 		})
 		_, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "2"))
-		if wanted := end != journal.ErrRejected; !errors.Is(err, end) || errors.Is(err, api.ErrStopped) != wanted {
-			t.Errorf("%v: %v", end, err)
-		}
+		wanted := end != journal.ErrRejected
+		check.That(t, errors.Is(err, end) && errors.Is(err, api.ErrStopped) == wanted, "%v: %v", end, err)
 		h.one().Inject(nil)
 		if _, err = l.Release(t.Context(), releaseOf(t, "2", "ann", "2")); errors.Is(err, api.ErrStopped) != (end != journal.ErrRejected) {
 			t.Errorf("%v: then %v", end, err)
@@ -286,17 +272,15 @@ func TestForgetWaitsForAJournalThatHoldsBack(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	err := l.Forget(ctx, "forget ann", "ann")
+	err := l.Forget(ctx, api.ObjectRequest{Key: "forget ann", Object: "ann"})
 	held, is := errors.AsType[*journal.HeldError](err)
-	if !is || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, nobody) || held.Through != part || held.Wanted.Events <= part.Events {
-		t.Errorf("Forget: %v", err)
-	}
+	check.That(t, is && errors.Is(err, context.DeadlineExceeded) && errors.Is(err, nobody) && held.Through == part &&
+		held.Wanted.Events > part.Events, "Forget: %v", err)
 	if text := log.String(); asked.Load() < 2 || strings.Count(text, `"waiting to erase"`) != 1 || strings.Contains(text, `"level":"error"`) {
 		t.Errorf("asked %d times; the log says %s", asked.Load(), text)
 	}
-	if _, groups := h.one().Groups(); len(groups) == 0 {
-		t.Error("the journal has destroyed what it holds back")
-	}
+	_, groups = h.one().Groups()
+	check.That(t, len(groups) != 0, "the journal has destroyed what it holds back")
 	if o, err := l.Object(t.Context(), "ann"); err != nil || o.Forgotten == 0 {
 		t.Errorf("the person is not forgotten: %+v %v", o, err)
 	}
@@ -304,7 +288,7 @@ func TestForgetWaitsForAJournalThatHoldsBack(t *testing.T) {
 	release(t, l, releaseOf(t, "2", "bea", "1"))
 
 	done := make(chan error)
-	go func() { done <- l.Forget(t.Context(), "forget ann", "ann") }()
+	go func() { done <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget ann", Object: "ann"}) }()
 	for before := asked.Load(); asked.Load() < before+2; {
 		select {
 		case err := <-done:
@@ -314,9 +298,8 @@ func TestForgetWaitsForAJournalThatHoldsBack(t *testing.T) {
 	}
 	h.one().Inject(nil)
 	must(t, <-done)
-	if _, groups := h.one().Groups(); len(groups) != 0 {
-		t.Errorf("%d groups are left", len(groups))
-	}
+	_, groups = h.one().Groups()
+	check.That(t, len(groups) == 0, "%d groups are left", len(groups))
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 }

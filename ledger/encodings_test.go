@@ -284,7 +284,7 @@ func testEstimatesOfResponses(t *testing.T, e encoded) {
 			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: e.question.Name, Objects: []string{names[3]}, Policy: market(t, "9")})))
 			release(t, l, e.release(t, "8", names[3], "0.5"))
 		},
-		func() { must(t, l.Withdraw(t.Context(), "9", names[7])) },
+		func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "9", Object: names[7]})) },
 	}
 	if e.question.Mechanism == nil {
 		steps = slices.Insert(steps, 4,
@@ -300,7 +300,7 @@ func testEstimatesOfResponses(t *testing.T, e encoded) {
 	}
 	wantClean(t, l, api.VerifyRequest{})
 	for _, name := range names {
-		must(t, l.Forget(t.Context(), "at last "+name, name))
+		must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "at last " + name, Object: name}))
 	}
 	e.wantEstimates(t, l, names, levels...)
 	n := len(talliesOf(t, s))
@@ -364,7 +364,7 @@ func testForgottenBudget(t *testing.T, e encoded) {
 	release(t, l, e.release(t, "3", "ann", "1")) // independent of the one destroyed, so both are charged
 	o = objectOf(t, l, "ann")
 	check.That(t, o.Spent == eps(t, "2") && o.Chains[0].Epsilon == eps(t, "1") && len(o.Chains[0].Levels) == 1, "%+v", o)
-	must(t, l.Forget(t.Context(), "forget again", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget again", Object: "ann"}))
 	o = objectOf(t, l, "ann")
 	check.That(t, o.Spent == eps(t, "2") && o.Earned == 100, "forgotten a second time: %+v", o)
 	auditAll(t, l, l.engine.Store)

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/callback"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
@@ -31,29 +32,29 @@ import (
 // changed, unless the host begins epochs by the calendar, for everybody.
 //
 // If nothing was drawn, sold or asked in the current epoch, there is nothing to close, and nothing
-// happens. key is an idempotency key, 1 to 256 bytes: the same request under it does nothing twice.
+// happens. The same request under its key does nothing twice.
 //
 // Errors: [*api.RefusedError] for somebody who is not enrolled in the question, has withdrawn, or whose
 // chain is [api.Full]; [api.ErrUnknown] if there is no such question; [api.ErrInvalid], [api.ErrKeyConflict],
 // [api.ErrReadOnly]; and [api.ErrForgotten] if the object was forgotten since the key was used.
-func (l *Ledger) BeginEpoch(ctx context.Context, key, question, object string) error {
-	if err := event.CheckName("object", object); err != nil {
+func (l *Ledger) BeginEpoch(ctx context.Context, r api.EpochRequest) error {
+	if err := event.CheckName("object", r.Object); err != nil {
 		return err
 	}
-	q, err := l.requests.Question(ctx, question)
+	q, err := l.requests.Question(ctx, r.Question)
 	if err != nil {
 		return err
 	}
-	id := event.EpochRequest(question, object)
-	return callback.Tell(l.requests.Once(ctx, key, object, id, func(s *state.State) (event.Change, error) {
-		return l.epochOf(s, key, q, object)
+	id := event.EpochRequest(r.Question, r.Object)
+	return callback.Tell(l.requests.Once(ctx, r.Key, r.Object, id, func(s *state.State) (event.Change, error) {
+		return l.epochOf(s, q, r)
 	}))
 }
 
 // epochOf returns the change that begins a new epoch, or nil if the current one is new.
-func (l *Ledger) epochOf(s *state.State, key string, q *event.Question, object string) (event.Change, error) {
+func (l *Ledger) epochOf(s *state.State, q *event.Question, r api.EpochRequest) (event.Change, error) {
 	var x rules.Subject
-	refusal, err := rules.ReadSubject(s, q, object, privacy.Epsilon{}, &x)
+	refusal, err := rules.ReadSubject(s, q, r.Object, privacy.Epsilon{}, &x)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (l *Ledger) epochOf(s *state.State, key string, q *event.Question, object s
 	}
 	if refusal != nil {
 		refused := request.Refusals(*refusal)
-		return nil, l.requests.Refuse(key, "", q, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
+		return nil, l.requests.Refuse(r.Key, "", q, privacy.Epsilon{}, &refused, &rules.TruthFaults{})
 	}
-	return &event.EpochBegun{Object: object, Question: q.Number}, nil
+	return &event.EpochBegun{Object: r.Object, Question: q.Number}, nil
 }

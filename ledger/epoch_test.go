@@ -21,7 +21,7 @@ import (
 
 func beginEpoch(t testing.TB, l *Ledger, key, object string) {
 	t.Helper()
-	must(t, l.BeginEpoch(t.Context(), key, "vote", object))
+	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: key, Question: "vote", Object: object}))
 }
 
 // comeBack enrols somebody again, who has no policy.
@@ -53,7 +53,7 @@ func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
 		draw(fmt.Sprint("draw ", i), truth)
 	}
 	note()
-	must(t, l.Forget(t.Context(), "forget", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}))
 	comeBack(t, l, "ann")
 	draw("back", "yes")
 	note()
@@ -136,7 +136,7 @@ func TestEpochsAreDrawnFromChance(t *testing.T) {
 	release(t, l, releaseOf(t, "1", "ann", "1"))
 	beginEpoch(t, l, "2", "ann")
 	release(t, l, releaseOf(t, "3", "ann", "1"))
-	must(t, l.Withdraw(t.Context(), "4", "ann"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "4", Object: "ann"}))
 	comeBack(t, l, "ann")
 	c, _, err := readChainOf(t, l, "ann")
 	check.That(t, err == nil && c.Noise == 0, "%+v, %v", c, err)

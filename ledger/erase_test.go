@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -34,11 +35,9 @@ func (f *heldFile) Update(fn func(kv.Writer) error) error {
 
 func openHeld(t testing.TB, path string, o Options) (*Ledger, *heldFile) {
 	t.Helper()
-	file, err := bolt.Open(path, false)
-	must(t, err)
+	file := check.Value(bolt.Open(path, false))(t)
 	f := &heldFile{Store: file}
-	l, err := readStore(t.Context(), f, besideFile(path), o)
-	must(t, err)
+	l := check.Value(readStore(t.Context(), f, besideFile(path), o))(t)
 	must(t, l.begin(t.Context(), o))
 	t.Cleanup(func() { _ = l.Close() })
 	return l, f
@@ -65,7 +64,7 @@ func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
 	var group sync.WaitGroup
 	failed := make(chan error, 50)
 	for _, name := range names[:50] {
-		group.Go(func() { failed <- l.Forget(t.Context(), "forget "+name, name) })
+		group.Go(func() { failed <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget " + name, Object: name}) })
 	}
 	for deadline := time.Now().Add(patience); l.engine.Queue.DurableEvents() < before+50*each; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -78,9 +77,8 @@ func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
 	for range names[:50] {
 		must(t, <-failed)
 	}
-	if n := f.updates.Load() - updates; n > 2 {
-		t.Errorf("%d checkpoints for 50 people, of whom all but some came while the first was made", n)
-	}
+	n := f.updates.Load() - updates
+	check.That(t, n <= 2, "%d checkpoints for 50 people, of whom all but some came while the first was made", n)
 	if n := secretsBeside(t, path, secrets); n > 0 {
 		t.Errorf("%d of %d secrets are left beside the file", n, len(secrets))
 	}
@@ -115,9 +113,8 @@ func TestForgetBesideWriters(t *testing.T) {
 		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
 		secrets := secretsOf(t, l, name)
 		forget(t, l, name)
-		if n := secretsBeside(t, path, append(secrets, []byte(name))); n > 0 || len(secrets) < 4 {
-			t.Errorf("of %d secrets of %s %d are beside the file", len(secrets), name, n)
-		}
+		n := secretsBeside(t, path, append(secrets, []byte(name)))
+		check.That(t, n == 0 && len(secrets) >= 4, "of %d secrets of %s %d are beside the file", len(secrets), name, n)
 	}
 	close(stop)
 	group.Wait()
@@ -136,14 +133,12 @@ func TestForgetBesideAClose(t *testing.T) {
 	ofForget, ofClose := newGate(t), newGate(t) // their checkpoints
 	f.hold.Store(ofForget)
 	forgot, closing := make(chan error, 1), make(chan error, 1)
-	go func() { forgot <- l.Forget(t.Context(), "forget", names[0]) }()
+	go func() { forgot <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: names[0]}) }()
 	ofForget.wait(t)
 	f.hold.Store(ofClose)
 	go func() { closing <- l.Close() }()
 	for deadline := time.Now().Add(patience); namesJournal(t, l); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the ledger is not closed")
-		}
+		check.Need(t, !time.Now().After(deadline), "the ledger is not closed")
 	}
 	ofForget.open()
 	ofClose.wait(t)
@@ -153,9 +148,8 @@ func TestForgetBesideAClose(t *testing.T) {
 	}
 	ofClose.open()
 	must(t, <-closing)
-	if n := secretsBeside(t, path, secrets); n > 0 {
-		t.Errorf("%d secrets are left beside a file that was closed", n)
-	}
+	n := secretsBeside(t, path, secrets)
+	check.That(t, n == 0, "%d secrets are left beside a file that was closed", n)
 }
 
 // slowToEnd is a context that says why it ended only after something else has come about.
@@ -188,7 +182,7 @@ func TestForgetGivenUpTooLate(t *testing.T) {
 	}}
 	f.hold.Store(checkpoint)
 	forgot := make(chan error, 1)
-	go func() { forgot <- l.Forget(late, "forget", "p") }()
+	go func() { forgot <- l.Forget(late, api.ObjectRequest{Key: "forget", Object: "p"}) }()
 	checkpoint.wait(t)
 	cancel()
 	must(t, <-forgot)
@@ -211,16 +205,15 @@ func TestContextsCountBehindACompact(t *testing.T) {
 	forgot := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { forgot <- l.Forget(ctx, "forget", names[0]) }()
+	go func() { forgot <- l.Forget(ctx, api.ObjectRequest{Key: "forget", Object: names[0]}) }()
 	must(t, l.engine.Queue.AwaitEvent(t.Context(), before+1))
 	cancel()
 	err := ended(t, "Forget", forgot)
-	if kept, is := errors.AsType[*journal.HeldError](err); !is || kept.Through.Events > before || kept.Wanted.Events <= before {
-		t.Errorf("Forget returns %v", err)
-	}
+	kept, is := errors.AsType[*journal.HeldError](err)
+	check.That(t, is && kept.Through.Events <= before && kept.Wanted.Events > before, "Forget returns %v", err)
 	for what, call := range map[string]func(context.Context) error{
 		"Compact":   func(ctx context.Context) error { return l.Compact(ctx, nil) },
-		"CompactTo": func(ctx context.Context) error { _, err := l.CompactTo(ctx, path+".copy", nil); return err },
+		"CompactTo": func(ctx context.Context) error { return check.Err(l.CompactTo(ctx, path+".copy", nil)) },
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		done := make(chan error, 1)
@@ -230,10 +223,9 @@ func TestContextsCountBehindACompact(t *testing.T) {
 	}
 	held.open()
 	must(t, <-compacted)
-	must(t, l.Forget(t.Context(), "forget", names[0]))
-	if n := secretsBeside(t, path, secrets); n > 0 {
-		t.Errorf("%d secrets are left beside the file", n)
-	}
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: names[0]}))
+	n := secretsBeside(t, path, secrets)
+	check.That(t, n == 0, "%d secrets are left beside the file", n)
 }
 
 // ended waits for a call whose context has ended, or soon does, and returns its error.
@@ -256,9 +248,8 @@ func TestErasingBehindACloseIsToldSo(t *testing.T) {
 	l := open(t, votersFile(t, "9", crowd(1)...), Options{})
 	release(t, l, releaseOf(t, "1", crowd(1)[0], "1"))
 	must(t, l.Close())
-	if err := l.engine.Erase(t.Context()); !errors.Is(err, api.ErrClosed) {
-		t.Errorf("a ledger that is closed erases: %v", err)
-	}
+	err := l.engine.Erase(t.Context())
+	check.That(t, errors.Is(err, api.ErrClosed), "a ledger that is closed erases: %v", err)
 }
 
 // namesJournal tells whether the file names a journal, or will behind the next checkpoint.

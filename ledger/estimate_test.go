@@ -177,7 +177,7 @@ func TestLevelsAreThoseOfAllResponses(t *testing.T) {
 	want := []api.LevelCount{{Epsilon: eps(t, "0.5"), N: 3}, {Epsilon: eps(t, "1"), N: 4}}
 	got, err := l.Levels(t.Context(), "vote")
 	check.That(t, err == nil && slices.Equal(got, want), "got %v, %v, want %v", got, err, want)
-	must(t, l.Forget(t.Context(), "forget", "a"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "a"}))
 	want[0].N = 2
 	got, err = l.Levels(t.Context(), "vote")
 	check.That(t, err == nil && slices.Equal(got, want), "after one was forgotten: %v, %v, want %v", got, err, want)

@@ -498,7 +498,7 @@ func TestCosignersOfDocuments(t *testing.T) {
 		r.Evidence.Checkpoint = checkpoint
 		return r
 	})
-	st := check.Value(o.Statement(t.Context(), "statement", "ann"))(t)
+	st := check.Value(o.Statement(t.Context(), api.ObjectRequest{Key: "statement", Object: "ann"}))(t)
 	cosigners(t, o, st.Checkpoint, func(checkpoint string) document {
 		st.Checkpoint = checkpoint
 		return st

@@ -3,6 +3,7 @@ package ledger
 import (
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -14,8 +15,6 @@ func TestPagesOfObjectsAreFull(t *testing.T) {
 	enroll(t, l, "vote", "10", crowd(20_000)...)
 	closed(t, l)
 	for bucket, full := range bareFill(t, path, state.BucketObjects, state.BucketChains, state.BucketEvents) {
-		if full < 0.8 {
-			t.Errorf("pages of %s are full to %.2f", bucket, full)
-		}
+		check.That(t, !(full < 0.8), "pages of %s are full to %.2f", bucket, full)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
@@ -70,9 +71,7 @@ func TestEveryAlteredOutputIsNamed(t *testing.T) {
 			}
 		}
 	}
-	if tries != 5+3+3 {
-		t.Errorf("%d tries", tries)
-	}
+	check.That(t, tries == 5+3+3, "%d tries", tries)
 }
 
 // written as the record of a question.
@@ -148,9 +147,8 @@ func TestVerifyNamesWhatIsNotFinite(t *testing.T) {
 				t.Errorf("step by step there is %.600s", fmt.Sprint(again))
 			}
 			for _, r := range []api.EstimateRequest{{Question: "party"}, {Question: "odds"}, {Question: "odds", Epsilon: eps(t, threeToOne)}, {Question: "party", Include: everybody}} {
-				if err := recovered(func() error { _, err := l.Estimate(t.Context(), r); return err }); errors.Is(err, errPanicked) {
-					t.Errorf("an estimate panics: %v", err)
-				}
+				err := recovered(func() error { return check.Err(l.Estimate(t.Context(), r)) })
+				check.That(t, !errors.Is(err, errPanicked), "an estimate panics: %v", err)
 			}
 		})
 	}
@@ -174,13 +172,10 @@ func TestASpoiledFiniteTallyIsNoticed(t *testing.T) {
 		putRecord(t, s, state.BucketTallies, spoiled.key.Bytes(), spoiled.payload)
 		for _, epsilon := range []privacy.Epsilon{{}, spoiled.key.Epsilon} {
 			e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: spoiled.question, Epsilon: epsilon})
-			if !errors.Is(err, api.ErrCorrupt) {
-				t.Errorf("%s: at ε=%s got %+v, %v, want ErrCorrupt", name, epsilon, e, err)
-			}
+			check.That(t, errors.Is(err, api.ErrCorrupt),
+				"%s: at ε=%s got %+v, %v, want ErrCorrupt", name, epsilon, e, err)
 		}
-		if len(findings(t, l, api.VerifyRequest{})) == 0 {
-			t.Errorf("%s: the audit finds nothing", name)
-		}
+		check.That(t, len(findings(t, l, api.VerifyRequest{})) != 0, "%s: the audit finds nothing", name)
 	}
 }
 
@@ -207,18 +202,14 @@ func TestEveryAlteredOutputOfTheLogIsNamed(t *testing.T) {
 				l := openMemory(t, s, Options{})
 				putEvents(t, s, plant(t, changed))
 				what := fmt.Sprintf("event %d (%s), output %d, %s", n.Number, n.Change.Kind(), other, tree)
-				if found := findings(t, l, api.VerifyRequest{}); len(found) == 0 {
-					t.Errorf("%s: nothing is found", what)
-				}
-				if found := findings(t, l, trusted); len(found) == 0 {
-					t.Errorf("%s: nothing is found with a checkpoint", what)
-				}
+				found := findings(t, l, api.VerifyRequest{})
+				check.That(t, len(found) != 0, "%s: nothing is found", what)
+				found = findings(t, l, trusted)
+				check.That(t, len(found) != 0, "%s: nothing is found with a checkpoint", what)
 			}
 		}
 	}
-	if tries != 2*(2*3+2*3+5) {
-		t.Errorf("%d tries", tries)
-	}
+	check.That(t, tries == 2*(2*3+2*3+5), "%d tries", tries)
 }
 
 // outputOfEvent returns the output of an event about party, and how many there could be.
@@ -363,27 +354,25 @@ func TestAnImpossibleOutputIsNoPanic(t *testing.T) {
 			return api.ReleaseRequest{Key: key, Question: question, Object: "ann", Epsilon: eps(t, epsilon), Truth: sameTruth(truth)}
 		}
 		calls := map[string]func(*Ledger) error{
-			"derive":    func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", lower)); return err },
-			"object":    func(l *Ledger) error { _, err := l.Object(t.Context(), "ann"); return err },
+			"derive":    func(l *Ledger) error { return check.Err(l.Release(t.Context(), ask("k", lower))) },
+			"object":    func(l *Ledger) error { return check.Err(l.Object(t.Context(), "ann")) },
 			"responses": func(l *Ledger) error { return firstError(l.Responses(t.Context(), question, eps(t, at))) },
 			"recount": func(l *Ledger) error {
-				_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: question, Include: everybody})
-				return err
+				return check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: question, Include: everybody}))
 			},
-			"forget": func(l *Ledger) error { return l.Forget(t.Context(), "k", "ann") },
+			"forget": func(l *Ledger) error { return l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"}) },
 		}
 		if lower == "0.5" { // which ann has already
 			delete(calls, "derive")
 		}
 		if broken.question == 2 || at == "1.75" {
-			calls["raise"] = func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", above)); return err }
+			calls["raise"] = func(l *Ledger) error { return check.Err(l.Release(t.Context(), ask("k", above))) }
 		}
 		for call, make := range calls {
 			s := fill(t, damaged)
 			l := openMemory(t, s, Options{})
-			if err := recovered(func() error { return make(l) }); !errors.Is(err, api.ErrCorrupt) {
-				t.Errorf("%s, %s: got the error %v, want ErrCorrupt", name, call, err)
-			}
+			err := recovered(func() error { return make(l) })
+			check.That(t, errors.Is(err, api.ErrCorrupt), "%s, %s: got the error %v, want ErrCorrupt", name, call, err)
 		}
 	}
 }
@@ -409,7 +398,7 @@ func gala(t testing.TB) (*office, evidence.Receipt) {
 		o.later()
 		sell(t, o.Ledger, partiesFor(t, fmt.Sprint(i), step.buyer, step.epsilon, step.objects...))
 	}
-	must(t, o.Forget(t.Context(), "f", "dan"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "dan"}))
 	o.later()
 	return o, receiptOf(t, o.Ledger, 3)
 }
@@ -419,25 +408,21 @@ func TestEvidenceOfOutputsIsSound(t *testing.T) {
 	for number := range uint64(5) {
 		r := receiptOf(t, o.Ledger, number+1)
 		wantSound(t, fmt.Sprint("receipt ", number+1), r, o.keys)
-		back, err := evidence.ReadReceipt(text(t, r))
-		must(t, err)
+		back := check.Value(evidence.ReadReceipt(text(t, r)))(t)
 		wantSound(t, "the receipt, read", back, o.keys)
-		if string(text(t, back)) != string(text(t, r)) || string(text(t, r.Mechanism)) != string(text(t, fixture.Party(t).Mechanism)) || r.Encoding != api.Finite {
-			t.Errorf("receipt %d came back as another", number+1)
-		}
+		check.That(t, string(text(t, back)) == string(text(t, r)) &&
+			string(text(t, r.Mechanism)) == string(text(t, fixture.Party(t).Mechanism)) && r.Encoding == api.Finite, "receipt %d came back as another", number+1)
 		got := delivered2(t, o.Ledger, number+1)
 		for i, one := range r.Responses {
-			if one.Response != got[i].Value || one.Object != got[i].Object {
-				t.Errorf("receipt %d has %+v, delivered was %+v", number+1, one, got[i])
-			}
+			check.That(t, one.Response == got[i].Value && one.Object == got[i].Object,
+				"receipt %d has %+v, delivered was %+v", number+1, one, got[i])
 		}
 	}
 	for _, name := range []string{"ann", "bob", "cid"} {
 		st := statementOf(t, o.Ledger, name+"'s", name)
 		wantSound(t, "the statement", st, o.keys)
 		wantWholeLife(t, o, st)
-		back, err := evidence.ReadStatement(text(t, st))
-		must(t, err)
+		back := check.Value(evidence.ReadStatement(text(t, st)))(t)
 		wantSound(t, "the statement, read", back, o.keys)
 	}
 	auditStore(t, o.store)
@@ -447,9 +432,7 @@ func TestEvidenceOfOutputsIsSound(t *testing.T) {
 // delivered2 returns what a sale delivered, in order, also of objects that were forgotten.
 func delivered2(t testing.TB, l *Ledger, sale uint64) []api.Delivery {
 	t.Helper()
-	all, err := collect(l.Deliveries(t.Context(), sale))
-	must(t, err)
-	return all
+	return check.Value(collect(l.Deliveries(t.Context(), sale)))(t)
 }
 
 // mechanisms are others than that of a question; among them none at all.
@@ -481,9 +464,7 @@ func otherMechanisms(t testing.TB, m *api.Mechanism) map[string]*api.Mechanism {
 func TestEveryAlterationOfAReceiptOfOutputsIsNamed(t *testing.T) {
 	o, r := gala(t)
 	wantSound(t, "the receipt", r, o.keys)
-	if r.Encoding != api.Finite || !r.Responses[3].Erased {
-		t.Fatalf("%+v", r)
-	}
+	check.Need(t, r.Encoding == api.Finite && r.Responses[3].Erased, "%+v", r)
 	for name, m := range otherMechanisms(t, r.Mechanism) {
 		other := r
 		other.Mechanism = m
@@ -519,13 +500,10 @@ func TestEveryAlterationOfAReceiptOfOutputsIsNamed(t *testing.T) {
 		n++
 		changed := small
 		changed.Responses = other.Responses
-		if c := changed.Verify(o.keys); c.OK() || len(c.Faults) == 0 {
-			t.Errorf("%s: nobody notices", way)
-		}
+		c := changed.Verify(o.keys)
+		check.That(t, !c.OK() && len(c.Faults) != 0, "%s: nobody notices", way)
 	})
-	if n < 20 {
-		t.Errorf("only %d fields", n)
-	}
+	check.That(t, n >= 20, "only %d fields", n)
 }
 
 // A receipt whose mechanism is altered in JSON is not read, or is found out.
@@ -550,9 +528,7 @@ func TestAMechanismInJSONIsReadStrictly(t *testing.T) {
 		"a name":          strings.Replace(whole, `"AB"`, `"BA"`, 1),
 		"more":            strings.Replace(whole, `{"levels"`, `{"more":1,"levels"`, 1),
 	} {
-		if other == whole {
-			t.Errorf("%s: there is no place for it", name)
-		}
+		check.That(t, other != whole, "%s: there is no place for it", name)
 		got, err := evidence.ReadReceipt([]byte(other))
 		if name == "no channels" && (err == nil || !strings.Contains(err.Error(), "without the channels")) {
 			t.Errorf("%s: %v", name, err) // nobody looks for them
@@ -561,17 +537,14 @@ func TestAMechanismInJSONIsReadStrictly(t *testing.T) {
 			wantErr(t, err, api.ErrInvalid)
 			continue
 		}
-		if name != "a space" && got.Verify(o.keys).OK() {
-			t.Errorf("%s: nobody notices", name)
-		}
+		check.That(t, name == "a space" || !got.Verify(o.keys).OK(), "%s: nobody notices", name)
 		if name == "a space" && !got.Verify(o.keys).OK() {
 			t.Errorf("a space makes a fault: %q", faults(got.Verify(o.keys)))
 		}
 	}
 	// A receipt without any mechanism has no field for it.
-	if plain := string(text(t, receiptOf(t, shop(t).Ledger, 1))); strings.Contains(plain, "mechanism") {
-		t.Errorf("a receipt of values has a mechanism: %.300s", plain)
-	}
+	plain := string(text(t, receiptOf(t, shop(t).Ledger, 1)))
+	check.That(t, !strings.Contains(plain, "mechanism"), "a receipt of values has a mechanism: %.300s", plain)
 }
 
 func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
@@ -604,9 +577,7 @@ func TestEveryAlterationOfAStatementOfOutputsIsNamed(t *testing.T) {
 			}
 		}
 	}
-	if questions != 1 {
-		t.Errorf("%d questions", questions)
-	}
+	check.That(t, questions == 1, "%d questions", questions)
 	for i := range st.Released {
 		other := copyOf(t, st)
 		other.Released[i].Response = map[bool]string{true: "B", false: "A"}[st.Released[i].Response == "A"]
@@ -636,9 +607,8 @@ func TestNothingNamesATruthOfAMechanism(t *testing.T) {
 	r.Truth = sameTruth("truth C")
 	sell(t, o.Ledger, r)
 	for _, p := range pairs(t, o.store) {
-		if p.bucket != state.BucketQuestions && p.bucket != state.BucketEvents && strings.Contains(string(p.value), "truth") {
-			t.Errorf("%s", p)
-		}
+		check.That(t, p.bucket == state.BucketQuestions || p.bucket == state.BucketEvents ||
+			!strings.Contains(string(p.value), "truth"), "%s", p)
 	}
 	other := partiesFor(t, "t", "acme", "2", "ann")
 	for name, truth := range map[string]api.TruthFunc{"another": sameTruth("truth D"), "none": sameTruth("truth of mine"), "an output": sameTruth("AB")} {
@@ -651,12 +621,9 @@ func TestNothingNamesATruthOfAMechanism(t *testing.T) {
 	for ev, err := range o.Events(t.Context(), 1) {
 		must(t, err)
 		if ev.Kind() != "question" {
-			data, err := json.Marshal(ev)
-			must(t, err)
+			data := check.Value(json.Marshal(ev))(t)
 			told = append(told, string(data))
 		}
 	}
-	if strings.Contains(strings.Join(told, ""), "truth ") {
-		t.Errorf("the log tells a truth: %.500s", told)
-	}
+	check.That(t, !strings.Contains(strings.Join(told, ""), "truth "), "the log tells a truth: %.500s", told)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -44,16 +45,14 @@ func TestGoldenMechanisms(t *testing.T) {
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
 func TestGoldenMechanismsAreRead(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("testdata", "golden", "finite-v7.txt"))
-	must(t, err)
+	content := check.Value(os.ReadFile(filepath.Join("testdata", "golden", "finite-v7.txt")))(t)
 	var records []pair
 	for line := range strings.Lines(string(content)) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
 		var p pair
-		_, err := fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)
-		must(t, err)
+		must(t, check.Err(fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)))
 		records = append(records, p)
 	}
 	l := openMemory(t, fill(t, records), Options{Now: epoch})
@@ -69,9 +68,7 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 		"party ann 1": "C", "party ann 2": "C", "party bob 0.5": "AC", "party bob 1": "C", "party bob 2": "B",
 		"odds ann 1.098612289": "Y", "odds ann 1.609437913": "Y2",
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("the responses are %v", got)
-	}
+	check.That(t, reflect.DeepEqual(got, want), "the responses are %v", got)
 	r := partyOf(t, "8", "ann", "1")
 	r.Truth = never(t)
 	if got := release(t, l, r); got.Value != want["party ann 1"] {

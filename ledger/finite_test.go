@@ -382,9 +382,9 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 		got := chainOf(t, l, question, "ann").Noise
 		check.That(t, got == want, "the chain of question %d has the noise key %d, want %d", question, got, want)
 	}
-	must(t, l.Withdraw(t.Context(), "w", "ann"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "ann")
-	must(t, l.Forget(t.Context(), "f", "bob"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "bob"}))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "bob")
 	for _, name := range []string{"ann", "bob"} {
 		got := chainOf(t, l, 1, name).Noise

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -29,9 +30,8 @@ func settledAs(s *state.State, id event.Identity, edit func(*event.Settled)) *ev
 func wantUnwritable(t *testing.T, l *Ledger, isForged bool, changes func(s *state.State) []event.Change) {
 	t.Helper()
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) { return changes(s), nil })
-	if isForged != errors.Is(err, api.ErrCorrupt) || !isForged && err != nil {
-		t.Errorf("forged: %v, error: %v", isForged, err)
-	}
+	check.That(t, isForged == errors.Is(err, api.ErrCorrupt) && (isForged || err == nil),
+		"forged: %v, error: %v", isForged, err)
 }
 
 func answeredEvent(t *testing.T, l *Ledger) (number uint64) {
@@ -167,8 +167,7 @@ func TestVerify_SweepBeyondTheCalendar_IsFound(t *testing.T) {
 		t.Run("at ε="+epsilon, func(t *testing.T) {
 			l := inMemory(t, Options{Now: epoch})
 			define(t, l, vote())
-			calendar, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")})
-			must(t, err)
+			calendar := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}))(t)
 			enrollUnder(t, l, "vote", calendar, "5", "ann")
 			sweep(t, l, epsilon, forged)
 		})
@@ -209,9 +208,7 @@ func TestVerify_KeyThatNoRequestCanHave_IsFound(t *testing.T) {
 		_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 			return []event.Change{settledAs(s, event.Identity{Sum: event.Sum{Digest: [32]byte{1}}}, func(c *event.Settled) { c.Key = key })}, nil
 		})
-		if (err != nil) != forged {
-			t.Errorf("key %q: %v", key, err)
-		}
+		check.That(t, (err != nil) == forged, "key %q: %v", key, err)
 	}
 }
 

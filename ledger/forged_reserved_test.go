@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -58,7 +59,9 @@ func (g ground) captures(t *testing.T) map[string]pairOfLogs {
 // A capture leaves out everybody who cannot answer any more, each in a way of its own. All of these logs are sound: whole, and when somebody
 // is forgotten whom they are about.
 func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
-	withdraws := func(t *testing.T, l *Ledger, name string) { must(t, l.Withdraw(t.Context(), "withdraws "+name, name)) }
+	withdraws := func(t *testing.T, l *Ledger, name string) {
+		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraws " + name, Object: name}))
+	}
 	back := func(t *testing.T, l *Ledger, name string) {
 		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back " + name, Question: "vote", Policy: market(t, "1"), Cap: eps(t, "2"), Objects: []string{name}})
 		must(t, err)
@@ -66,7 +69,7 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 	answers := func(t *testing.T, l *Ledger, name string) { release(t, l, releaseOf(t, "answers "+name, name, "0.1")) }
 	renews := func(t *testing.T, l *Ledger, name string) {
 		answers(t, l, name)
-		must(t, l.BeginEpoch(t.Context(), "renews "+name, "vote", name))
+		must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "renews " + name, Question: "vote", Object: name}))
 	}
 	lowered := func(t *testing.T, l *Ledger, name string) {
 		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "lowers " + name, Question: "vote", Objects: []string{name}, Cap: eps(t, "0.2")})
@@ -123,12 +126,10 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 				return values, nil
 			}})
 			must(t, err)
-			if len(sale.Refused) != one.left {
-				t.Errorf("left out: %v", sale.Refused)
-			}
+			check.That(t, len(sale.Refused) == one.left, "left out: %v", sale.Refused)
 			auditAll(t, l, s)
 			for i, name := range []string{"cid", "bob", "ann", "dan"} {
-				must(t, l.Forget(t.Context(), fmt.Sprint("forgets ", i), name))
+				must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprint("forgets ", i), Object: name}))
 				auditAll(t, l, s)
 			}
 		})
@@ -181,9 +182,7 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 			o := purchase(run, "", buyer, epsilon, names...).Order
 			o.Question = question
 			_, err := l.Reserve(run.Context(), api.ReserveRequest{Key: key(), Order: o, For: 10 * time.Hour})
-			if len(refusals(run, err)) != 1 {
-				run.Fatalf("%s at %s: %v", buyer, epsilon, err)
-			}
+			check.Need(run, len(refusals(run, err)) == 1, "%s at %s: %v", buyer, epsilon, err)
 		}
 	}
 	captures := func(number uint64) func() { return func() { commit(run, l, key(), number) } }
@@ -191,10 +190,16 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 		return func() { release(run, l, releaseOf(run, key(), name, epsilon)) }
 	}
 	renews := func(name string) func() {
-		return func() { must(run, l.BeginEpoch(run.Context(), key(), "vote", name)) }
+		return func() {
+			must(run, l.BeginEpoch(run.Context(), api.EpochRequest{Key: key(), Question: "vote", Object: name}))
+		}
 	}
-	gone := func(name string) func() { return func() { must(run, l.Forget(run.Context(), key(), name)) } }
-	withdraws := func(name string) func() { return func() { must(run, l.Withdraw(run.Context(), key(), name)) } }
+	gone := func(name string) func() {
+		return func() { must(run, l.Forget(run.Context(), api.ObjectRequest{Key: key(), Object: name})) }
+	}
+	withdraws := func(name string) func() {
+		return func() { must(run, l.Withdraw(run.Context(), api.ObjectRequest{Key: key(), Object: name})) }
+	}
 	in := func(question, name string, p policy.Policy) func() {
 		return func() {
 			_, err := l.Enroll(run.Context(), api.EnrollRequest{Key: key(), Question: question, Policy: p, Cap: eps(run, "2"), Objects: []string{name}})
@@ -207,8 +212,7 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 			if limit != "" {
 				r.Cap = eps(run, limit)
 			}
-			_, err := l.ChangeTerms(run.Context(), r)
-			must(run, err)
+			must(run, check.Err(l.ChangeTerms(run.Context(), r)))
 		}
 	}
 	passes := func(d time.Duration) func() { return func() { now = now.Add(d) } }
@@ -262,7 +266,7 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 				}
 			}
 			for _, name := range []string{"ann", "bob", "eve", "tim"} {
-				must(t, l.Forget(t.Context(), key(), name))
+				must(t, l.Forget(t.Context(), api.ObjectRequest{Key: key(), Object: name}))
 				auditAll(t, l, s)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/enrollment"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -73,16 +74,14 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	r := order(t, "5", "0.25", "ann", "zoe")
 	r.Partial = true
 	carryOut(t, l, r)
-	must(t, l.Withdraw(t.Context(), "6", "dan"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "6", Object: "dan"}))
 	g := ground{log: logOf(t, pairs(t, s)), stated: map[string]event.Stated{}, forgotten: map[string]event.Forgotten{}}
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		for _, name := range []string{"ann", "bob", "cid", "dan", "eve", "fay", "zoe"} {
-			c, err := forgetObject(s, name)
-			must(t, err)
+			c := check.Value(forgetObject(s, name))(t)
 			g.forgotten[name] = *c.(*event.Forgotten)
 			if o, known, err := s.Object(name); err == nil && known {
-				numbers, err := s.EventsAbout(o)
-				must(t, err)
+				numbers := check.Value(s.EventsAbout(o))(t)
 				g.stated[name] = event.Stated{Object: name, Forgotten: o.Forgotten, Events: numbers, Account: o.Account()}
 			}
 		}
@@ -292,9 +291,8 @@ func TestNothingIsSoldAfterTheMarketHasClosed(t *testing.T) {
 			}
 			return replayWhole(&kv.Memory{}, log)
 		}
-		if err := at(100*time.Hour - 1); err != nil {
-			t.Errorf("%s in time: %v", name, err)
-		}
+		err := at(100*time.Hour - 1)
+		check.That(t, err == nil, "%s in time: %v", name, err)
 		wantForged(t, at(100*time.Hour), "it is not for sale")
 	}
 }
@@ -342,8 +340,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := replayed(t, log)
 			err := m.Update(func(w kv.Writer) error {
-				s, err := state.Begin(w, epoch())
-				must(t, err)
+				s := check.Value(state.Begin(w, epoch()))(t)
 				one.spoil(s)
 				for _, c := range capture(one.price) {
 					if err := fold.Append(s, costing(s, event.Event{Number: s.Counters.Events + 1, Time: epoch(), Change: c})); err != nil {
@@ -767,9 +764,9 @@ func forgottenMarket(t *testing.T) []event.Event {
 	})
 	must(t, err)
 	makeStatement(t, l, "ann")
-	must(t, l.Withdraw(t.Context(), "6", "ann"))
-	must(t, l.Forget(t.Context(), "7", "ann"))
-	must(t, l.Forget(t.Context(), "8", "zoe"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "6", Object: "ann"}))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "7", Object: "ann"}))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "8", Object: "zoe"}))
 	auditStore(t, s)
 	return logOf(t, pairs(t, s))
 }
@@ -809,9 +806,7 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 		}
 	}
 	for _, k := range []event.Kind{event.KindEnrolled, event.KindReleased, event.KindSettled, event.KindCharged, event.KindHeld, event.KindSold, event.KindWithdrawn, event.KindBound, event.KindRefused, event.KindStated} {
-		if !kinds[k] {
-			t.Errorf("no event of kind %s is erased", k)
-		}
+		check.That(t, kinds[k], "no event of kind %s is erased", k)
 	}
 	must(t, replayWhole(&kv.Memory{}, whole))
 	for name, one := range map[string]struct {
@@ -973,20 +968,15 @@ func TestErasedEventsKeepTheirPlace(t *testing.T) {
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")
 	sell(t, l, purchase(t, "1", "acme", "0.5"))
-	before, err := l.Head(t.Context(), 0)
-	must(t, err)
+	before := check.Value(l.Head(t.Context(), 0))(t)
 	former := logOf(t, pairs(t, s))
-	must(t, l.Forget(t.Context(), "f", "ann"))
-	after, err := l.Head(t.Context(), before.Events)
-	must(t, err)
-	if after != before {
-		t.Errorf("the head of the first %d events was %v, and is %v", before.Events, before.Root, after.Root)
-	}
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
+	after := check.Value(l.Head(t.Context(), before.Events))(t)
+	check.That(t, after == before,
+		"the head of the first %d events was %v, and is %v", before.Events, before.Root, after.Root)
 	erased := 0
 	for i, ev := range logOf(t, pairs(t, s))[:before.Events] {
-		if ev.Leaf() != former[i].Leaf() {
-			t.Errorf("event %d has another leaf", ev.Number)
-		}
+		check.That(t, ev.Leaf() == former[i].Leaf(), "event %d has another leaf", ev.Number)
 		if ev.Erased == nil {
 			continue
 		}
@@ -1001,7 +991,6 @@ func TestErasedEventsKeepTheirPlace(t *testing.T) {
 	if erased != 4 { // enrolled, bound, sold, and the names of those enrolled
 		t.Errorf("%d events are erased", erased)
 	}
-	_, err = l.Consistency(t.Context(), before.Events, before.Events+2)
-	must(t, err)
+	must(t, check.Err(l.Consistency(t.Context(), before.Events, before.Events+2)))
 	auditAll(t, l, s)
 }

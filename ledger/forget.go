@@ -45,13 +45,13 @@ import (
 //
 // It returns [api.ErrUnknown] if nothing is known of the object. A repeated request about this object
 // alone returns [api.ErrForgotten]; other repeated requests leave the object out of what they return.
-func (l *Ledger) Forget(ctx context.Context, key, object string) error {
-	if err := event.CheckName("object", object); err != nil {
+func (l *Ledger) Forget(ctx context.Context, r api.ObjectRequest) error {
+	if err := event.CheckName("object", r.Object); err != nil {
 		return err
 	}
-	id := event.ObjectRequest(event.RequestForget, object)
-	forget := func(s *state.State) (event.Change, error) { return forgetObject(s, object) }
-	if err := l.requests.Once(ctx, key, "", id, forget); err != nil {
+	id := event.ObjectRequest(event.RequestForget, r.Object)
+	forget := func(s *state.State) (event.Change, error) { return forgetObject(s, r.Object) }
+	if err := l.requests.Once(ctx, r.Key, "", id, forget); err != nil {
 		return err
 	}
 	return l.engine.Erase(ctx) // also for a request that was settled before: its caller may not have come to this

@@ -279,7 +279,7 @@ func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 			r.Partial, r.AcceptLoss = true, true
 			_, _ = l.Answer(t.Context(), r)
 		case 4:
-			must(t, l.Forget(t.Context(), key, some[0]))
+			must(t, l.Forget(t.Context(), api.ObjectRequest{Key: key, Object: some[0]}))
 			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key + " back", Question: "vote", Objects: some[:1], Policy: market(t, "4")})
 			must(t, err)
 		}

@@ -27,7 +27,7 @@ import (
 func forget(t testing.TB, l *Ledger, object string) {
 	t.Helper()
 	// A key stays: it must not name the object.
-	must(t, l.Forget(t.Context(), fmt.Sprintf("forget %x", wire.HashText(object)), object))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprintf("forget %x", wire.HashText(object)), Object: object}))
 }
 
 // eventful makes a ledger file in which something of every kind has happened to an object.
@@ -152,7 +152,7 @@ func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing
 	secrets := secretsOf(t, l, names[0])
 	held, forgot := newGate(t), make(chan error, 1)
 	f.hold.Store(held)
-	go func() { forgot <- l.Forget(t.Context(), "forget", names[0]) }()
+	go func() { forgot <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: names[0]}) }()
 	held.wait(t)
 	crashed := left(t, path)
 	held.open()
@@ -211,14 +211,14 @@ func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 
 func TestForgettingIsARequestLikeOthers(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann", "bob")
-	wantErr(t, l.Forget(t.Context(), "k", "zoe"), api.ErrUnknown)
-	wantErr(t, l.Forget(t.Context(), "k", ""), api.ErrInvalid)
-	must(t, l.Forget(t.Context(), "k", "ann"))
+	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "zoe"}), api.ErrUnknown)
+	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: ""}), api.ErrInvalid)
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"}))
 	n := stats(t, l).Events
-	must(t, l.Forget(t.Context(), "k", "ann"))
-	wantErr(t, l.Forget(t.Context(), "k", "bob"), api.ErrKeyConflict)
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"}))
+	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "bob"}), api.ErrKeyConflict)
 	check.That(t, stats(t, l).Events == n, "the same key forgot twice")
-	must(t, l.Forget(t.Context(), "k2", "ann")) // nothing is left to forget
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k2", Object: "ann"})) // nothing is left to forget
 	check.That(t, stats(t, l).Events == n+1 && countKind(events(t, l), "forgotten") == 1,
 		"nothing was forgotten once more")
 }
@@ -239,7 +239,7 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	left := leftOut(t, l, "1", 0)
 	check.That(t, len(left) == 0, "the log still refuses %+v", left)
 	auditStore(t, l.engine.Store)
-	wantErr(t, l.Forget(t.Context(), "again", "nobody known"), api.ErrUnknown)
+	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "again", Object: "nobody known"}), api.ErrUnknown)
 }
 
 // A reservation loses whoever is forgotten, like whoever withdraws.
@@ -492,9 +492,9 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 		r.Progress = p
 		return check.Err(l.Enroll(ctx, r))
 	})
-	must(t, l.Withdraw(t.Context(), "w", names[0]))
-	must(t, l.Forget(t.Context(), "f", names[1]))
-	must(t, l.Forget(t.Context(), "g", names[state.PartSize-1]))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: names[0]}))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: names[1]}))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "g", Object: names[state.PartSize-1]}))
 	got := check.Value(l.Enroll(t.Context(), r))(t)
 	check.That(t, got.Enrolled == len(names) && got.Already == 0, "%+v of %d", got, len(names))
 	for _, i := range []int{0, 1, state.PartSize - 1} {
@@ -520,7 +520,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			})
 			gone := names[state.PartSize-2 : state.PartSize]
 			for i, name := range gone {
-				must(t, l.Forget(t.Context(), fmt.Sprint("f", i), name))
+				must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprint("f", i), Object: name}))
 			}
 			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: gone})))
 			got := carryOut(t, l, r)

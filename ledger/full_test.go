@@ -58,7 +58,7 @@ func recordBytes(t *testing.T, l *Ledger, bucket string) (most int) {
 const mostRecord = 48 << 10
 
 func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
-	l := crowded(t, api.MaxEntries-1)
+	l := crowded(t, event.MaxEntries-1)
 	sell(t, l, purchase(t, "last", "last", "1", "ann"))
 	before := events(t, l)
 	_, err := l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
@@ -71,7 +71,7 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 	wantFull(t, "a raise", err, api.RemedyLess, "1")
 	_, err = l.Release(t.Context(), releaseOf(t, "derive", "ann", "0.5"))
 	wantFull(t, "a derived level", err, api.RemedyNothing, "0")
-	wantFull(t, "a new epoch", l.BeginEpoch(t.Context(), "epoch", "vote", "ann"), api.RemedyNothing, "0")
+	wantFull(t, "a new epoch", l.BeginEpoch(t.Context(), api.EpochRequest{Key: "epoch", Question: "vote", Object: "ann"}), api.RemedyNothing, "0")
 	after := events(t, l)
 	check.That(t, len(after) == len(before), "refused requests left %d events", len(after)-len(before))
 	partial := purchase(t, "partial", "over", "1", "ann", "bob")
@@ -107,14 +107,14 @@ func wantAudited(t *testing.T, l *Ledger) {
 // Each level of a question in unary encoding is long.
 func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
-	define(t, l, api.Question{Name: "home", Values: valuesOf(api.MaxUnaryValues), Encoding: api.Unary})
+	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: api.Unary})
 	enroll(t, l, "home", "900", "ann")
-	const each = 1 + api.MaxUnaryValues/api.BitsPerEntry
+	const each = 1 + event.MaxUnaryValues/event.BitsPerEntry
 	raise := func(i int) error {
 		_, err := l.Raise(t.Context(), api.RaiseRequest{Key: fmt.Sprint(i), Question: "home", Epsilon: nano(t, int64(1+i)), Objects: []string{"ann"}, Truth: sameTruth(valuesOf(1)[0])})
 		return err
 	}
-	const most = api.MaxEntries / each
+	const most = event.MaxEntries / each
 	for i := range most {
 		must(t, raise(i))
 	}
@@ -127,11 +127,11 @@ func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 // Ended epochs stay in the record.
 func TestChain_ManyEpochs_TakesNoMore(t *testing.T) {
 	l := voters(t, inMemory(t, Options{Now: epoch}), "9", "ann")
-	for i := range api.MaxEntries / 2 {
+	for i := range event.MaxEntries / 2 {
 		r := releaseOf(t, fmt.Sprint(i), "ann", "0")
 		r.Epsilon = nano(t, 1)
 		release(t, l, r)
-		must(t, l.BeginEpoch(t.Context(), fmt.Sprint("epoch ", i), "vote", "ann"))
+		must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: fmt.Sprint("epoch ", i), Question: "vote", Object: "ann"}))
 	}
 	_, err := l.Release(t.Context(), releaseOf(t, "over", "ann", "1"))
 	wantFull(t, "a level", err, api.RemedyNothing, "0")
@@ -156,13 +156,13 @@ func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	n := len(objectOf(t, l, "ann").Chains[0].Levels)
-	check.That(t, n == api.MaxEntries, "%d levels", n)
+	check.That(t, n == event.MaxEntries, "%d levels", n)
 	wantAudited(t, l)
 }
 
 // What was reserved can be captured, whatever happens in between.
 func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
-	l := crowded(t, api.MaxEntries-4)
+	l := crowded(t, event.MaxEntries-4)
 	first := check.Value(reserved(t, l, "first", "p", "2"))(t)
 	second, err := reserved(t, l, "second", "q", "3")
 	must(t, err)
@@ -188,7 +188,7 @@ func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
 func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
 	var open []api.Reservation
-	for i := range api.MaxReservations {
+	for i := range event.MaxReservations {
 		r := check.Value(reserved(t, l, fmt.Sprint(i), fmt.Sprint("buyer ", i), "1"))(t)
 		open = append(open, r)
 	}
@@ -210,7 +210,7 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 
 // A raise of several parts has its entries from when it begins.
 func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
-	l := crowded(t, api.MaxEntries-1)
+	l := crowded(t, event.MaxEntries-1)
 	others := crowd(state.PartSize)
 	enrollUnder(t, l, "vote", market(t, "9"), "9", others...)
 	asked := false
@@ -234,8 +234,8 @@ func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
 		log := logOf(t, pairs(t, l.engine.Store))
 		return replayWhole(&kv.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log))
 	}
-	full := crowded(t, api.MaxEntries)
-	level := crowded(t, api.MaxEntries-1)
+	full := crowded(t, event.MaxEntries)
+	level := crowded(t, event.MaxEntries-1)
 	raise := &event.Released{Object: "ann", Question: 1, Epsilon: eps(t, "2"), Response: event.Response{Method: event.MethodRaise}}
 	must(t, follow(level, raise))
 	wantForged(t, follow(full, raise), "a chain of 1025 entries")
@@ -249,17 +249,17 @@ func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
 	must(t, follow(level, sale(level)...))
 	wantForged(t, follow(full, sale(full)...), "a chain of 1025 entries")
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
-	for i := range api.MaxReservations - 1 {
+	for i := range event.MaxReservations - 1 {
 		must(t, check.Err(reserved(t, l, fmt.Sprint(i), "acme", "1")))
 	}
 	hold := func(number uint64) []event.Change {
 		deal := event.Deal{Sale: number, Buyer: 1, Question: 1, Epsilon: eps(t, "1"), Objects: 1, Price: 100}
 		return []event.Change{&event.Reserved{Deal: deal, Expires: epoch().Add(time.Hour)}, &event.Held{Object: "ann", Sale: deal.Sale, Price: 100, Policy: 1}}
 	}
-	must(t, follow(l, hold(api.MaxReservations)...))
+	must(t, follow(l, hold(event.MaxReservations)...))
 	must(t, check.Err(reserved(t, l, "last", "acme", "1")))
-	wantForged(t, follow(l, hold(api.MaxReservations+1)...), "it cannot be reserved: object \"ann\": full")
-	promised := crowded(t, api.MaxEntries-2)
+	wantForged(t, follow(l, hold(event.MaxReservations+1)...), "it cannot be reserved: object \"ann\": full")
+	promised := crowded(t, event.MaxEntries-2)
 	must(t, check.Err(reserved(t, promised, "promised", "acme", "2")))
 	wantForged(t, follow(promised, raise3(t)), "a chain of 1023 entries, with 2 more for open reservations")
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -57,8 +58,7 @@ func tell(t *testing.T, s kv.Store) {
 	t.Helper()
 	beginWithKey(t, s, goldenLogKey(t, "example.com/golden"))
 	clock := newClock(epoch())
-	l, err := openStore(t.Context(), s, Options{Now: clock.read})
-	must(t, err)
+	l := check.Value(openStore(t.Context(), s, Options{Now: clock.read}))(t)
 	l.engine.Chances.Sampler, l.requests.Sampler, l.engine.Salts = steadySampler(), medians(), steadySalts(2)
 	must(t, l.useKeys(t.Context(), truthKey(), nil, api.NoiseKeys{}))
 	steps := []func(){
@@ -134,16 +134,15 @@ func marketDay(t *testing.T, l *Ledger) []func() {
 		func() { must(t, l.Cancel(t.Context(), "given up", 7)) },
 		func() { hold("forgotten", "acme", "1.5", 1, "fay", "gus") },
 		func() { hold("running", "acme", "2", 300, "gus") },
-		func() { must(t, l.Withdraw(t.Context(), "gone", "eve")) },
+		func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "gone", Object: "eve"})) },
 		func() {
 			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"eve", "fay"}, Policy: terms})
 			must(t, err)
 		},
 		func() {
-			_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("groß")})
-			must(t, err)
+			must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("groß")})))
 		},
-		func() { must(t, l.Withdraw(t.Context(), "gone for good", "çid")) },
+		func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "gone for good", Object: "çid"})) },
 	}
 }
 
@@ -198,8 +197,8 @@ func makeStatement(t testing.TB, l *Ledger, name string) {
 func forgetfulDay(t *testing.T, l *Ledger) []func() {
 	t.Helper()
 	return []func(){
-		func() { must(t, l.Forget(t.Context(), "forget fay", "fay")) },
-		func() { must(t, l.Forget(t.Context(), "forget dot", "dot")) },
+		func() { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget fay", Object: "fay"})) },
+		func() { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget dot", Object: "dot"})) },
 		func() {
 			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "fay again", Question: "vote", Objects: []string{"fay"}, Policy: goldenTerms(t)})
 			must(t, err)
@@ -230,19 +229,19 @@ func noisyDay(t *testing.T, l *Ledger) []func() {
 		func() {
 			answerTo(t, l, inquire(t, "score between", "majority:yes", "0.75", never(t), "kim", "lea"))
 		},
-		func() {
-			answerTo(t, l, inquire(t, "score below", "majority:yes", "0.25", never(t), "kim", "lea"))
-		},
-		func() {
-			answerTo(t, l, inquire(t, "no score", "plurality", "1", ballots("kim"), "kim", "lea"))
-		},
+		func() { answerTo(t, l, inquire(t, "score below", "majority:yes", "0.25", never(t), "kim", "lea")) },
+		func() { answerTo(t, l, inquire(t, "no score", "plurality", "1", ballots("kim"), "kim", "lea")) },
 		func() { must(t, l.useKeys(t.Context(), nil, nil, noiseKeys("2026"))) },
 		func() { enroll(t, l, "vote", "9", "max") },
 		func() { enroll(t, l, "home", "9", "max") },
 		func() { release(t, l, releaseOf(t, "keyed", "max", "1")) },
 		func() { release(t, l, releaseOf(t, "keyed, below", "max", "0.5")) },
-		func() { must(t, l.BeginEpoch(t.Context(), "kim has moved on", "vote", "kim")) },
-		func() { must(t, l.BeginEpoch(t.Context(), "max has moved on", "vote", "max")) },
+		func() {
+			must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "kim has moved on", Question: "vote", Object: "kim"}))
+		},
+		func() {
+			must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "max has moved on", Question: "vote", Object: "max"}))
+		},
 		func() { release(t, l, releaseOf(t, "by chance", "max", "0.5")) },
 		func() {
 			release(t, l, api.ReleaseRequest{Key: "keyed home", Question: "home", Object: "max", Epsilon: eps(t, "1"), Truth: sameTruth("Jena")})
@@ -256,8 +255,7 @@ func termsDay(t *testing.T, l *Ledger) []func() {
 	t.Helper()
 	change := func(r api.ChangeTermsRequest) {
 		r.Question = "vote"
-		_, err := l.ChangeTerms(t.Context(), r)
-		must(t, err)
+		must(t, check.Err(l.ChangeTerms(t.Context(), r)))
 	}
 	dearer := market(t, "2", func(m *policy.Market) { m.Floor = 120 })
 	return []func(){
@@ -290,11 +288,10 @@ func termsDay(t *testing.T, l *Ledger) []func() {
 			}})
 			must(t, err)
 		},
-		func() { must(t, l.Forget(t.Context(), "forget pia", "pia")) },
+		func() { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget pia", Object: "pia"})) },
 		func() {
 			gone := enrollment.Withdrawal{Request: enrollment.Request{Executor: &l.requests, Key: "gone together", Id: event.NewForm("gone").Finish()}, Names: []string{"nan", "oto", "pia"}, AsOf: 1 << 40}
-			_, err := gone.Run(t.Context())
-			must(t, err)
+			must(t, check.Err(gone.Run(t.Context())))
 		},
 	}
 }
@@ -319,15 +316,12 @@ func TestGoldenLedger(t *testing.T) {
 		written[ev.Change.Kind()] = true
 	}
 	for k := event.Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
-		if !written[k] {
-			t.Errorf("the ledger has no event of the kind %s", k)
-		}
+		check.That(t, written[k], "the ledger has no event of the kind %s", k)
 	}
 
 	path := filepath.Join(tests.Scratch(t), "ledger.db")
 	must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
-	file, err := bolt.Open(path, false)
-	must(t, err)
+	file := check.Value(bolt.Open(path, false))(t)
 	defer file.Close()
 	tell(t, file)
 	golden(t, "format-v7.txt", dump(t, file))
@@ -343,28 +337,24 @@ func TestGoldenLedgerIsRead(t *testing.T) {
 			continue
 		}
 		var p pair
-		_, err := fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)
-		must(t, err)
+		must(t, check.Err(fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)))
 		records = append(records, p)
 	}
 	l, err := openStore(t.Context(), fill(t, records), Options{TruthKey: truthKey(), Now: func() time.Time { return epoch().Add(40 * time.Hour) }})
 	must(t, err)
 	o := objectOf(t, l, "ann")
-	if o.Spent != eps(t, "2.5") || len(o.Chains) != 2 || len(o.Chains[0].Levels) != 4 || o.Chains[0].Response != "yes" {
-		t.Errorf("%+v", o)
-	}
+	check.That(t, o.Spent == eps(t, "2.5") && len(o.Chains) == 2 && len(o.Chains[0].Levels) == 4 &&
+		o.Chains[0].Response == "yes", "%+v", o)
 	again := releaseOf(t, "degrade", "ann", "0.25")
 	again.Truth = never(t)
-	if r := release(t, l, again); r.Value != "yes" {
-		t.Errorf("%+v", r)
-	}
+	r := release(t, l, again)
+	check.That(t, r.Value == "yes", "%+v", r)
 	wantGoldenMarket(t, l)
 	wantGoldenTerms(t, l)
 	wantGoldenForgotten(t, l)
 	about := l.About()
-	if about.ID != "01020300-0000-0000-0000-0000000000ff" || !about.Created.Equal(epoch()) || about.Currency != "EUR" || about.LogKey != goldenLogKey(t, "example.com/golden") || about.Origin != "example.com/golden" {
-		t.Errorf("%+v", about)
-	}
+	check.That(t, about.ID == "01020300-0000-0000-0000-0000000000ff" && about.Created.Equal(epoch()) &&
+		about.Currency == "EUR" && about.LogKey == goldenLogKey(t, "example.com/golden") && about.Origin == "example.com/golden", "%+v", about)
 	auditStore(t, l.engine.Store)
 }
 
@@ -377,9 +367,7 @@ func wantGoldenMarket(t *testing.T, l *Ledger) {
 		sales = append(sales, fmt.Sprintf("%d %s %s %d-%d %d/%d/%d/%d/%d", s.Number, s.Buyer, s.Epsilon, s.Price, s.Refund, s.Draws, s.Resales, s.Degradations, s.Insertions, s.Upgrades))
 	}
 	want := []string{"1 acme 0.5 100-0 2/0/0/0/0", "2 zeta 0.5 100-0 0/2/0/0/0", "3 acme 1 50-0 1/0/0/0/1", "4 zeta 0.75 25-0 0/0/0/1/1", "5 acme 0.25 0-0 0/0/1/0/0", "6 zeta 1 75-0 1/1/0/0/2", "10 acme 0.75 75-0 0/0/1/0/0", "11 acme 0.5 100-0 2/0/0/0/0", "12 zeta 1 200-100 2/0/0/0/0", "13 acme 1 70-0 0/1/0/0/1"}
-	if !slices.Equal(sales, want) {
-		t.Errorf("the sales are %q, want %q", sales, want)
-	}
+	check.That(t, slices.Equal(sales, want), "the sales are %q, want %q", sales, want)
 	eve, gus := objectOf(t, l, "eve"), objectOf(t, l, "gus")
 	if c := eve.Chains[0]; eve.Earned != 200 || eve.Spent != eps(t, "1") || c.Withdrawn || c.Buyers != 2 || !slices.Equal(c.Levels[1].Buyers, []string{"acme", "zeta"}) {
 		t.Errorf("eve came to %+v", eve)
@@ -395,18 +383,14 @@ func wantGoldenTerms(t *testing.T, l *Ledger) {
 	t.Helper()
 	nan, oto, pia, qin := objectOf(t, l, "nan"), objectOf(t, l, "oto"), objectOf(t, l, "pia"), objectOf(t, l, "qin")
 	levels := nan.Chains[0].Levels
-	if nan.Cap != eps(t, "2") || nan.Earned != 220 || len(levels) != 2 || !slices.Equal(levels[1].Buyers, []string{"zeta", "acme"}) || !slices.Equal(levels[1].Paid, []int64{100, 70}) {
-		t.Errorf("nan came to %+v", nan)
-	}
-	if oto.Cap != eps(t, "0.75") || oto.Earned != 50 || oto.Spent != eps(t, "0.5") || !oto.Chains[0].Withdrawn {
-		t.Errorf("oto came to %+v", oto)
-	}
-	if pia.Cap != eps(t, "4") || pia.Forgotten == 0 || pia.Earned != 100 || pia.Chains[0].Policy != nil || pia.Chains[0].Buyers != 0 {
-		t.Errorf("pia came to %+v", pia)
-	}
-	if qin.Cap != eps(t, "1") || qin.Chains[0].Policy == nil || qin.Chains[0].Withdrawn {
-		t.Errorf("qin came to %+v", qin)
-	}
+	check.That(t, nan.Cap == eps(t, "2") && nan.Earned == 220 && len(levels) == 2 &&
+		slices.Equal(levels[1].Buyers, []string{"zeta", "acme"}) && slices.Equal(levels[1].Paid, []int64{100, 70}), "nan came to %+v", nan)
+	check.That(t, oto.Cap == eps(t, "0.75") && oto.Earned == 50 && oto.Spent == eps(t, "0.5") &&
+		oto.Chains[0].Withdrawn, "oto came to %+v", oto)
+	check.That(t, pia.Cap == eps(t, "4") && pia.Forgotten != 0 && pia.Earned == 100 && pia.Chains[0].Policy == nil &&
+		pia.Chains[0].Buyers == 0, "pia came to %+v", pia)
+	check.That(t, qin.Cap == eps(t, "1") && qin.Chains[0].Policy != nil && !qin.Chains[0].Withdrawn,
+		"qin came to %+v", qin)
 }
 
 // wantGoldenForgotten looks at what is left of those who were forgotten, and at what one of them has done since.
@@ -414,26 +398,22 @@ func wantGoldenForgotten(t *testing.T, l *Ledger) {
 	t.Helper()
 	fay := objectOf(t, l, "fay")
 	c := fay.Chains[0]
-	if fay.Forgotten == 0 || fay.Earned != 150 || fay.Spent != eps(t, "2.25") || fay.Chains[1].Answered != eps(t, "1") || !fay.Chains[1].Withdrawn {
-		t.Errorf("fay came to %+v", fay)
-	}
-	if c.Withdrawn || c.Buyers != 0 || c.Answered != eps(t, "1") || c.Epsilon != eps(t, "0.25") || len(c.Levels) != 1 || len(c.Levels[0].Buyers) != 0 {
-		t.Errorf("fay came to %+v", c)
-	}
+	check.That(t, fay.Forgotten != 0 && fay.Earned == 150 && fay.Spent == eps(t, "2.25") &&
+		fay.Chains[1].Answered == eps(t, "1") && fay.Chains[1].Withdrawn, "fay came to %+v", fay)
+	check.That(t, !c.Withdrawn && c.Buyers == 0 && c.Answered == eps(t, "1") && c.Epsilon == eps(t, "0.25") &&
+		len(c.Levels) == 1 && len(c.Levels[0].Buyers) == 0, "fay came to %+v", c)
 	again := purchase(t, "two drawn", "acme", "0.5", "eve", "fay")
 	again.Truth = never(t)
 	all, err := collect(l.Deliveries(t.Context(), sell(t, l, again).Number))
-	if err != nil || len(all) != 2 || all[0].Object != "eve" || all[0].Erased || all[1].Object != "" || all[1].Value != "" || !all[1].Erased || all[1].Price != 50 {
-		t.Errorf("what was sold came to %+v, %v", all, err)
-	}
+	check.That(t, err == nil && len(all) == 2 && all[0].Object == "eve" && !all[0].Erased && all[1].Object == "" &&
+		all[1].Value == "" && all[1].Erased && all[1].Price == 50, "what was sold came to %+v, %v", all, err)
 	_, err = l.Object(t.Context(), "dot")
 	wantErr(t, err, api.ErrUnknown)
-	must(t, l.Forget(t.Context(), "forget dot", "dot"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget dot", Object: "dot"}))
 	partial := order(t, "partial", "2.5", "ann", "bob", "dot")
 	partial.Partial, partial.Truth = true, never(t)
-	if r := carryOut(t, l, partial); len(r.Refused) != 1 || r.Refused[0].Object != "bob" {
-		t.Errorf("what was refused came to %+v", r)
-	}
+	r := carryOut(t, l, partial)
+	check.That(t, len(r.Refused) == 1 && r.Refused[0].Object == "bob", "what was refused came to %+v", r)
 }
 
 func bitsOf(t testing.TB, text string) rrchain.Bits {

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
+	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
@@ -254,8 +255,8 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 	} {
 		l := openMemory(t, from.Copy(), Options{})
 		listed, unlisted, sums, instead, err := call.do(l)
-		if err != nil || len(listed) != api.MaxListed || unlisted != sellersHere-api.MaxListed {
-			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(listed), unlisted, api.MaxListed, sellersHere, err)
+		if err != nil || len(listed) != request.MaxListed || unlisted != sellersHere-request.MaxListed {
+			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(listed), unlisted, request.MaxListed, sellersHere, err)
 			continue
 		}
 		for i, r := range listed {
@@ -286,7 +287,7 @@ func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
 	s := &leftStore{Store: sellersLedger(t, key)}
 	l := openMemory(t, s, Options{})
 	names := crowd(sellersHere)
-	must(t, l.Withdraw(t.Context(), "leave", names[2]))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: names[2]}))
 	o := api.Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, "1.5"), Objects: names, StopAtRefusal: true}
 	const few = 100
 	for name, call := range map[string]func() (listed []api.Refusal, unlisted int){

@@ -88,7 +88,7 @@ func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
 	var score *mechanism.ScoreError
 	q = quote("winner", "2")
 	check.That(t, errors.As(q.NotRaised, &score) && q.Charge == eps(t, "2"), "%+v", q)
-	must(t, l.BeginEpoch(t.Context(), "another value", "vote", "ann"))
+	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "another value", Question: "vote", Object: "ann"}))
 	q = quote("majority:yes", "2")
 	check.That(t, errors.Is(q.NotRaised, request.ErrNewEpoch) && q.Charge == eps(t, "2"), "%+v", q)
 }

@@ -131,7 +131,7 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 		answerTo(t, l, inquire(t, "top", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
 		lowest := "0.5"
 		for _, epsilon := range order {
-			must(t, l.Withdraw(t.Context(), "leave "+epsilon, "bob")) // it does not matter who is still there
+			must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + epsilon, Object: "bob"})) // it does not matter who is still there
 			r := inquire(t, epsilon, "majority:yes", epsilon, never(t), "ann", "bob", "cy")
 			quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 			got := answerTo(t, l, r)
@@ -176,7 +176,7 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 			return inquire(t, epsilon, "majority:yes", epsilon, truth, names...)
 		}
 		answerTo(t, l, ask("0.5", sameTruth("no")))
-		must(t, l.BeginEpoch(t.Context(), "another value", "vote", names[4]))
+		must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "another value", Question: "vote", Object: names[4]}))
 		if got := answerTo(t, l, ask("1", sameTruth("yes"))); got.Charged != eps(t, "1") {
 			t.Fatalf("charged %s", got.Charged)
 		}
@@ -215,7 +215,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	}
 	_, _ = ask("1", "0.5", ballots("ann"))
 	second, _ := ask("2", "1", ballots("ann"))
-	must(t, l.Forget(t.Context(), "forget", "bob"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
 	_, err := l.Answer(t.Context(), inquire(t, "3", "majority:yes", "1.5", never(t), "ann", "bob", "cy"))
 	r := refusals(t, err)
 	check.That(t, len(r) == 1 && r[0].Object == "bob" && r[0].Cost == eps(t, "0"), "refused %+v", r)
@@ -309,7 +309,7 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 	wantSpent(t, l, "0.5", "cy")
 	_, again := ask("recorded", "0.5", never(t), three...)
 	check.That(t, again.Event == whole.Event, "got %+v, where the whole panel has %+v", again, whole)
-	must(t, l.Withdraw(t.Context(), "w", "cy"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "cy"}))
 	if quote, got := ask("withdrawn", "2", ballots("ann"), three...); !errors.Is(quote.NotRaised, request.ErrPartialPanel) || quote.Charge != eps(t, "2") || got.Charged != quote.Charge || got.Objects != 2 {
 		t.Errorf("quoted %+v, got %+v", quote, got)
 	}

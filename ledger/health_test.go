@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
@@ -15,16 +16,13 @@ import (
 // hostOf returns the part that a host has in a ledger that has not stopped.
 func hostOf(t testing.TB, l *Ledger) observe.Host {
 	t.Helper()
-	h, err := l.Health(t.Context())
-	must(t, err)
+	h := check.Value(l.Health(t.Context()))(t)
 	return h.Host
 }
 
 func wantHost(t testing.TB, what string, got, want observe.Host) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: %+v, want %+v", what, got, want)
-	}
+	check.That(t, got == want, "%s: %+v, want %+v", what, got, want)
 }
 
 // held is a handle of a journal from which nothing is read before it is let go.
@@ -61,8 +59,7 @@ func TestHealth_TwoHosts_SayLeaderTermAndLag(t *testing.T) {
 	close(free)
 	c.catchUp(b)
 	wantHost(t, "a standby that has caught up", hostOf(t, b), observe.Host{Role: "standby", Answered: true, Leader: "a", Term: 1})
-	next, err := b.TakeOver(t.Context())
-	must(t, err)
+	next := check.Value(b.TakeOver(t.Context()))(t)
 	t.Cleanup(func() { _ = next.Close() })
 	wantHost(t, "who has taken over", hostOf(t, next), observe.Host{Role: "leader", Answered: true, Leader: "b", Term: 2})
 	if h, err := b.Health(t.Context()); !errors.Is(err, api.ErrClosed) || h != (observe.Health{}) {
@@ -73,20 +70,17 @@ func TestHealth_TwoHosts_SayLeaderTermAndLag(t *testing.T) {
 // A leader that was taken over from, and commits nothing, learns of it when its health is asked for: it stops, and serves no old state.
 func TestHealth_TakenOverFrom_LedgerStopsWithoutACommit(t *testing.T) {
 	c := newCouple(t, "ann")
-	next, err := c.follows().TakeOver(t.Context())
-	must(t, err)
+	next := check.Value(c.follows().TakeOver(t.Context()))(t)
 	t.Cleanup(func() { _ = next.Close() })
 	stats(t, c.a) // it does not know yet
 	want := observe.Health{Host: observe.Host{Role: "leader", Fenced: true, Answered: true, Leader: "b", Term: 2}}
 	for range 2 {
 		h, err := c.a.Health(t.Context())
-		if !errors.Is(err, api.ErrStopped) || !errors.Is(err, journal.ErrFenced) || h != want {
-			t.Errorf("%+v, %v; want %+v", h, err, want)
-		}
+		check.That(t, errors.Is(err, api.ErrStopped) && errors.Is(err, journal.ErrFenced) && h == want,
+			"%+v, %v; want %+v", h, err, want)
 	}
-	if _, err := c.a.Object(t.Context(), "ann"); !errors.Is(err, api.ErrStopped) {
-		t.Errorf("it answers from an old state: %v", err)
-	}
+	_, err := c.a.Object(t.Context(), "ann")
+	check.That(t, errors.Is(err, api.ErrStopped), "it answers from an old state: %v", err)
 	release(t, next, releaseOf(t, "goes on", "ann", "2"))
 }
 

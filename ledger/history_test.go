@@ -71,7 +71,7 @@ func forgetAll(t testing.TB, s kv.Store) {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		must(t, l.Forget(t.Context(), fmt.Sprintf("forget all: %s", name), name))
+		must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprintf("forget all: %s", name), Object: name}))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -19,11 +20,9 @@ func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	both := order(t, "both", "1", "ann", "bob")
 	both.Truth = api.TruthOf("yes")
-	_, err := l.Raise(t.Context(), both)
-	wantErr(t, err, api.ErrTruthSource)
-	if o := objectOf(t, l, "ann"); !o.Spent.IsZero() {
-		t.Errorf("ann has spent %s", o.Spent)
-	}
+	wantErr(t, check.Err(l.Raise(t.Context(), both)), api.ErrTruthSource)
+	o := objectOf(t, l, "ann")
+	check.That(t, o.Spent.IsZero(), "ann has spent %s", o.Spent)
 	one := api.TruthOf("yes")
 	r := releaseOf(t, "ann", "ann", "1")
 	r.Truth = one
@@ -33,11 +32,9 @@ func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	release(t, l, r)
 	both = order(t, "rest", "1.5", "ann", "bob") // only bob needs a true value
 	both.Truth = one
-	_, err = l.Raise(t.Context(), both)
-	wantErr(t, err, api.ErrTruthSource)
-	if o := objectOf(t, l, "bob"); !o.Spent.IsZero() {
-		t.Errorf("bob has spent %s", o.Spent)
-	}
+	wantErr(t, check.Err(l.Raise(t.Context(), both)), api.ErrTruthSource)
+	o = objectOf(t, l, "bob")
+	check.That(t, o.Spent.IsZero(), "bob has spent %s", o.Spent)
 }
 
 // A request whose context ends while its source runs fails with the error of that context; the source's own deadline is no error of a
@@ -52,16 +49,14 @@ func TestTruthFunc_ContextEnds_IsToldFromTheSource(t *testing.T) {
 	}
 	_, err := l.Release(ctx, r)
 	wantErr(t, err, context.Canceled)
-	if errors.Is(err, api.ErrTruthFailed) {
-		t.Errorf("the end of the request reads as a failure of the source: %v", err)
-	}
+	check.That(t, !errors.Is(err, api.ErrTruthFailed),
+		"the end of the request reads as a failure of the source: %v", err)
 	own := &deadlineError{}
 	r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, own }
 	_, err = l.Release(t.Context(), r)
 	wantErr(t, err, api.ErrTruthFailed)
-	if found := new(deadlineError); errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, own) || !errors.As(err, &found) {
-		t.Errorf("%v", err)
-	}
+	found := new(deadlineError)
+	check.That(t, !errors.Is(err, context.DeadlineExceeded) && errors.Is(err, own) && errors.As(err, &found), "%v", err)
 }
 
 // deadlineError is a deadline of a source's own.
@@ -103,9 +98,7 @@ func TestCheckpoint_SignerFails_IsErrSigner(t *testing.T) {
 				signed, err := l.Checkpoint(t.Context())
 				wantErr(t, err, api.ErrSigner)
 				wantErr(t, err, c.want)
-				if errors.Is(err, api.ErrCheckpoint) || signed != nil {
-					t.Errorf("%q, %v", signed, err)
-				}
+				check.That(t, !errors.Is(err, api.ErrCheckpoint) && signed == nil, "%q, %v", signed, err)
 			})
 		}
 	}
@@ -133,9 +126,7 @@ func TestOpen_SettingThatCannotBe_IsErrInvalid(t *testing.T) {
 	} {
 		_, err := openStore(t.Context(), created(t, ""), options)
 		wantErr(t, err, api.ErrInvalid)
-		if err != nil && !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, err == nil || strings.Contains(err.Error(), name), "%s: %v", name, err)
 	}
 }
 
@@ -144,8 +135,7 @@ func TestEveryCall_NilContext_IsErrInvalid(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann")
 	var none context.Context
 	for name, call := range everyCallWith(none, t, l) {
-		if err := recovered(call); !errors.Is(err, api.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := recovered(call)
+		check.That(t, errors.Is(err, api.ErrInvalid), "%s: %v", name, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -74,7 +75,7 @@ func forgetDan(t testing.TB, l *Ledger) {
 	r := purchase(t, "d", "acme", "0.5", "cid", "dan", "gil")
 	r.Partial = true
 	sell(t, l, r)
-	must(t, l.Forget(t.Context(), "f", "dan"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "dan"}))
 }
 
 // soldToAcme and heldForAcme are the orders of the specimen.
@@ -226,13 +227,10 @@ func (l *lab) fault(format string, args ...any) {
 
 func newLab(t testing.TB) *lab {
 	l := &lab{TB: t, sound: specimen(t), probes: probes(t), sampler: steadySampler(), queries: medians()}
-	ledger, err := l.open(l.sound)
-	must(t, err)
+	ledger := check.Value(l.open(l.sound))(t)
 	for _, p := range l.probes {
 		result, err := p.call(ledger)
-		if err != nil {
-			t.Fatalf("%s: %v", p.name, err)
-		}
+		check.Need(t, err == nil, "%s: %v", p.name, err)
 		l.want = append(l.want, undated(result))
 	}
 	return l
@@ -433,8 +431,7 @@ func TestNoForgedRecordPanics(t *testing.T) {
 	l, forgeries := newLab(t), 60/oneIn(20)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i, p := range l.sound {
-		payload, err := unsealed(p)
-		must(t, err)
+		payload := check.Value(unsealed(p))(t)
 		for n := range forgeries {
 			forged := forge(random, payload)
 			l.calm(fmt.Sprintf("%s %q, forgery %d: %x", p.bucket, p.key, n, forged), l.with(i, sealed(p.bucket, p.key, forged)))
@@ -509,8 +506,7 @@ func (l *lab) without(bucket string, key []byte) []pair {
 // Without its counters a ledger would write over its log from event 1 on.
 func TestALedgerWithoutCountersIsDamaged(t *testing.T) {
 	l := newLab(t)
-	_, err := l.open(l.without(state.BucketMeta, []byte(state.KeyCounters)))
-	wantErr(t, err, api.ErrCorrupt)
+	wantErr(t, check.Err(l.open(l.without(state.BucketMeta, []byte(state.KeyCounters)))), api.ErrCorrupt)
 }
 
 // A log that ends before its last event is damaged, as one with a gap is.
@@ -523,11 +519,9 @@ func TestAMissingEventIsNoticed(t *testing.T) {
 		}
 	}
 	for number := uint64(1); number <= last; number++ {
-		ledger, err := l.open(l.without(state.BucketEvents, state.EventKey(number)))
-		must(t, err)
-		if _, err := collect(ledger.Events(t.Context(), 1)); !errors.Is(err, api.ErrCorrupt) {
-			t.Errorf("event %d of %d is missing: got the error %v", number, last, err)
-		}
+		ledger := check.Value(l.open(l.without(state.BucketEvents, state.EventKey(number))))(t)
+		_, err := collect(ledger.Events(t.Context(), 1))
+		check.That(t, errors.Is(err, api.ErrCorrupt), "event %d of %d is missing: got the error %v", number, last, err)
 	}
 }
 
@@ -538,9 +532,8 @@ func TestAMissingEventOfALongLogIsNoticed(t *testing.T) {
 		s := fill(t, slices.DeleteFunc(slices.Clone(all), func(p pair) bool {
 			return p.bucket == state.BucketEvents && string(p.key) == string(state.EventKey(number))
 		}))
-		if _, err := collect(openMemory(t, s, Options{}).Events(t.Context(), 1)); !errors.Is(err, api.ErrCorrupt) {
-			t.Errorf("event %d is missing: got the error %v", number, err)
-		}
+		_, err := collect(openMemory(t, s, Options{}).Events(t.Context(), 1))
+		check.That(t, errors.Is(err, api.ErrCorrupt), "event %d is missing: got the error %v", number, err)
 	}
 }
 
@@ -554,9 +547,7 @@ func TestAMissingChainIsNoticed(t *testing.T) {
 		ledger, err := l.open(records)
 		must(t, err)
 		o, err := ledger.Object(t.Context(), "ann")
-		if !errors.Is(err, api.ErrCorrupt) {
-			t.Errorf("the %s is missing: got %+v, %v", name, o, err)
-		}
+		check.That(t, errors.Is(err, api.ErrCorrupt), "the %s is missing: got %+v, %v", name, o, err)
 	}
 }
 
@@ -569,8 +560,7 @@ func TestANewerFormatIsRefusedAsSuch(t *testing.T) {
 				records[i].value = binary.BigEndian.AppendUint16([]byte(state.FormatName), version)
 			}
 		}
-		_, err := l.open(records)
-		wantErr(t, err, api.ErrVersion)
+		wantErr(t, check.Err(l.open(records)), api.ErrVersion)
 	}
 }
 
@@ -591,14 +581,10 @@ func TestAFileOfFormatOneIsRefused(t *testing.T) {
 		must(t, err)
 		_, err = Open(t.Context(), path, options)
 		wantErr(t, err, api.ErrVersion)
-		if errors.Is(err, api.ErrCorrupt) {
-			t.Errorf("an old file is called damaged: %v", err)
-		}
+		check.That(t, !errors.Is(err, api.ErrCorrupt), "an old file is called damaged: %v", err)
 		after, err := os.ReadFile(path)
 		must(t, err)
-		if !slices.Equal(before, after) {
-			t.Error("the file has changed")
-		}
+		check.That(t, slices.Equal(before, after), "the file has changed")
 	}
 }
 
@@ -612,8 +598,7 @@ func formatOne(t *testing.T) (records []pair) {
 		"events 0000000000000001 01011898b5d9b3d68000010203000000000000000000000000ff03455552036c6f67e4eb366c",
 	} {
 		var p pair
-		_, err := fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)
-		must(t, err)
+		must(t, check.Err(fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)))
 		records = append(records, p)
 	}
 	return records
@@ -625,8 +610,7 @@ func TestANewerEventIsRefusedAsSuch(t *testing.T) {
 	records := slices.Clone(l.sound)
 	for i, p := range records {
 		if p.bucket == state.BucketEvents {
-			payload, err := unsealed(p)
-			must(t, err)
+			payload := check.Value(unsealed(p))(t)
 			d := &wire.Decoder{Rest: payload}
 			d.U8()      // the form
 			d.Uvarint() // the event before
@@ -663,17 +647,13 @@ func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 		"other bbolt":   foreign,
 		"without about": halfway,
 	} {
-		if _, err := Open(t.Context(), path, Options{}); !errors.Is(err, api.ErrCorrupt) {
-			t.Errorf("%s: got the error %v", name, err)
-		}
+		_, err := Open(t.Context(), path, Options{})
+		check.That(t, errors.Is(err, api.ErrCorrupt), "%s: got the error %v", name, err)
 	}
-	if _, err := Open(t.Context(), filepath.Join(dir, "missing"), Options{}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing: got the error %v", err)
-	}
-	if err := Create(t.Context(), foreign, CreateOptions{Currency: "USD"}); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("creating over a file: got the error %v", err)
-	}
-	if err := Create(t.Context(), filepath.Join(dir, "new"), CreateOptions{Currency: "no\ncurrency"}); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("creating with a bad currency: got the error %v", err)
-	}
+	_, err := Open(t.Context(), filepath.Join(dir, "missing"), Options{})
+	check.That(t, errors.Is(err, fs.ErrNotExist), "missing: got the error %v", err)
+	err = Create(t.Context(), foreign, CreateOptions{Currency: "USD"})
+	check.That(t, errors.Is(err, fs.ErrExist), "creating over a file: got the error %v", err)
+	err = Create(t.Context(), filepath.Join(dir, "new"), CreateOptions{Currency: "no\ncurrency"})
+	check.That(t, errors.Is(err, api.ErrInvalid), "creating with a bad currency: got the error %v", err)
 }

@@ -77,7 +77,7 @@ func TestAConflictOfALongRequestNamesTheField(t *testing.T) {
 func TestNoMarksTellWhatWasForgotten(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "5", "5", "ann", "bob")
 	release(t, l, releaseOf(t, "released", "ann", "0.7"))
-	must(t, l.Forget(t.Context(), "f", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
 	for _, n := range eventsOf(t, l.engine.Store) {
 		if c, is := n.Change.(*event.Settled); is && c.Key == "released" && (c.Marks != event.Marks{} || n.Erased == nil) {
 			t.Errorf("what is kept of the request is %+v", c)

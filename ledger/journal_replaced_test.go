@@ -13,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -80,9 +81,8 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 				wantErr(t, l.Close(), api.ErrReplaced)
 				must(t, os.RemoveAll(path+".journal")) // as a person would, who has read what to do
 				l = open(t, path, options)
-				if again := release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5")); again.Value != told.Value {
-					t.Errorf("the key had %q, and gets %q", told.Value, again.Value)
-				}
+				again := release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5"))
+				check.That(t, again.Value == told.Value, "the key had %q, and gets %q", told.Value, again.Value)
 				wantClean(t, l, api.VerifyRequest{})
 				if r, err := l.Object(t.Context(), crowd(2)[1]); err != nil || len(r.Chains[0].Levels) > 1 {
 					t.Errorf("what was not acknowledged is there: %+v, %v", r.Chains, err)
@@ -109,13 +109,11 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	overwrite(t, path, killed)
 	_, err := Open(t.Context(), path, Options{})
 	wantErr(t, err, api.ErrJournal)
-	if err == nil || !strings.Contains(err.Error(), "move that journal away") {
-		t.Errorf("the error does not say what to do: %v", err)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "move that journal away"),
+		"the error does not say what to do: %v", err)
 	must(t, os.RemoveAll(dir))
-	if again := release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(2)[1], "1")); again.Value != told.Value {
-		t.Errorf("the key had %q, and gets %q", told.Value, again.Value)
-	}
+	again := release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(2)[1], "1"))
+	check.That(t, again.Value == told.Value, "the key had %q, and gets %q", told.Value, again.Value)
 }
 
 // A checkpoint in the background that finds the journal replaced stops the ledger.
@@ -129,9 +127,8 @@ func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) 
 	wantErr(t, second(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "1"))), api.ErrReplaced)
 	wantErr(t, l.Close(), api.ErrReplaced)
 	log.await(t, "all that was acknowledged is in the file")
-	if again := release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1")); again.Value != told.Value {
-		t.Errorf("the key had %q, and gets %q", told.Value, again.Value)
-	}
+	again := release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1"))
+	check.That(t, again.Value == told.Value, "the key had %q, and gets %q", told.Value, again.Value)
 }
 
 // The journal may be on another disk: the path beside the file is a symbolic link then.
@@ -142,9 +139,8 @@ func TestOpen_JournalIsASymbolicLink_IsFollowed(t *testing.T) {
 	must(t, Create(t.Context(), path, CreateOptions{}))
 	l := open(t, path, Options{})
 	must(t, l.DefineQuestion(t.Context(), "d", api.Question{Name: "q", Values: []string{"a", "b"}}))
-	if _, err := os.Stat(fast); err != nil {
-		t.Fatalf("the journal is not where the link leads: %v", err)
-	}
+	_, err := os.Stat(fast)
+	check.Need(t, err == nil, "the journal is not where the link leads: %v", err)
 	left := map[string][]byte{path: content(t, path), filepath.Join(fast, "00000001.segment"): content(t, filepath.Join(fast, "00000001.segment"))}
 	closed(t, l)
 	must(t, os.Mkdir(fast, 0o700)) // as a crash leaves it
@@ -152,13 +148,11 @@ func TestOpen_JournalIsASymbolicLink_IsFollowed(t *testing.T) {
 		overwrite(t, name, b)
 	}
 	l = open(t, path, Options{})
-	if q, err := l.Questions(t.Context()); err != nil || len(q) != 1 {
-		t.Errorf("there are %v, %v", q, err)
-	}
+	q, err := l.Questions(t.Context())
+	check.That(t, err == nil && len(q) == 1, "there are %v, %v", q, err)
 	closed(t, l)
-	if _, err := os.Stat(fast); !os.IsNotExist(err) {
-		t.Errorf("the journal is left: %v", err)
-	}
+	_, err = os.Stat(fast)
+	check.That(t, os.IsNotExist(err), "the journal is left: %v", err)
 }
 
 // named is a journal with another name.
@@ -180,9 +174,7 @@ func TestOpen_JournalWithoutAUsableName_IsRefused(t *testing.T) {
 				return named{m.Open(), name}, nil
 			}})
 			wantErr(t, err, api.ErrInvalid)
-			if err == nil || !strings.Contains(err.Error(), "name of the journal") {
-				t.Errorf("%v", err)
-			}
+			check.That(t, err != nil && strings.Contains(err.Error(), "name of the journal"), "%v", err)
 			closed(t, open(t, path, Options{})) // the file names none
 		})
 	}

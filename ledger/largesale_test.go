@@ -27,7 +27,7 @@ func mixed(t testing.TB, l *Ledger) (names, gone []string) {
 	sellers(t, l, "10", "10", names...)
 	gone = []string{names[3], names[state.PartSize], names[2*state.PartSize+6]}
 	for _, name := range gone {
-		must(t, l.Withdraw(t.Context(), "leave "+name, name))
+		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + name, Object: name}))
 	}
 	sell(t, l, purchase(t, "below", "acme", "1", names[100:200]...))
 	sell(t, l, purchase(t, "at", "bolt", "2", names[state.PartSize-50:state.PartSize-20]...))
@@ -108,7 +108,7 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 	group.Go(func() { sell(t, l, purchase(t, "first", "core", "1", names[20])) })
 	g.wait(t)
 	s.set(nil, nil)
-	group.Go(func() { must(t, l.Withdraw(t.Context(), "leave", leaver)) })
+	group.Go(func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: leaver})) })
 	waitQueued(t, l, 1)
 	group.Go(func() { sell(t, l, purchase(t, "early", "acme", "1.5", early)) })
 	waitQueued(t, l, 2)
@@ -271,7 +271,7 @@ func TestALargeSaleIsOneCommit(t *testing.T) {
 	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: o.Order, For: time.Hour})
 	n := s.commits.Load() - before
 	check.That(t, n == 1 && r.Objects == uint64(len(names)), "%d commits for a reservation of %d objects", n, r.Objects)
-	must(t, l.Withdraw(t.Context(), "w", names[7]))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: names[7]}))
 	before = s.commits.Load()
 	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "whole", Reservation: r.Number, Truth: sameTruth("yes")})
 	got := refusals(t, err)
@@ -299,7 +299,7 @@ func TestALargeTradeLooksAtEverybody(t *testing.T) {
 	l := sellers(t, newLedger(t), "10", "10", names...)
 	spent, gone := names[state.PartSize], []string{names[0], names[state.PartSize-1], names[some-1]}
 	for _, name := range gone {
-		must(t, l.Withdraw(t.Context(), "withdraw "+name, name))
+		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw " + name, Object: name}))
 	}
 	sell(t, l, purchase(t, "before", "zeta", "4", spent))
 	all := purchase(t, "all", "acme", "2")

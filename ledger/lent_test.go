@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -74,10 +75,8 @@ func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 	closed(t, sellers(t, open(t, path, o), "9", "9", names...))
 	opened := func() *Ledger {
 		t.Helper()
-		file, err := bolt.Open(path, false)
-		must(t, err)
-		l, err := readStore(t.Context(), lending{file}, besideFile(path), o)
-		must(t, err)
+		file := check.Value(bolt.Open(path, false))(t)
+		l := check.Value(readStore(t.Context(), lending{file}, besideFile(path), o))(t)
 		must(t, l.begin(t.Context(), o))
 		return l
 	}
@@ -93,13 +92,11 @@ func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 	l = opened()
 	release(t, l, releaseOf(t, "again", names[0], "3"))
 	for _, name := range names {
-		if o := objectOf(t, l, name); o.Object != name || len(o.Chains) != 1 || len(o.Chains[0].Levels) < 2 {
-			t.Errorf("%s is %+v", name, o)
-		}
+		o := objectOf(t, l, name)
+		check.That(t, o.Object == name && len(o.Chains) == 1 && len(o.Chains[0].Levels) >= 2, "%s is %+v", name, o)
 	}
-	if all := responses(t, l, "vote", eps(t, "2")); len(all) != len(names) {
-		t.Errorf("%d responses", len(all))
-	}
+	all := responses(t, l, "vote", eps(t, "2"))
+	check.That(t, len(all) == len(names), "%d responses", len(all))
 	events := 0
 	for ev, err := range l.Events(t.Context(), 1) {
 		must(t, err)

@@ -104,7 +104,7 @@ func (l *Ledger) Reservations(
 func (l *Ledger) ReservationsPage(
 	ctx context.Context, p api.Page,
 ) (found []api.Reservation, next uint64, err error) {
-	if err := api.CheckReservationStates(p.States); err != nil {
+	if err := event.CheckReservationStates(p.States); err != nil {
 		return nil, 0, err
 	}
 	describe := func(s *state.State, number uint64, r state.Sale) (out api.Reservation, size int, err error) {
@@ -162,7 +162,7 @@ func (l *Ledger) someDeliveries(
 	if err != nil {
 		return nil, err
 	}
-	channel, err := api.ChannelOf(q.Encoding, len(q.Values), header.Epsilon)
+	channel, err := q.Public().Channel(header.Epsilon)
 	if err != nil {
 		return nil, errs.Corrupt(err, "sale %d", sale)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -23,8 +24,7 @@ func stall(t *testing.T, s kv.Store, options Options) *Ledger {
 	t.Helper()
 	options.Now = epoch
 	l := openMemory(t, s, options)
-	timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")})
-	must(t, err)
+	timed := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}))(t)
 	define(t, l, vote())
 	define(t, l, smoker())
 	enrollUnder(t, l, "vote", market(t, "2"), "1", "ann", "bob", "cid")
@@ -67,8 +67,12 @@ func errands(t *testing.T) []errand {
 			return l.Reserve(ctx, api.ReserveRequest{Key: "errand", Order: purchase(t, "", "zeta", "0.5", "bob").Order, For: time.Minute})
 		}, false, 0},
 		{"Cancel", func(l *Ledger, _ api.TruthFunc) (any, error) { return nil, l.Cancel(ctx, "errand", 1) }, false, 0},
-		{"Withdraw", func(l *Ledger, _ api.TruthFunc) (any, error) { return nil, l.Withdraw(ctx, "errand", "bob") }, false, 0},
-		{"Forget", func(l *Ledger, _ api.TruthFunc) (any, error) { return nil, l.Forget(ctx, "errand", "ann") }, false, 0},
+		{"Withdraw", func(l *Ledger, _ api.TruthFunc) (any, error) {
+			return nil, l.Withdraw(ctx, api.ObjectRequest{Key: "errand", Object: "bob"})
+		}, false, 0},
+		{"Forget", func(l *Ledger, _ api.TruthFunc) (any, error) {
+			return nil, l.Forget(ctx, api.ObjectRequest{Key: "errand", Object: "ann"})
+		}, false, 0},
 	}
 }
 
@@ -86,9 +90,8 @@ func wantDoneOnce(t *testing.T, l *Ledger, e errand, first any) {
 	t.Helper()
 	before := stats(t, l).Events
 	again, err := e.call(l, never(t))
-	if err != nil || !reflect.DeepEqual(again, first) {
-		t.Errorf("%s came to\n%+v\nthen to\n%+v, %v", e.name, first, again, err)
-	}
+	check.That(t, err == nil && reflect.DeepEqual(again, first),
+		"%s came to\n%+v\nthen to\n%+v, %v", e.name, first, again, err)
 	log := events(t, l)
 	if uint64(len(log)) != before || countDraws(log) != e.draws {
 		t.Errorf("%s: %d events after %d, %d draws, want %d", e.name, len(log), before, countDraws(log), e.draws)
@@ -104,9 +107,7 @@ func TestAFailingDiskSellsNothing(t *testing.T) {
 			unchanged(t, s, func() {
 				got, err := e.call(l, sameTruth("yes"))
 				wantErr(t, err, errDisk)
-				if got != nil && !reflect.ValueOf(got).IsZero() {
-					t.Errorf("%+v comes with the error", got)
-				}
+				check.That(t, got == nil || reflect.ValueOf(got).IsZero(), "%+v comes with the error", got)
 			})
 			s.set(nil, nil)
 			first, err := e.call(l, sameTruth("yes")) // the key is not burnt, and the ledger not stopped
@@ -130,9 +131,7 @@ func TestAnUncertainCommitIsSettledByItsKey(t *testing.T) {
 				got, err := e.call(l, sameTruth("yes"))
 				wantErr(t, err, api.ErrStopped)
 				wantErr(t, err, kv.ErrUncertain)
-				if got != nil && !reflect.ValueOf(got).IsZero() {
-					t.Errorf("%+v comes with the error", got)
-				}
+				check.That(t, got == nil || reflect.ValueOf(got).IsZero(), "%+v comes with the error", got)
 				wantStopped(t, l)
 				closed(t, l)
 				l = open(t, path, Options{Now: epoch})
@@ -166,9 +165,8 @@ func TestNobodySeesASaleBeforeItsCommit(t *testing.T) {
 	a, b := await(t, first), await(t, second)
 	must(t, a.err)
 	must(t, b.err)
-	if x, y := delivered(t, l, a.value.Number)["bob"], delivered(t, l, b.value.Number)["bob"]; x.Response != y.Response || a.value.Draws+b.value.Draws != 1 {
-		t.Errorf("the buyers got %+v and %+v", x, y)
-	}
+	x, y := delivered(t, l, a.value.Number)["bob"], delivered(t, l, b.value.Number)["bob"]
+	check.That(t, x.Response == y.Response && a.value.Draws+b.value.Draws == 1, "the buyers got %+v and %+v", x, y)
 	auditAll(t, l, l.engine.Store)
 }
 
@@ -186,10 +184,8 @@ func badSources() map[string]func(ctx context.Context, objects []string) ([]stri
 		"too many": func(_ context.Context, objects []string) ([]string, error) {
 			return append(all(objects, "yes"), "yes"), nil
 		},
-		"nothing": func(context.Context, []string) ([]string, error) { return nil, nil },
-		"panicking": func(context.Context, []string) ([]string, error) {
-			panic(errPanicked)
-		},
+		"nothing":   func(context.Context, []string) ([]string, error) { return nil, nil },
+		"panicking": func(context.Context, []string) ([]string, error) { panic(errPanicked) },
 	}
 }
 
@@ -223,8 +219,7 @@ func TestABadSourceOfTruthsSellsNothing(t *testing.T) {
 				})
 				wantNoHolds(t, l)
 				l.rules.Patience = 0
-				first, err := e.call(l, sameTruth("yes"))
-				must(t, err)
+				first := check.Value(e.call(l, sameTruth("yes")))(t)
 				wantDoneOnce(t, l, e, first)
 			})
 		}
@@ -270,9 +265,7 @@ func TestASourceThatFailsLateSellsNothing(t *testing.T) {
 			})
 		}
 		s, err := calls[name](sameTruth("yes"))
-		if err != nil || s.Draws != big {
-			t.Errorf("%s came to %+v, %v", name, s, err)
-		}
+		check.That(t, err == nil && s.Draws == big, "%s came to %+v, %v", name, s, err)
 	}
 	auditStore(t, l.engine.Store)
 }
@@ -294,13 +287,11 @@ func goesOnAfter(t *testing.T, kind string, source func(context.Context, []strin
 	l := sweepers(t, open(t, create(t), Options{Now: epoch}), crowd(big)...)
 	bad := secondBatch(func(ctx context.Context, _ string, objects []string) ([]string, error) { return source(ctx, objects) })
 	err := recovered(func() error {
-		_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: bad})
-		return err
+		return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: bad}))
 	})
 	wantBadSource(t, kind, err)
-	if n := len(responses(t, l, "vote", eps(t, "0.5"))); n != state.PartSize {
-		t.Errorf("%d objects have answered, want %d", n, state.PartSize)
-	}
+	n := len(responses(t, l, "vote", eps(t, "0.5")))
+	check.That(t, n == state.PartSize, "%d objects have answered, want %d", n, state.PartSize)
 	wantSweptOnce(t, l)
 }
 
@@ -320,23 +311,18 @@ func wantSweptOnce(t *testing.T, l *Ledger) {
 	var source asked
 	got, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: source.truth("yes")})
 	must(t, err)
-	if want := []api.Advanced{{Question: "vote", Raised: big}}; !reflect.DeepEqual(got.Questions, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	want := []api.Advanced{{Question: "vote", Raised: big}}
+	check.That(t, reflect.DeepEqual(got.Questions, want), "got %+v, want %+v", got, want)
 	if names := source.names(); !slices.Equal(names, crowd(big)[state.PartSize:]) {
 		t.Errorf("%d objects were asked about, want the %d of the rest", len(names), big-state.PartSize)
 	}
-	if n := countKind(events(t, l), "released"); n != 2*big {
-		t.Errorf("%d draws for two levels of %d objects", n, big)
-	}
+	n := countKind(events(t, l), "released")
+	check.That(t, n == 2*big, "%d draws for two levels of %d objects", n, big)
 	again, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: never(t)})
-	if err != nil || !reflect.DeepEqual(again, got) {
-		t.Errorf("again: %+v, %v", again, err)
-	}
+	check.That(t, err == nil && reflect.DeepEqual(again, got), "again: %+v, %v", again, err)
 	next, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "next", Truth: never(t)})
-	if want := []api.Advanced{{Question: "vote", Unchanged: big}}; err != nil || !reflect.DeepEqual(next.Questions, want) {
-		t.Errorf("the next sweep came to %+v, %v", next, err)
-	}
+	want = []api.Advanced{{Question: "vote", Unchanged: big}}
+	check.That(t, err == nil && reflect.DeepEqual(next.Questions, want), "the next sweep came to %+v, %v", next, err)
 	auditStore(t, l.engine.Store)
 }
 
@@ -381,13 +367,13 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 			func(s api.Sale, err error) bool { return err == nil && s.Degradations == 1 && s.Price == 0 }},
 		"sells it to the same buyer": {func(l *Ledger) { sell(t, l, purchase(t, "other", "acme", "0.5", "bob")) },
 			func(s api.Sale, err error) bool { return err == nil && s.Resales == 1 && s.Price == 0 }},
-		"withdraws it": {func(l *Ledger) { must(t, l.Withdraw(t.Context(), "other", "bob")) },
+		"withdraws it": {func(l *Ledger) { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "other", Object: "bob"})) },
 			func(_ api.Sale, err error) bool { return refusals(t, err)[0].Reason == api.Withdrawn }},
-		"forgets it": {func(l *Ledger) { must(t, l.Forget(t.Context(), "other", "bob")) },
+		"forgets it": {func(l *Ledger) { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "other", Object: "bob"})) },
 			func(_ api.Sale, err error) bool { return refusals(t, err)[0].Reason == api.Withdrawn }},
 		"forgets it, and it comes back": {func(l *Ledger) {
 			sell(t, l, purchase(t, "others", "acme", "0.5", "bob"))
-			must(t, l.Forget(t.Context(), "other", "bob"))
+			must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "other", Object: "bob"}))
 			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: market(t, "1")})
 			must(t, err)
 		}, func(s api.Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},
@@ -422,9 +408,8 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 				}
 				return []string{"yes"}, nil
 			}
-			if s, err := l.Sell(t.Context(), r); !one.want(s, err) {
-				t.Errorf("got %+v, %v", s, err)
-			}
+			s, err := l.Sell(t.Context(), r)
+			check.That(t, one.want(s, err), "got %+v, %v", s, err)
 			auditAll(t, l, l.engine.Store)
 		})
 	}
@@ -442,16 +427,14 @@ func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
 		return func() error {
 			other := purchase(t, "k", "acme", "0.5", "bob")
 			change(&other)
-			_, err := l.Sell(t.Context(), other)
-			return err
+			return check.Err(l.Sell(t.Context(), other))
 		}
 	}
 	held := func(change func(*api.ReserveRequest)) func() error {
 		return func() error {
 			other := api.ReserveRequest{Key: "reserved", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour}
 			change(&other)
-			_, err := l.Reserve(t.Context(), other)
-			return err
+			return check.Err(l.Reserve(t.Context(), other))
 		}
 	}
 	must(t, with(func(*api.SellRequest) {})())
@@ -473,18 +456,16 @@ func TestKeysOfTheMarketAreForOneRequest(t *testing.T) {
 			"reserved":          held(func(r *api.ReserveRequest) { r.Key = "k" }),
 			"sold":              with(func(r *api.SellRequest) { r.Key = "reserved" }),
 			"committed": func() error {
-				_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "reserved", Reservation: 1})
-				return err
+				return check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "reserved", Reservation: 1}))
 			},
 			"cancelled":           func() error { return l.Cancel(t.Context(), "k", 1) },
-			"withdrawn":           func() error { return l.Withdraw(t.Context(), "k", "bob") },
-			"forgotten":           func() error { return l.Forget(t.Context(), "k", "bob") },
-			"swept":               func() error { _, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "k"}); return err },
+			"withdrawn":           func() error { return l.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "bob"}) },
+			"forgotten":           func() error { return l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "bob"}) },
+			"swept":               func() error { return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "k"})) },
 			"the key of a define": with(func(r *api.SellRequest) { r.Key = "define vote" }),
 		} {
-			if err := call(); !errors.Is(err, api.ErrKeyConflict) {
-				t.Errorf("%s: got the error %v", name, err)
-			}
+			err := call()
+			check.That(t, errors.Is(err, api.ErrKeyConflict), "%s: got the error %v", name, err)
 		}
 	})
 }
@@ -494,17 +475,14 @@ func TestAClockGoneBackDoesNotBreakAReservation(t *testing.T) {
 	clock := newClock(epoch())
 	l := inMemory(t, Options{Now: clock.read})
 	define(t, l, vote())
-	steps, err := policy.Steps(policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")})
-	must(t, err)
-	p, err := policy.Min(steps, market(t, "2"))
-	must(t, err)
+	steps := check.Value(policy.Steps(policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")}))(t)
+	p := check.Value(policy.Min(steps, market(t, "2")))(t)
 	enrollUnder(t, l, "vote", p, "9", "ann")
 	clock.set(epoch().Add(2 * time.Hour))
 	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
 	clock.set(epoch())
-	if s := commit(t, l, "c", r.Number); s.Draws != 1 || s.Price != r.Price {
-		t.Errorf("%+v of %+v", s, r)
-	}
+	s := commit(t, l, "c", r.Number)
+	check.That(t, s.Draws == 1 && s.Price == r.Price, "%+v of %+v", s, r)
 	auditStore(t, l.engine.Store)
 }
 
@@ -516,14 +494,12 @@ func TestTheTimeForTruthsIsAnOption(t *testing.T) {
 	r.Truth = wait
 	_, err := l.Sell(t.Context(), r)
 	wantErr(t, err, api.ErrTruthFailed)
-	if errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the deadline of the source reads as the caller's: %v", err)
-	}
+	check.That(t, !errors.Is(err, context.DeadlineExceeded),
+		"the deadline of the source reads as the caller's: %v", err)
 	l = sellers(t, inMemory(t, Options{}), "1", "1", "ann")
 	r.Truth = func(ctx context.Context, _ string, _ []string) ([]string, error) {
-		if _, limited := ctx.Deadline(); limited {
-			t.Error("there is a deadline that nobody set")
-		}
+		_, limited := ctx.Deadline()
+		check.That(t, !limited, "there is a deadline that nobody set")
 		return []string{"yes"}, nil
 	}
 	sell(t, l, r)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -47,7 +48,7 @@ func marketHistory(t *testing.T) []event.Event {
 	hold("5", "zeta", "1", time.Hour, "ann")
 	clock.set(epoch().Add(2 * time.Hour))
 	hold("6", "acme", "1.5", time.Hour, "ann")
-	must(t, l.Withdraw(t.Context(), "7", "cid"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "7", Object: "cid"}))
 	return logOf(t, pairs(t, s))
 }
 
@@ -84,9 +85,8 @@ type forgery struct {
 // wantForged checks that a log is refused for the reason given.
 func wantForged(t *testing.T, err error, why string) {
 	t.Helper()
-	if !errors.Is(err, api.ErrCorrupt) || !strings.Contains(err.Error(), why) {
-		t.Errorf("got the error %v, want ErrCorrupt: %s", err, why)
-	}
+	check.That(t, errors.Is(err, api.ErrCorrupt) && strings.Contains(err.Error(), why),
+		"got the error %v, want ErrCorrupt: %s", err, why)
 }
 
 // unsoundMarkets are events that cannot follow on marketHistory.
@@ -184,9 +184,8 @@ func TestApplyAcceptsTheNearestMarketThatCanBe(t *testing.T) {
 		"held":       {&event.Reserved{Deal: aSale(t, nextSale, 1, "0.5", 0), Expires: epoch().Add(9 * time.Hour)}, &event.Held{Object: "ann", Sale: nextSale, Price: 0, Policy: 1}},
 		"back again": {&event.Enrolled{Object: "cid", Question: 1, Policy: 1, Noise: 0, Cap: eps(t, "2")}, &event.Released{Object: "cid", Question: 1, Epsilon: eps(t, "0.5"), Response: fresh}},
 	} {
-		if err := replay(&kv.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log[:len(log):len(log)])); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := replay(&kv.Memory{}, followedBy(withSettled(uint64(len(log))+1, changes)...)(log[:len(log):len(log)]))
+		check.That(t, err == nil, "%s: %v", name, err)
 	}
 }
 
@@ -195,13 +194,11 @@ func TestApplyRefusesAMarketWithoutItsParts(t *testing.T) {
 	for name, k := range map[string]event.Kind{"buyer": event.KindBuyer, "reservation": event.KindReserved, "sale": event.KindSale} {
 		log := marketHistory(t)
 		i := indexOf(t, log, func(c event.Change) bool { return c.Kind() == k })
-		if err := replay(&kv.Memory{}, renumber(append(log[:i:i], log[i+1:]...))); !errors.Is(err, api.ErrCorrupt) {
-			t.Errorf("without a %s: %v", name, err)
-		}
+		err := replay(&kv.Memory{}, renumber(append(log[:i:i], log[i+1:]...)))
+		check.That(t, errors.Is(err, api.ErrCorrupt), "without a %s: %v", name, err)
 		log = append(marketHistory(t)[:i+1], log[i:]...)
-		if err := replay(&kv.Memory{}, renumber(log)); !errors.Is(err, api.ErrCorrupt) {
-			t.Errorf("with a %s twice: %v", name, err)
-		}
+		err = replay(&kv.Memory{}, renumber(log))
+		check.That(t, errors.Is(err, api.ErrCorrupt), "with a %s twice: %v", name, err)
 	}
 }
 
@@ -218,9 +215,7 @@ func TestApplyIsASecondGuardOfTheMarket(t *testing.T) {
 	} {
 		unchanged(t, s, func() {
 			_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { return changes, nil })
-			if !errors.Is(err, api.ErrCorrupt) {
-				t.Errorf("%s: got the error %v", name, err)
-			}
+			check.That(t, errors.Is(err, api.ErrCorrupt), "%s: got the error %v", name, err)
 		})
 	}
 	sell(t, l, purchase(t, "2", "acme", "1", "ann"))
@@ -284,9 +279,8 @@ func TestNoCommitEndsInTheMidstOfASale(t *testing.T) {
 				_, _, err := l.engine.Submit(t.Context(), func(*state.State) ([]event.Change, error) { return []event.Change{c}, nil })
 				wantErr(t, err, api.ErrCorrupt)
 			})
-			if _, err := l.Sell(t.Context(), purchase(t, "2", "acme", "1", "ann")); err != nil {
-				t.Errorf("the next sale: %v", err)
-			}
+			_, err := l.Sell(t.Context(), purchase(t, "2", "acme", "1", "ann"))
+			check.That(t, err == nil, "the next sale: %v", err)
 		})
 	}
 }

@@ -85,10 +85,12 @@ func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 		"Budget: buyer": func(n string) error {
 			return errOf(l.Budget(ctx, api.BudgetRequest{Question: "vote", All: true, Buyer: n}))
 		},
-		"BeginEpoch: object":     func(n string) error { return l.BeginEpoch(ctx, "k", "vote", n) },
-		"BeginEpoch: question":   func(n string) error { return l.BeginEpoch(ctx, "k", n, "ann") },
-		"Withdraw: object":       func(n string) error { return l.Withdraw(ctx, "k", n) },
-		"Forget: object":         func(n string) error { return l.Forget(ctx, "k", n) },
+		"BeginEpoch: object": func(n string) error {
+			return l.BeginEpoch(ctx, api.EpochRequest{Key: "k", Question: "vote", Object: n})
+		},
+		"BeginEpoch: question":   func(n string) error { return l.BeginEpoch(ctx, api.EpochRequest{Key: "k", Question: n, Object: "ann"}) },
+		"Withdraw: object":       func(n string) error { return l.Withdraw(ctx, api.ObjectRequest{Key: "k", Object: n}) },
+		"Forget: object":         func(n string) error { return l.Forget(ctx, api.ObjectRequest{Key: "k", Object: n}) },
 		"Object: object":         func(n string) error { return errOf(l.Object(ctx, n)) },
 		"Estimate: question":     func(n string) error { return errOf(l.Estimate(ctx, api.EstimateRequest{Question: n})) },
 		"Levels: question":       func(n string) error { return errOf(l.Levels(ctx, n)) },
@@ -132,9 +134,11 @@ func entryPoints(t *testing.T, l *Ledger) map[string]func(name string) error {
 		"Answer": func(k string) error {
 			return errOf(l.Answer(ctx, inquire(t, k, "winner", "0.5", ballots("ann"), "ann")))
 		},
-		"Epoch":    func(k string) error { return l.BeginEpoch(ctx, k, "vote", "ann") },
-		"Withdraw": func(k string) error { return l.Withdraw(ctx, k, "ann") },
-		"Forget":   func(k string) error { return l.Forget(ctx, k, "ann") },
+		"Epoch": func(k string) error {
+			return l.BeginEpoch(ctx, api.EpochRequest{Key: k, Question: "vote", Object: "ann"})
+		},
+		"Withdraw": func(k string) error { return l.Withdraw(ctx, api.ObjectRequest{Key: k, Object: "ann"}) },
+		"Forget":   func(k string) error { return l.Forget(ctx, api.ObjectRequest{Key: k, Object: "ann"}) },
 		"Refusals": func(k string) error { return firstOf(l.Refusals(ctx, k, 0)) },
 	} {
 		all[call+": idempotency key"] = keyed

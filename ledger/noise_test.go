@@ -284,8 +284,8 @@ func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 	enroll(t, l, q.Name, "40", "ann", "bob", "cid")
 	l = reopen(l, noiseKeys("2027"))
 	enroll(t, l, q.Name, "40", "dan")
-	must(t, l.Withdraw(t.Context(), "leave", "bob"))
-	must(t, l.Forget(t.Context(), "forget", "cid"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: "bob"}))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "cid"}))
 	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: q.Name, Objects: []string{"ann", "bob", "cid", "old"}})
 	must(t, err)
 	l = reopen(l, noiseKeys("2026")) // and back

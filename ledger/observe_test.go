@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -57,13 +58,11 @@ func (n *notes) sum() (all observe.Commit) {
 func (n *notes) wantWork(t *testing.T, what string, want observe.Commit) {
 	t.Helper()
 	got := n.sum()
-	if got.Events > 0 && (got.Bytes <= 0 || got.Duration <= 0) {
-		t.Errorf("%s: %d events took %d bytes and %v", what, got.Events, got.Bytes, got.Duration)
-	}
+	check.That(t, got.Events == 0 || got.Bytes > 0 && got.Duration > 0,
+		"%s: %d events took %d bytes and %v", what, got.Events, got.Bytes, got.Duration)
 	same := got.Requests == want.Requests && got.Resold == want.Resold && maps.Equal(got.Draws, want.Draws) && maps.Equal(got.LeftOut, want.LeftOut)
-	if !same || got.Charged < want.Charged-1e-9 || got.Charged > want.Charged+1e-9 {
-		t.Errorf("%s: told was %+v, want %+v", what, got, want)
-	}
+	check.That(t, same && !(got.Charged < want.Charged-1e-9) && !(got.Charged > want.Charged+1e-9),
+		"%s: told was %+v, want %+v", what, got, want)
 }
 
 // An observer learns of each kind of request what it drew, sold again, charged, and whom it left out.
@@ -86,8 +85,7 @@ func TestAnObserverIsToldOfCommits(t *testing.T) {
 	seen.wantWork(t, "releases", observe.Commit{Requests: 3, Draws: map[string]uint64{"raise": 1, "degrade": 1, "insert": 1}, Charged: 1})
 
 	answer := api.AnswerRequest{Key: "majority", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.25"), Objects: crowd(4), AcceptLoss: true, Truth: sameTruth("yes")}
-	_, err := l.Answer(t.Context(), answer)
-	must(t, err)
+	must(t, check.Err(l.Answer(t.Context(), answer)))
 	seen.wantWork(t, "an answer", observe.Commit{Requests: 1, Draws: map[string]uint64{"fresh": 1}, Charged: 1})
 
 	partial := order(t, "most of them", "2.5", append(crowd(4), "stranger")...)
@@ -96,9 +94,8 @@ func TestAnObserverIsToldOfCommits(t *testing.T) {
 	seen.wantWork(t, "a raise that leaves somebody out", observe.Commit{
 		Requests: 1, Draws: map[string]uint64{"raise": 4}, Charged: 0.5 + 3*1.5, LeftOut: map[api.Reason]uint64{api.NotEnrolled: 1},
 	})
-	if len(seen.refused) != 0 || len(seen.audits) != 0 {
-		t.Errorf("of what did not happen was told %+v, %+v", seen.refused, seen.audits)
-	}
+	check.That(t, len(seen.refused) == 0 && len(seen.audits) == 0,
+		"of what did not happen was told %+v, %+v", seen.refused, seen.audits)
 }
 
 // What is told adds up to what the ledger has, also when many share commits and a request takes several.
@@ -111,8 +108,7 @@ func TestWhatAnObserverIsToldAddsUp(t *testing.T) {
 	sellers(t, l, "3", "3", names...)
 	carryOut(t, l, order(t, "all of them", "0.5", names...))
 	failed := race(t, 16, func(i int) error {
-		_, err := l.Release(t.Context(), releaseOf(t, fmt.Sprint(i), names[i], "1"))
-		return err
+		return check.Err(l.Release(t.Context(), releaseOf(t, fmt.Sprint(i), names[i], "1")))
 	})
 	if len(failed) > 0 {
 		t.Fatal(failed)
@@ -122,9 +118,8 @@ func TestWhatAnObserverIsToldAddsUp(t *testing.T) {
 	if told.Events != stats(t, l).Events-before {
 		t.Errorf("%d events were told, the log went from %d to %d", told.Events, before, stats(t, l).Events)
 	}
-	if told.Draws["raise"] != 3016 || told.Charged != 3000*0.5+16*0.5 || commits < 5 || told.Requests < 19 {
-		t.Errorf("of %d commits was told %+v", commits, told)
-	}
+	check.That(t, told.Draws["raise"] == 3016 && told.Charged == 3000*0.5+16*0.5 && commits >= 5 && told.Requests >= 19,
+		"of %d commits was told %+v", commits, told)
 }
 
 // Those who share a commit are counted, but for who is refused in it.
@@ -141,13 +136,10 @@ func TestWhoIsRefusedInACommitIsNotCounted(t *testing.T) {
 	})
 	commit.open()
 	for i, one := range answers {
-		if err := await(t, one).err; (err != nil) != (i == 2) {
-			t.Errorf("release %d: %v", i, err)
-		}
+		err := await(t, one).err
+		check.That(t, (err != nil) == (i == 2), "release %d: %v", i, err)
 	}
-	if len(seen.commits) != 2 || seen.commits[1].Requests != 2 {
-		t.Errorf("told was %+v", seen.commits)
-	}
+	check.That(t, len(seen.commits) == 2 && seen.commits[1].Requests == 2, "told was %+v", seen.commits)
 	seen.wantWork(t, "two commits", observe.Commit{Requests: 3, Draws: map[string]uint64{"raise": 3}, Charged: 1.5})
 }
 
@@ -162,16 +154,14 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 		want map[api.Reason]uint64
 	}{
 		"a release": {func() error {
-			_, err := l.Release(t.Context(), releaseOf(t, "r", names[0], "2"))
-			return err
+			return check.Err(l.Release(t.Context(), releaseOf(t, "r", names[0], "2")))
 		}, map[api.Reason]uint64{api.ObjectCap: 1}},
 		"a raise of all": {func() error {
 			_, err := l.Raise(t.Context(), api.RaiseRequest{Key: "all", Question: "vote", Epsilon: eps(t, "2"), All: true, Truth: sameTruth("yes")})
 			return err
 		}, map[api.Reason]uint64{api.ObjectCap: uint64(len(names))}},
 		"a sale": {func() error {
-			_, err := l.Sell(t.Context(), purchase(t, "s", "acme", "1", names[0], "stranger"))
-			return err
+			return check.Err(l.Sell(t.Context(), purchase(t, "s", "acme", "1", names[0], "stranger")))
 		}, map[api.Reason]uint64{api.NotEnrolled: 1}},
 		"an answer": {func() error {
 			_, err := l.Answer(t.Context(), api.AnswerRequest{Key: "a", Question: "vote", Query: "plurality", Epsilon: eps(t, "1.5"), Objects: names[:3], AcceptLoss: true, Truth: sameTruth("yes")})
@@ -186,23 +176,17 @@ func TestAnObserverIsToldOfRefusals(t *testing.T) {
 			return err
 		}, map[api.Reason]uint64{}},
 		"what cannot be right": {func() error {
-			_, err := l.Release(t.Context(), releaseOf(t, "", names[0], "1"))
-			return err
+			return check.Err(l.Release(t.Context(), releaseOf(t, "", names[0], "1")))
 		}, nil},
 	} {
 		seen.refused = nil
-		if c.call() == nil {
-			t.Errorf("%s is not refused", what)
-		}
+		check.That(t, c.call() != nil, "%s is not refused", what)
 		if c.want == nil {
-			if len(seen.refused) != 0 {
-				t.Errorf("%s: told was %+v", what, seen.refused)
-			}
+			check.That(t, len(seen.refused) == 0, "%s: told was %+v", what, seen.refused)
 			continue
 		}
-		if len(seen.refused) != 1 || !maps.Equal(seen.refused[0].People, c.want) || seen.refused[0].Question != "vote" {
-			t.Errorf("%s: told was %+v, want %v", what, seen.refused, c.want)
-		}
+		check.That(t, len(seen.refused) == 1 && maps.Equal(seen.refused[0].People, c.want) &&
+			seen.refused[0].Question == "vote", "%s: told was %+v, want %v", what, seen.refused, c.want)
 	}
 	seen.wantWork(t, "nothing", observe.Commit{})
 }
@@ -239,15 +223,11 @@ func TestARefusalIsToldOnce(t *testing.T) {
 	must(t, await(t, leads).err)
 	must(t, await(t, spends).err)
 	var refused *api.RefusedError
-	if err := await(t, late).err; !errors.As(err, &refused) {
-		t.Errorf("a release without a budget: %v", err)
-	}
-	if err := await(t, whole).err; !errors.As(err, &refused) {
-		t.Errorf("a raise without a budget: %v", err)
-	}
-	if len(seen.refused) != 2 {
-		t.Errorf("of two refusals was told %+v", seen.refused)
-	}
+	err := await(t, late).err
+	check.That(t, errors.As(err, &refused), "a release without a budget: %v", err)
+	err = await(t, whole).err
+	check.That(t, errors.As(err, &refused), "a raise without a budget: %v", err)
+	check.That(t, len(seen.refused) == 2, "of two refusals was told %+v", seen.refused)
 }
 
 // An audit is told with what it has found, and with how many have spent all that they may.
@@ -259,15 +239,12 @@ func TestAnObserverIsToldOfAudits(t *testing.T) {
 	enroll(t, l, "vote", "900", "rich")
 	carryOut(t, l, order(t, "two", "1", crowd(2)...))
 	release(t, l, releaseOf(t, "some", crowd(5)[4], "0.999999999"))
-	must(t, l.Withdraw(t.Context(), "gone", crowd(2)[1]))
-	done, err := l.Verify(t.Context(), api.VerifyRequest{})
-	must(t, err)
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "gone", Object: crowd(2)[1]}))
+	done := check.Value(l.Verify(t.Context(), api.VerifyRequest{}))(t)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	wantErr(t, failed(l.Verify(ended, api.VerifyRequest{})), context.Canceled)
-	if len(seen.audits) != 2 {
-		t.Fatalf("%d audits are told", len(seen.audits))
-	}
+	check.Need(t, len(seen.audits) == 2, "%d audits are told", len(seen.audits))
 	if a := seen.audits[0]; a.Events != done.Events || a.Problems != 0 || a.Exhausted != 2 || a.Duration <= 0 || a.Err != nil {
 		t.Errorf("told was %+v", a)
 	}
@@ -278,11 +255,9 @@ func TestAnObserverIsToldOfAudits(t *testing.T) {
 
 	damaged, clock := &notes{}, newClock(time.Now().Add(-time.Hour)) // by which all of the log lies in the future
 	l = open(t, path, Options{Observer: damaged, ReadOnly: true, Now: clock.read})
-	_, err = l.Verify(t.Context(), api.VerifyRequest{})
-	must(t, err)
-	if len(damaged.audits) != 1 || damaged.audits[0].Problems != 1 {
-		t.Errorf("of an audit that found something was told %+v", damaged.audits)
-	}
+	must(t, check.Err(l.Verify(t.Context(), api.VerifyRequest{})))
+	check.That(t, len(damaged.audits) == 1 && damaged.audits[0].Problems == 1,
+		"of an audit that found something was told %+v", damaged.audits)
 }
 
 // A standby tells nothing of what another host commits, and everything once it has taken over.
@@ -298,8 +273,7 @@ func TestAStandbysObserver(t *testing.T) {
 	if h := healthOf(t, b); h.Events != stats(t, c.a).Events {
 		t.Errorf("a standby that has caught up with %d events tells %+v", stats(t, c.a).Events, h)
 	}
-	l, err := b.TakeOver(t.Context())
-	must(t, err)
+	l := check.Value(b.TakeOver(t.Context()))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	release(t, l, releaseOf(t, "here", "bea", "2"))
 	seen.wantWork(t, "after a takeover", observe.Commit{Requests: 1, Draws: map[string]uint64{"raise": 1}, Charged: 1})
@@ -307,9 +281,7 @@ func TestAStandbysObserver(t *testing.T) {
 
 func healthOf(t testing.TB, l *Ledger) observe.Health {
 	t.Helper()
-	h, err := l.Health(t.Context())
-	must(t, err)
-	return h
+	return check.Value(l.Health(t.Context()))(t)
 }
 
 // A reservation counts as long as it holds: until it is captured, cancelled, or has run out.
@@ -325,9 +297,8 @@ func TestHealthCountsReservations(t *testing.T) {
 	want := func(what string, n int) {
 		t.Helper()
 		for range 2 {
-			if got := healthOf(t, l).Reservations; got != n {
-				t.Errorf("%s: %d reservations, want %d", what, got, n)
-			}
+			got := healthOf(t, l).Reservations
+			check.That(t, got == n, "%s: %d reservations, want %d", what, got, n)
 		}
 	}
 	want("four are reserved", 4)
@@ -353,9 +324,8 @@ func TestHealthCountsReservationsWhenTheClockGoesBack(t *testing.T) {
 	held := reserve(t, l, r).Number
 	want := func(what string, n int) {
 		t.Helper()
-		if got := healthOf(t, l).Reservations; got != n {
-			t.Errorf("%s: %d reservations, want %d", what, got, n)
-		}
+		got := healthOf(t, l).Reservations
+		check.That(t, got == n, "%s: %d reservations, want %d", what, got, n)
 	}
 	want("at first", 1)
 	clock.set(begun.Add(2 * time.Hour))
@@ -366,9 +336,8 @@ func TestHealthCountsReservationsWhenTheClockGoesBack(t *testing.T) {
 	release(t, l, releaseOf(t, "later", crowd(3)[1], "1"))
 	clock.set(begun)
 	want("the clock has gone back, and the log has not", 0)
-	if _, err := l.Capture(t.Context(), api.CaptureRequest{Key: "k", Reservation: held, Truth: sameTruth("yes")}); !errors.Is(err, api.ErrNotReserved) {
-		t.Errorf("it is captured: %v", err)
-	}
+	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "k", Reservation: held, Truth: sameTruth("yes")})
+	check.That(t, errors.Is(err, api.ErrNotReserved), "it is captured: %v", err)
 }
 
 // There may be more sales than are looked at in one snapshot.
@@ -385,13 +354,11 @@ func TestHealthCountsManyReservations(t *testing.T) {
 			sell(t, l, purchase(t, name, "acme", "1", name))
 		}
 	}
-	if got := healthOf(t, l).Reservations; got != held {
-		t.Errorf("%d reservations, want %d", got, held)
-	}
+	got := healthOf(t, l).Reservations
+	check.That(t, got == held, "%d reservations, want %d", got, held)
 	clock.set(clock.read().Add(2 * time.Hour))
-	if got := healthOf(t, l).Reservations; got != 0 {
-		t.Errorf("%d reservations, all of which have run out", got)
-	}
+	got = healthOf(t, l).Reservations
+	check.That(t, got == 0, "%d reservations, all of which have run out", got)
 }
 
 // Health tells what only the journal has, until a checkpoint, and what of the file is free.
@@ -410,20 +377,16 @@ func TestHealthTellsWhatIsNotInTheFile(t *testing.T) {
 		t.Errorf("after a checkpoint: %+v, and before %+v", h, begun)
 	}
 	release(t, l, releaseOf(t, "r", crowd(1)[0], "1"))
-	if h := healthOf(t, l); h.Pending == 0 || h.Pending > 4 {
-		t.Errorf("a release after a checkpoint: %+v", h)
-	}
+	h := healthOf(t, l)
+	check.That(t, h.Pending != 0 && h.Pending <= 4, "a release after a checkpoint: %+v", h)
 	before := healthOf(t, l)
 	for i, name := range crowd(20) {
-		must(t, l.Forget(t.Context(), fmt.Sprint("f", i), name))
+		must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprint("f", i), Object: name}))
 	}
 	after := healthOf(t, l)
-	if after.Free <= before.Free || after.Free >= after.Bytes {
-		t.Errorf("of %d bytes are free %d after twenty were forgotten, and %d before", after.Bytes, after.Free, before.Free)
-	}
-	if err := l.Compact(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	check.That(t, after.Free > before.Free && after.Free < after.Bytes,
+		"of %d bytes are free %d after twenty were forgotten, and %d before", after.Bytes, after.Free, before.Free)
+	must(t, l.Compact(t.Context(), nil))
 	if h := healthOf(t, l); h.Free >= after.Free || h.Bytes >= after.Bytes || h.Free > h.Bytes/2 { // little is left over, most is in use
 		t.Errorf("after it was compacted: %+v, and before %+v", h, after)
 	}
@@ -433,25 +396,22 @@ func TestHealthTellsWhatIsNotInTheFile(t *testing.T) {
 func TestHealthOfALedgerOpenForReading(t *testing.T) {
 	path := votersFile(t, "9", "ann")
 	h := healthOf(t, open(t, path, Options{ReadOnly: true}))
-	if h.Events != 5 || h.Pending != 0 || h.Bytes == 0 || h.Checkpoint != (observe.Checkpoint{}) {
-		t.Errorf("it tells %+v", h)
-	}
+	check.That(t, h.Events == 5 && h.Pending == 0 && h.Bytes != 0 && h.Checkpoint == (observe.Checkpoint{}),
+		"it tells %+v", h)
 }
 
 // Who waits behind a commit is counted, and no longer when it is over.
 func TestHealthCountsWhoWaits(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "900", crowd(4)...), Options{})
 	commit, answers := queued(t, l, s, 4, crowdSale(t))
-	if h := healthOf(t, l); h.Waiting != 3 {
-		t.Errorf("%d wait, want 3", h.Waiting)
-	}
+	h := healthOf(t, l)
+	check.That(t, h.Waiting == 3, "%d wait, want 3", h.Waiting)
 	commit.open()
 	for _, one := range answers {
 		must(t, await(t, one).err)
 	}
-	if h := healthOf(t, l); h.Waiting != 0 {
-		t.Errorf("%d wait for nothing", h.Waiting)
-	}
+	h = healthOf(t, l)
+	check.That(t, h.Waiting == 0, "%d wait for nothing", h.Waiting)
 }
 
 // The newest checkpoint is the last one that the host has taken, or asked for.
@@ -464,9 +424,8 @@ func TestHealthTellsTheNewestCheckpoint(t *testing.T) {
 		witness.fail(true)
 		l := openMemory(t, s, Options{Signer: signer, Publish: Publishing{To: witness.take, Events: 1}, Now: time.Now})
 		synctest.Wait()
-		if c := healthOf(t, l).Checkpoint; c != (observe.Checkpoint{}) {
-			t.Errorf("nobody has taken one, and it tells %+v", c)
-		}
+		c := healthOf(t, l).Checkpoint
+		check.That(t, c == (observe.Checkpoint{}), "nobody has taken one, and it tells %+v", c)
 		witness.fail(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -479,8 +438,7 @@ func TestHealthTellsTheNewestCheckpoint(t *testing.T) {
 		if c := healthOf(t, l).Checkpoint; c.Events != 1 || time.Since(c.Signed) < 24*time.Hour {
 			t.Errorf("no more was taken for a day, and it tells %+v at %v", c, time.Now())
 		}
-		_, err := l.Checkpoint(t.Context())
-		must(t, err)
+		must(t, check.Err(l.Checkpoint(t.Context())))
 		if c := healthOf(t, l).Checkpoint; c.Events != stats(t, l).Events || time.Since(c.Signed) != 0 {
 			t.Errorf("one was asked for, and it tells %+v at %v", c, time.Now())
 		}
@@ -492,18 +450,16 @@ func TestHealthTellsTheNewestCheckpoint(t *testing.T) {
 func TestACheckpointThatIsNotSignedIsNone(t *testing.T) {
 	l := newLedger(t)
 	wantErr(t, failed(l.Checkpoint(t.Context())), api.ErrNoSigner)
-	if c := healthOf(t, l).Checkpoint; c != (observe.Checkpoint{}) {
-		t.Errorf("it tells %+v", c)
-	}
+	c := healthOf(t, l).Checkpoint
+	check.That(t, c == (observe.Checkpoint{}), "it tells %+v", c)
 }
 
 // A ledger that has stopped, or is closed, is not well.
 func TestHealthOfALedgerThatHasStopped(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	s.set(nil, failing)
-	if _, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1")); err == nil {
-		t.Fatal("nothing failed")
-	}
+	_, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1"))
+	check.Need(t, err != nil, "nothing failed")
 	wantErr(t, failed(l.Health(t.Context())), api.ErrStopped)
 	_ = l.Close()
 	l = newLedger(t)
@@ -519,12 +475,9 @@ func TestAnObserverIsNotToldOfWhatFails(t *testing.T) {
 	seen := &notes{}
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{Observer: seen})
 	s.set(failing, nil)
-	if _, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1")); err == nil {
-		t.Fatal("nothing failed")
-	}
-	if len(seen.commits) > 0 {
-		t.Errorf("of a commit that failed, the observer was told %+v", seen.commits)
-	}
+	_, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1"))
+	check.Need(t, err != nil, "nothing failed")
+	check.That(t, len(seen.commits) == 0, "of a commit that failed, the observer was told %+v", seen.commits)
 	s.set(nil, nil)
 	release(t, l, releaseOf(t, "r", "ann", "1"))
 	seen.wantWork(t, "the same again", observe.Commit{Requests: 1, Draws: map[string]uint64{"raise": 1}, Charged: 1})

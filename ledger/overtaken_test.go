@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -46,7 +47,7 @@ func meanwhile(t *testing.T, l *Ledger) map[string]struct {
 		"too much of the cap": {func() {
 			release(t, l, api.ReleaseRequest{Key: "other", Question: "other", Object: "ann", Epsilon: eps(t, "3"), TrueValue: "no"})
 		}, "3"},
-		"withdrawn": {func() { must(t, l.Withdraw(t.Context(), "other", "ann")) }, "0"},
+		"withdrawn": {func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "other", Object: "ann"})) }, "0"},
 		"sold":      {func() { sell(t, l, purchase(t, "other", "cy", "1", "ann")) }, "2"},
 		"the buyer": {func() { sell(t, l, purchase(t, "other", "acme", "1", "ann")) }, "2"},
 		"a refusal": {func() { _, _ = l.Release(t.Context(), releaseOf(t, "other", "ann", "5")) }, "2"},
@@ -60,20 +61,17 @@ func TestWhatARequestHasSeenIsReadAgainWhenItHasChanged(t *testing.T) {
 		"release": func(l *Ledger, truth api.TruthFunc) error {
 			r := releaseOf(t, "mine", "ann", "2")
 			r.Truth = truth
-			_, err := l.Release(t.Context(), r)
-			return err
+			return check.Err(l.Release(t.Context(), r))
 		},
 		"raise": func(l *Ledger, truth api.TruthFunc) error {
 			r := order(t, "mine", "2", "ann", "bob")
 			r.Truth = truth
-			_, err := l.Raise(t.Context(), r)
-			return err
+			return check.Err(l.Raise(t.Context(), r))
 		},
 		"sale": func(l *Ledger, truth api.TruthFunc) error {
 			r := purchase(t, "mine", "acme", "2", "ann")
 			r.Truth = truth
-			_, err := l.Sell(t.Context(), r)
-			return err
+			return check.Err(l.Sell(t.Context(), r))
 		},
 	}
 	for what, request := range requests {
@@ -90,9 +88,8 @@ func TestWhatARequestHasSeenIsReadAgainWhenItHasChanged(t *testing.T) {
 				if err != nil && !errors.As(err, &refused) {
 					t.Fatal(err)
 				}
-				if spent := objectOf(t, l, "ann").Spent; spent != eps(t, between.spent) {
-					t.Errorf("ann has spent %s, not %s: %v", spent, between.spent, err)
-				}
+				spent := objectOf(t, l, "ann").Spent
+				check.That(t, spent == eps(t, between.spent), "ann has spent %s, not %s: %v", spent, between.spent, err)
 				wantClean(t, l, api.VerifyRequest{})
 			})
 		}
@@ -105,9 +102,8 @@ func TestARequestThatComesAgainWhileItIsAsked(t *testing.T) {
 	r := releaseOf(t, "key", "ann", "1")
 	var inner api.Response
 	r.Truth = whileAsked(func() { inner = release(t, l, releaseOf(t, "key", "ann", "1")) })
-	if outer := release(t, l, r); outer != inner {
-		t.Errorf("%+v, and then %+v", inner, outer)
-	}
+	outer := release(t, l, r)
+	check.That(t, outer == inner, "%+v, and then %+v", inner, outer)
 	wantClean(t, l, api.VerifyRequest{})
 }
 

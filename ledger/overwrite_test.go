@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
@@ -31,9 +32,7 @@ func overwrite(t testing.TB, path string, content []byte) {
 
 func content(t testing.TB, path string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	must(t, err)
-	return b
+	return check.Value(os.ReadFile(path))(t)
 }
 
 func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
@@ -41,8 +40,7 @@ func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
 	path := votersFile(t, "5", people...)
 	backup := filepath.Join(tests.Scratch(t), "backup.db")
 	l := open(t, path, Options{})
-	_, err := l.Backup(t.Context(), backup, nil)
-	must(t, err)
+	must(t, check.Err(l.Backup(t.Context(), backup, nil)))
 	for i, name := range people {
 		release(t, l, releaseOf(t, fmt.Sprint("first ", i), name, "1"))
 	}
@@ -52,14 +50,10 @@ func TestPeopleAreNotDrawnTwiceFromACopiedBackup(t *testing.T) {
 		_, err := l.Release(t.Context(), releaseOf(t, fmt.Sprint("second ", i), name, "1"))
 		wantErr(t, err, api.ErrReplaced)
 	}
-	_, err = l.Verify(t.Context(), api.VerifyRequest{})
-	wantErr(t, err, api.ErrReplaced)
+	wantErr(t, check.Err(l.Verify(t.Context(), api.VerifyRequest{})), api.ErrReplaced)
 	wantErr(t, l.Close(), api.ErrReplaced)
-	if !bytes.Equal(content(t, path), old) {
-		t.Error("something was written to the file")
-	}
-	_, err = Open(t.Context(), path, Options{})
-	wantErr(t, err, api.ErrJournal) // what was drawn since the backup lies beside it
+	check.That(t, bytes.Equal(content(t, path), old), "something was written to the file")
+	wantErr(t, check.Err(Open(t.Context(), path, Options{})), api.ErrJournal) // what was drawn since the backup lies beside it
 	must(t, os.RemoveAll(path+".journal"))
 	if n := len(responses(t, open(t, path, Options{}), "vote", eps(t, "1"))); n != 0 { // it is the backup now
 		t.Errorf("there are %d responses", n)
@@ -75,8 +69,7 @@ func busy(t testing.TB) (path string, options Options) {
 	l := open(t, path, options)
 	sellers(t, l, "3", "9", crowd(20)...)
 	sell(t, l, purchase(t, "sold", "acme", "0.5"))
-	_, err := l.Reserve(t.Context(), reserveOne(t, "reserved"))
-	must(t, err)
+	must(t, check.Err(l.Reserve(t.Context(), reserveOne(t, "reserved"))))
 	closed(t, l)
 	return path, options
 }
@@ -127,8 +120,10 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 		"Estimate": func(ctx context.Context, l *Ledger) error {
 			return second(l.Estimate(ctx, api.EstimateRequest{Question: "vote"}))
 		},
-		"Levels":       func(ctx context.Context, l *Ledger) error { return second(l.Levels(ctx, "vote")) },
-		"Forget":       func(ctx context.Context, l *Ledger) error { return l.Forget(ctx, "f", crowd(2)[1]) },
+		"Levels": func(ctx context.Context, l *Ledger) error { return second(l.Levels(ctx, "vote")) },
+		"Forget": func(ctx context.Context, l *Ledger) error {
+			return l.Forget(ctx, api.ObjectRequest{Key: "f", Object: crowd(2)[1]})
+		},
 		"Events":       func(ctx context.Context, l *Ledger) error { return drain(l.Events(ctx, 1)) },
 		"Watch":        func(ctx context.Context, l *Ledger) error { return drain(l.Watch(ctx, 1)) },
 		"Refusals":     func(ctx context.Context, l *Ledger) error { return drain(l.Refusals(ctx, "sold", 1)) },
@@ -151,11 +146,15 @@ func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
 		"Commit": func(ctx context.Context, l *Ledger) error {
 			return second(l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 2, Truth: truth}))
 		},
-		"Cancel":    func(ctx context.Context, l *Ledger) error { return l.Cancel(ctx, "c", 2) },
-		"Sell":      func(ctx context.Context, l *Ledger) error { return second(l.Sell(ctx, purchase(t, "s", "acme", "2"))) },
-		"Statement": func(ctx context.Context, l *Ledger) error { return second(l.Statement(ctx, "k", one)) },
-		"Verify":    func(ctx context.Context, l *Ledger) error { return second(l.Verify(ctx, api.VerifyRequest{})) },
-		"Withdraw":  func(ctx context.Context, l *Ledger) error { return l.Withdraw(ctx, "w", one) },
+		"Cancel": func(ctx context.Context, l *Ledger) error { return l.Cancel(ctx, "c", 2) },
+		"Sell":   func(ctx context.Context, l *Ledger) error { return second(l.Sell(ctx, purchase(t, "s", "acme", "2"))) },
+		"Statement": func(ctx context.Context, l *Ledger) error {
+			return second(l.Statement(ctx, api.ObjectRequest{Key: "k", Object: one}))
+		},
+		"Verify": func(ctx context.Context, l *Ledger) error { return second(l.Verify(ctx, api.VerifyRequest{})) },
+		"Withdraw": func(ctx context.Context, l *Ledger) error {
+			return l.Withdraw(ctx, api.ObjectRequest{Key: "w", Object: one})
+		},
 	}
 }
 
@@ -185,9 +184,8 @@ func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
 	for n := 0; n < 10 && !same(other); n++ { // seldom another page is free by then
 		other = branch(t, old, options, "x")
 	}
-	if !same(other) {
-		t.Fatal("the branches can be told by their meta pages: this test is to show that their logs are compared")
-	}
+	check.Need(t, same(other),
+		"the branches can be told by their meta pages: this test is to show that their logs are compared")
 	for name, call := range calls(t) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(tests.Scratch(t), "live.db")
@@ -197,12 +195,9 @@ func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
 			wantErr(t, call(t.Context(), l), api.ErrReplaced)
 			overwrite(t, path, live) // too late
 			wantErr(t, second(l.Stats(t.Context())), api.ErrReplaced)
-			_, err := l.Release(t.Context(), releaseOf(t, "y", crowd(1)[0], "1"))
-			wantErr(t, err, api.ErrReplaced)
+			wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "y", crowd(1)[0], "1"))), api.ErrReplaced)
 			_ = l.Close()
-			if !bytes.Equal(content(t, path), live) {
-				t.Error("something was written to the file")
-			}
+			check.That(t, bytes.Equal(content(t, path), live), "something was written to the file")
 		})
 	}
 }
@@ -213,8 +208,7 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 	live := branch(t, old, options, "x")
 	compacted := filepath.Join(tests.Scratch(t), "compacted.db")
 	l := open(t, path, options)
-	_, err := l.CompactTo(t.Context(), compacted, nil)
-	must(t, err)
+	must(t, check.Err(l.CompactTo(t.Context(), compacted, nil)))
 	closed(t, l)
 	foreign, _ := busy(t)
 	for name, over := range map[string][]byte{
@@ -240,9 +234,7 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 				wantErr(t, do(l), api.ErrReplaced)
 				wantErr(t, second(l.Object(t.Context(), crowd(1)[0])), api.ErrReplaced)
 				_ = l.Close()
-				if !bytes.Equal(content(t, path), over) {
-					t.Error("something was written to the file")
-				}
+				check.That(t, bytes.Equal(content(t, path), over), "something was written to the file")
 			})
 		}
 	}
@@ -280,13 +272,10 @@ func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
 				path := filepath.Join(tests.Scratch(t), "live.db")
 				overwrite(t, path, live)
 				l := open(t, path, options)
-				err := do(l, func() { overwrite(t, path, over) })
-				wantErr(t, err, api.ErrReplaced)
+				wantErr(t, do(l, func() { overwrite(t, path, over) }), api.ErrReplaced)
 				wantErr(t, second(l.Stats(t.Context())), api.ErrReplaced)
 				_ = l.Close()
-				if !bytes.Equal(content(t, path), over) {
-					t.Error("something was written to the file")
-				}
+				check.That(t, bytes.Equal(content(t, path), over), "something was written to the file")
 			})
 		}
 	}
@@ -431,11 +420,9 @@ func (h *heard) text() string {
 func TestAfterAFailedDecisionTheFileIsStillKnown(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "5", "ann"), Options{})
 	s.set(failing, nil)
-	_, err := l.Release(t.Context(), releaseOf(t, "1", "ann", "1"))
-	wantErr(t, err, errDisk)
+	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "1", "ann", "1"))), errDisk)
 	s.set(nil, nil)
 	release(t, l, releaseOf(t, "1", "ann", "1"))
-	if got := objectOf(t, l, "ann"); got.Spent != eps(t, "1") {
-		t.Errorf("%+v", got)
-	}
+	got := objectOf(t, l, "ann")
+	check.That(t, got.Spent == eps(t, "1"), "%+v", got)
 }

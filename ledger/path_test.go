@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
@@ -20,22 +21,18 @@ func TestOpen_ResolvesThePath(t *testing.T) {
 		if in == "etc" {
 			must(t, Create(t.Context(), name, CreateOptions{})) // a dangling link: its target is created
 		}
-		l, err := Open(t.Context(), name, Options{})
-		must(t, err)
+		l := check.Value(Open(t.Context(), name, Options{}))(t)
 		t.Chdir(filepath.Join(dir, "etc", "elsewhere"))
 		must(t, l.DefineQuestion(t.Context(), in, api.Question{Name: name, Values: []string{"yes", "no"}}))
-		if _, err := os.Stat(filepath.Join(dir, "real.db.journal")); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := os.Lstat(filepath.Join(dir, "etc", "panel.db.journal")); err == nil {
-			t.Error("the journal is beside the link")
-		}
+		_, err := os.Stat(filepath.Join(dir, "real.db.journal"))
+		check.That(t, err == nil, "%s: %v", name, err)
+		_, err = os.Lstat(filepath.Join(dir, "etc", "panel.db.journal"))
+		check.That(t, err != nil, "the journal is beside the link")
 		must(t, l.Compact(t.Context(), nil))
 		must(t, l.Close())
 	}
-	if info, err := os.Lstat(filepath.Join(dir, "etc", "panel.db")); err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("the link is %v, %v", info, err)
-	}
+	info, err := os.Lstat(filepath.Join(dir, "etc", "panel.db"))
+	check.That(t, err == nil && info.Mode()&os.ModeSymlink != 0, "the link is %v, %v", info, err)
 }
 
 // A link that leads to another file is a replacement, as a file that takes its place is.
@@ -57,17 +54,14 @@ func TestNewFile_RefusesThePathsOfALedger(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "l.db"), filepath.Join(dir, "link")
 	must(t, errors.Join(Create(t.Context(), path, CreateOptions{}), os.Symlink("l.db", link)))
-	l, err := Open(t.Context(), path, Options{})
-	must(t, err)
+	l := check.Value(Open(t.Context(), path, Options{}))(t)
 	defer l.Close()
 	for _, to := range []string{"", path, link, path + ".journal", path + ".key", path + ".sock"} {
-		if _, err := l.Backup(t.Context(), to, nil); !errors.Is(err, api.ErrInvalid) {
-			t.Errorf("Backup to %q: %v", to, err)
-		}
+		_, err := l.Backup(t.Context(), to, nil)
+		check.That(t, errors.Is(err, api.ErrInvalid), "Backup to %q: %v", to, err)
 	}
 	for _, to := range []string{"", path + ".journal", path + ".tokens"} {
-		if err := Create(t.Context(), to, CreateOptions{}); !errors.Is(err, api.ErrInvalid) {
-			t.Errorf("Create of %q: %v", to, err)
-		}
+		err := Create(t.Context(), to, CreateOptions{})
+		check.That(t, errors.Is(err, api.ErrInvalid), "Create of %q: %v", to, err)
 	}
 }

@@ -65,9 +65,7 @@ func (l *Ledger) Questions(ctx context.Context) ([]api.Question, error) {
 				if err != nil || !found || q.Number != number {
 					return errs.Corrupt(err, "question %d is missing, or is another", number)
 				}
-				all = append(all, api.Question{
-					Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism,
-				})
+				all = append(all, q.Public())
 			}
 			return nil
 		})

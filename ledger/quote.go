@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
 // Quote says what an order would cost now and whom it would refuse. It charges nobody, changes
@@ -26,7 +27,7 @@ func (l *Ledger) QuoteBuyer(ctx context.Context, o api.Order) (api.Quote, error)
 	if err != nil {
 		return api.Quote{}, err
 	}
-	q.Refused, q.Sums, q.Event = api.Unexplained(q.Refused), nil, 0
+	q.Refused, q.Sums, q.Event = event.Unexplained(q.Refused), nil, 0
 	q.Draws, q.Resales, q.Degradations, q.Insertions = 0, 0, 0, 0
 	return q, nil
 }

@@ -177,7 +177,7 @@ func TestReceiptsOfADamagedLogAreRefused(t *testing.T) {
 func forgetful(t *testing.T) (*office, evidence.Receipt) {
 	t.Helper()
 	o := shop(t)
-	must(t, o.Forget(t.Context(), "forget", "bob"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
 	return o, receiptOf(t, o.Ledger, 4)
 }
 
@@ -379,7 +379,7 @@ func TestVerifyingNonsense(t *testing.T) {
 func TestForgettingAndReceipts(t *testing.T) {
 	o := shop(t)
 	before := text(t, receiptOf(t, o.Ledger, 4))
-	must(t, o.Forget(t.Context(), "forget", "bob"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
 	o.later()
 	early := check.Value(evidence.ReadReceipt(before))(t)
 	wantSound(t, "taken before", early, o.keys)
@@ -391,8 +391,8 @@ func TestForgettingAndReceipts(t *testing.T) {
 	for _, gone := range []string{"bob", hex.EncodeToString(early.Responses[1].Salt)} {
 		check.That(t, !bytes.Contains(text(t, late), []byte(gone)), "%q is in a receipt made after", gone)
 	}
-	must(t, o.Forget(t.Context(), "forget ann", "ann"))
-	must(t, o.Forget(t.Context(), "forget cid", "cid"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget ann", Object: "ann"}))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget cid", Object: "cid"}))
 	wantSound(t, "with everybody forgotten", receiptOf(t, o.Ledger, 4), o.keys)
 	for number := uint64(1); number <= 5; number++ {
 		wantSound(t, fmt.Sprint("sale ", number), receiptOf(t, o.Ledger, number), o.keys)
@@ -480,7 +480,7 @@ func TestReceiptsBesideForgetting(t *testing.T) {
 		go func() {
 			defer wait.Done()
 			for i := from; i < len(names); i += 997 {
-				check.OK(t, o.Forget(context.Background(), "forget "+names[i], names[i]))
+				check.OK(t, o.Forget(context.Background(), api.ObjectRequest{Key: "forget " + names[i], Object: names[i]}))
 			}
 		}()
 	}

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -37,12 +38,11 @@ func TestTheFoldOfAJournalIsWhatWasThere(t *testing.T) {
 		release(t, l, releaseOf(t, fmt.Sprint("r", i), name, fmt.Sprint(1+i%3)))
 	}
 	sell(t, l, purchase(t, "s", "acme", "2", names[10:30]...))
-	_, err := l.Reserve(t.Context(), reserveOne(t, "reserved"))
-	must(t, err)
+	must(t, check.Err(l.Reserve(t.Context(), reserveOne(t, "reserved"))))
 	forget(t, l, names[12])
-	must(t, l.Withdraw(t.Context(), "w", names[13]))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: names[13]}))
 	carryOut(t, l, order(t, "all", "4", names[20:40]...))
-	must(t, l.BeginEpoch(t.Context(), "e", "vote", names[41]))
+	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "e", Question: "vote", Object: names[41]}))
 	release(t, l, releaseOf(t, "again", names[41], "1"))
 	want := pairs(t, l.engine.Store)
 	copied := left(t, path)
@@ -59,9 +59,8 @@ func TestTheFoldOfAJournalIsWhatWasThere(t *testing.T) {
 	same(t, "recovered", pairs(t, l.engine.Store), want)
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
-	if files := tree(t, copied); len(files) != 1 {
-		t.Errorf("there is %v", files)
-	}
+	files := tree(t, copied)
+	check.That(t, len(files) == 1, "there is %v", files)
 }
 
 // tree returns the files below a directory's file, with their sizes and when they were written.
@@ -95,9 +94,7 @@ func TestAJournalStaysShort(t *testing.T) {
 		sum += info.Size()
 		return err
 	}))
-	if sum > 4<<20 {
-		t.Errorf("the journal has %d bytes, and the file has everything", sum)
-	}
+	check.That(t, sum <= 4<<20, "the journal has %d bytes, and the file has everything", sum)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -114,18 +111,14 @@ func TestToFoldAJournalTakesLittleMemory(t *testing.T) {
 	runtime.GC()
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
-	file, err := bolt.Open(path, false)
-	must(t, err)
+	file := check.Value(bolt.Open(path, false))(t)
 	s, options := &measured{Store: file}, Options{Memory: 1 << 20}
-	l, err = openClaimed(t.Context(), s, journals(path, options), options, "", false)
-	must(t, err)
-	if n := stats(t, l).Events; n != events {
-		t.Errorf("%d events of %d are there", n, events)
-	}
+	l = check.Value(openClaimed(t.Context(), s, journals(path, options), options, "", false))(t)
+	n := stats(t, l).Events
+	check.That(t, n == events, "%d events of %d are there", n, events)
 	closed(t, l)
-	if grown := int64(s.most) - int64(before.HeapAlloc); grown > most {
-		t.Errorf("to fold %d events takes %d KiB", events, grown>>10)
-	}
+	grown := int64(s.most) - int64(before.HeapAlloc)
+	check.That(t, grown <= most, "to fold %d events takes %d KiB", events, grown>>10)
 }
 
 // A ledger that is only read, or whose requests all come to nothing, has no journal, and the file stays as it is.
@@ -153,12 +146,9 @@ func BenchmarkOpenAfterACrash(b *testing.B) {
 	events := stats(b, l).Events
 	dies(b, l)
 	for b.Loop() {
-		l, err := Open(b.Context(), path, Options{ReadOnly: true})
-		must(b, err)
+		l := check.Value(Open(b.Context(), path, Options{ReadOnly: true}))(b)
 		b.StopTimer()
-		if stats(b, l).Events != events {
-			b.Error("not all is there")
-		}
+		check.That(b, stats(b, l).Events == events, "not all is there")
 		must(b, l.Close())
 		b.StartTimer()
 	}

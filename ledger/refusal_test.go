@@ -142,7 +142,7 @@ func TestTheTextOfARefusalIsBounded(t *testing.T) {
 	}
 	_, err := l.Raise(t.Context(), order(t, "k", "0.5", strangers...))
 	n := len(refusals(t, err))
-	check.That(t, n == api.MaxListed, "%d refusals listed, want %d", n, api.MaxListed)
+	check.That(t, n == request.MaxListed, "%d refusals listed, want %d", n, request.MaxListed)
 	n = len(err.Error())
 	check.That(t, n <= 4096, "the text has %d bytes", n)
 	check.That(t, strings.Contains(err.Error(), "10000 object") && strings.Contains(err.Error(), "9997 more"),
@@ -214,8 +214,8 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 	r := order(t, "k", "0.5", append(strangers, "ann")...)
 	_, err := l.Raise(t.Context(), r)
 	var refused *api.RefusedError
-	if !errors.As(err, &refused) || len(refused.Refused) != api.MaxListed || refused.Unlisted != len(strangers)-api.MaxListed {
-		t.Fatalf("%.300v; want %d refusals listed of %d", err, api.MaxListed, len(strangers))
+	if !errors.As(err, &refused) || len(refused.Refused) != request.MaxListed || refused.Unlisted != len(strangers)-request.MaxListed {
+		t.Fatalf("%.300v; want %d refusals listed of %d", err, request.MaxListed, len(strangers))
 	}
 	want := fmt.Sprintf("refused for %d objects: object", api.MaxPanel+more)
 	check.That(t, strings.Contains(err.Error(), want), "%.300q does not say %q", err, want)

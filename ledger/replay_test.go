@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -117,9 +118,8 @@ func TestApplyRefusesALogThatCannotBe(t *testing.T) {
 	for name, spoil := range unsoundLogs(t) {
 		t.Run(name, func(t *testing.T) {
 			log := spoil(soundLog(t))
-			if err := replay(&kv.Memory{}, log); !errors.Is(err, api.ErrCorrupt) {
-				t.Errorf("got the error %v, want ErrCorrupt", err)
-			}
+			err := replay(&kv.Memory{}, log)
+			check.That(t, errors.Is(err, api.ErrCorrupt), "got the error %v, want ErrCorrupt", err)
 		})
 	}
 }

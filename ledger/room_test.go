@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -26,9 +27,8 @@ func TestARaiseLeavesRoomForOthers(t *testing.T) {
 		_, err := l.Raise(t.Context(), second)
 		raised <- err
 	}()
-	if done := <-parts; done != state.PartSize {
-		t.Errorf("the first part has %d people", done)
-	}
+	done := <-parts
+	check.That(t, done == state.PartSize, "the first part has %d people", done)
 	for i, name := range names[:20] {
 		release(t, l, releaseOf(t, fmt.Sprint(i), name, "3"))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -75,18 +76,15 @@ func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 		carryOut(t, l, r)
 	}
 	closed(t, l)
-	file, err := os.ReadFile(path)
-	must(t, err)
+	file := check.Value(os.ReadFile(path))(t)
 	definition := &wire.Encoder{}
 	(&event.QuestionDefined{Number: 1, Question: q}).Fields(wire.Writing(definition))
-	if bytes.Count(file, definition.Buf) < 2 {
-		t.Error("the definition is not found where it must be: in its event and in its record")
-	}
+	check.That(t, bytes.Count(file, definition.Buf) >= 2,
+		"the definition is not found where it must be: in its event and in its record")
 	rest := bytes.ReplaceAll(file, definition.Buf, nil)
 	for _, label := range q.Values {
-		if n := bytes.Count(rest, []byte(label)); n != 0 {
-			t.Errorf("%q stands %d times outside its definition", label, n)
-		}
+		n := bytes.Count(rest, []byte(label))
+		check.That(t, n == 0, "%q stands %d times outside its definition", label, n)
 	}
 }
 
@@ -181,18 +179,15 @@ func TestRefusalsDoNotDependOnTheTruth(t *testing.T) {
 			order(t, "1", "1.5"), order(t, "2", "0.75", "ann", "zoe"), order(t, "3", "1000", "bob"), order(t, "0", "0.75"),
 		} {
 			_, err := l.Raise(t.Context(), withTruth(r, truth))
-			if err == nil {
-				t.Errorf("request %d was not refused", i)
-			}
+			check.That(t, err != nil, "request %d was not refused", i)
 			all = append(all, err)
 		}
 		return all
 	}
 	want := outcome("yes")
 	for _, truth := range vote().Values {
-		if got := outcome(truth); !reflect.DeepEqual(got, want) {
-			t.Errorf("with the truth %s: %v, want %v", truth, got, want)
-		}
+		got := outcome(truth)
+		check.That(t, reflect.DeepEqual(got, want), "with the truth %s: %v, want %v", truth, got, want)
 	}
 }
 
@@ -209,9 +204,7 @@ func TestTheErrorOfTheTruthSourceIsPassedOn(t *testing.T) {
 		r.Truth = func(context.Context, string, []string) ([]string, error) { return nil, errDisk }
 		_, err := l.Release(t.Context(), r)
 		wantErr(t, err, errDisk)
-		if errors.Is(err, api.ErrInvalid) {
-			t.Error("the host's failure is called an invalid request")
-		}
+		check.That(t, !errors.Is(err, api.ErrInvalid), "the host's failure is called an invalid request")
 	})
 }
 
@@ -222,20 +215,16 @@ func TestTruthsAreForgotten(t *testing.T) {
 	x.Add([]string{"ann", "cid"}, first)
 	x.Add([]string{"eve"}, second)
 	for name, want := range map[string]int32{"ann": 1, "cid": rules.NoTruth, "eve": 2} {
-		if value, asked := x.Of(name); value != want || !asked {
-			t.Errorf("%s: %d, %v", name, value, asked)
-		}
+		value, asked := x.Of(name)
+		check.That(t, value == want && asked, "%s: %d, %v", name, value, asked)
 	}
 	for _, name := range []string{"", "an", "bob", "dot", "zoe"} {
-		if value, asked := x.Of(name); asked || value != rules.NoTruth {
-			t.Errorf("%q was asked for: %d", name, value)
-		}
+		value, asked := x.Of(name)
+		check.That(t, !asked && value == rules.NoTruth, "%q was asked for: %d", name, value)
 	}
 	x.Forget()
 	for _, number := range slices.Concat(first, second) {
-		if number != 0 {
-			t.Errorf("a truth is still there: %d", number)
-		}
+		check.That(t, number == 0, "a truth is still there: %d", number)
 	}
 }
 
@@ -271,7 +260,7 @@ func TestAMarketTellsNothingButResponses(t *testing.T) {
 		note(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: held.Number, Truth: ask}))
 		note(l.Capture(t.Context(), api.CaptureRequest{Key: "d", Reservation: held.Number, Truth: ask}))
 		note(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: ask}))
-		note(nil, l.Withdraw(t.Context(), "w", "bob"))
+		note(nil, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "bob"}))
 		late := purchase(t, "late", "acme", "2")
 		late.Truth = ask
 		note(l.Sell(t.Context(), late))
@@ -283,9 +272,8 @@ func TestAMarketTellsNothingButResponses(t *testing.T) {
 	} {
 		stored, told := day(truth)
 		same(t, "stored for the truths "+name, stored, wantStored)
-		if !reflect.DeepEqual(told, wantTold) {
-			t.Errorf("for the truths %s a host is told %v, else %v", name, told, wantTold)
-		}
+		check.That(t, reflect.DeepEqual(told, wantTold),
+			"for the truths %s a host is told %v, else %v", name, told, wantTold)
 	}
 }
 
@@ -315,8 +303,7 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 	sweeps := 0
 	calls := map[string]func(api.TruthFunc) error{
 		"Sell": func(truth api.TruthFunc) error {
-			_, err := l.Sell(t.Context(), api.SellRequest{Key: "s", Order: o("0.4"), Truth: truth})
-			return err
+			return check.Err(l.Sell(t.Context(), api.SellRequest{Key: "s", Order: o("0.4"), Truth: truth}))
 		},
 		"Commit": func(truth api.TruthFunc) error {
 			_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: held.Number, Truth: truth})
@@ -324,8 +311,7 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 		},
 		"Advance": func(truth api.TruthFunc) error {
 			sweeps++
-			_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint("day ", sweeps), Truth: truth})
-			return err
+			return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint("day ", sweeps), Truth: truth}))
 		},
 	}
 	sources := map[string]api.TruthFunc{
@@ -348,18 +334,15 @@ func TestNoCallOfTheMarketNamesATruth(t *testing.T) {
 		if err := calls[name](listOf(secret().Values[0], "")); err != nil && mentionsSecret(err.Error()) {
 			t.Errorf("%s without a truth: the error names a value: %v", name, err)
 		}
-		if err := calls[name](right); err != nil && !errors.Is(err, api.ErrKeyConflict) {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := calls[name](right)
+		check.That(t, err == nil || errors.Is(err, api.ErrKeyConflict), "%s: %v", name, err)
 	}
 	_, err = l.Sell(t.Context(), api.SellRequest{Key: "over", Order: o("2"), Truth: right})
 	q, quoteErr := l.Quote(t.Context(), o("0.1"))
 	price := int64(0)
 	_, dear := l.Sell(t.Context(), api.SellRequest{Key: "dear", Order: api.Order{Buyer: "zeta", Question: "secret", Epsilon: eps(t, "0.3"), All: true}, MaxPrice: &price, Truth: right})
 	for _, text := range []string{fmt.Sprint(err), fmt.Sprintf("%+v", q), fmt.Sprint(quoteErr), fmt.Sprint(dear), log.String()} {
-		if text == "" || mentionsSecret(text) {
-			t.Errorf("somebody says %q", text)
-		}
+		check.That(t, text != "" && !mentionsSecret(text), "somebody says %q", text)
 	}
 	closed(t, l)
 	// The file: labels stand in the definition of the question only.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -202,9 +203,7 @@ func waitQueued(t testing.TB, l *Ledger, n int) {
 		if got == n {
 			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d calls are queued, want %d", got, n)
-		}
+		check.Need(t, !time.Now().After(deadline), "%d calls are queued, want %d", got, n)
 	}
 }
 
@@ -249,8 +248,6 @@ func pending[T any](t testing.TB, done chan answer[T]) {
 func waitClosing(t testing.TB, l *Ledger) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !errors.Is(l.engine.Queue.Check(), api.ErrClosed); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the ledger is not closing")
-		}
+		check.Need(t, !time.Now().After(deadline), "the ledger is not closing")
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -38,8 +39,7 @@ func newCouple(t testing.TB, names ...string) *couple {
 	c.a = open(t, path, c.options("a"))
 	release(t, c.a, releaseOf(t, "before", names[0], "1"))
 	c.file = filepath.Join(pace.Scratch(t), "b.db")
-	_, err := c.a.Backup(t.Context(), c.file, nil)
-	must(t, err)
+	must(t, check.Err(c.a.Backup(t.Context(), c.file, nil)))
 	return c
 }
 
@@ -94,24 +94,21 @@ func TestAStandbyFollows(t *testing.T) {
 		}
 	}()
 	release(t, c.a, releaseOf(t, "while it follows", "cid", "2"))
-	must(t, c.a.Withdraw(t.Context(), "withdraw", "ann"))
+	must(t, c.a.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw", Object: "ann"}))
 	c.catchUp(b)
 	same(t, "the standby", recordsBut(pairs(t, b.engine.Store)), recordsBut(pairs(t, c.a.engine.Store)))
 	for _, name := range []string{"ann", "bea", "cid"} {
 		here, there := objectOf(t, b, name), objectOf(t, c.a, name)
-		if fmt.Sprint(here) != fmt.Sprint(there) || here.Event != stats(t, c.a).Events {
-			t.Errorf("the standby says %+v, the other host %+v", here, there)
-		}
+		check.That(t, fmt.Sprint(here) == fmt.Sprint(there) && here.Event == stats(t, c.a).Events,
+			"the standby says %+v, the other host %+v", here, there)
 	}
 	wantClean(t, b, api.VerifyRequest{})
 	for what, err := range map[string]error{
-		"Withdraw": b.Withdraw(t.Context(), "no", "bea"), "Forget": b.Forget(t.Context(), "no", "bea"),
+		"Withdraw": b.Withdraw(t.Context(), api.ObjectRequest{Key: "no", Object: "bea"}), "Forget": b.Forget(t.Context(), api.ObjectRequest{Key: "no", Object: "bea"}),
 		"Release": failed(b.Release(t.Context(), releaseOf(t, "no", "bea", "3"))), "DefineQuestion": b.DefineQuestion(t.Context(), "no", vote()),
 		"Raise": failed(b.Raise(t.Context(), order(t, "no", "3", "bea"))), "Cancel": b.Cancel(t.Context(), "no", 1),
 	} {
-		if !errors.Is(err, api.ErrReadOnly) {
-			t.Errorf("%s: %v", what, err)
-		}
+		check.That(t, errors.Is(err, api.ErrReadOnly), "%s: %v", what, err)
 	}
 	told := logOf(t, pairs(t, b.engine.Store))
 	forget(t, c.a, "bea")
@@ -119,9 +116,8 @@ func TestAStandbyFollows(t *testing.T) {
 		t.Errorf("%d groups are left, and the standby has %v", len(groups), c.journal.Bases())
 	}
 	c.catchUp(b)
-	if o := objectOf(t, b, "bea"); o.Forgotten == 0 {
-		t.Errorf("the standby has not forgotten: %+v", o)
-	}
+	o := objectOf(t, b, "bea")
+	check.That(t, o.Forgotten != 0, "the standby has not forgotten: %+v", o)
 	same(t, "what has forgotten", recordsBut(pairs(t, b.engine.Store)), recordsBut(pairs(t, c.a.engine.Store)))
 	must(t, b.Compact(t.Context(), nil))
 	file, erased := content(t, c.file), 0
@@ -132,18 +128,15 @@ func TestAStandbyFollows(t *testing.T) {
 			}
 		}
 	}
-	if erased < 3 {
-		t.Errorf("%d events are erased", erased)
-	}
+	check.That(t, erased >= 3, "%d events are erased", erased)
 	release(t, c.a, releaseOf(t, "behind it", "cid", "3"))
 	c.catchUp(b)
 	for seen.Load() < stats(t, c.a).Events {
 		time.Sleep(time.Millisecond)
 	}
 	closed(t, b)
-	if err := <-watched; !errors.Is(err, api.ErrClosed) {
-		t.Errorf("who watches is told %v", err)
-	}
+	err := <-watched
+	check.That(t, errors.Is(err, api.ErrClosed), "who watches is told %v", err)
 	// It goes on where its file ends.
 	release(t, c.a, releaseOf(t, "while it is off", "cid", "4"))
 	b = c.follows()
@@ -192,27 +185,22 @@ func TestAStandbyTakesOverUnderLoad(t *testing.T) {
 		for stats(t, b).Events < 150 {
 			time.Sleep(time.Millisecond)
 		}
-		next, err := b.TakeOver(t.Context())
-		must(t, err)
+		next := check.Value(b.TakeOver(t.Context()))(t)
 		clients.Wait()
 		if stopped.Load() != 8 {
 			t.Errorf("%d clients were told", stopped.Load())
 		}
 		told.Range(func(key, was any) bool {
 			n := 0
-			_, err := fmt.Sscanf(key.(string), "load %d", &n)
-			must(t, err)
-			if again := release(t, next, releaseOf(t, key.(string), names[n%len(names)], fmt.Sprint(2+n/len(names)))); again != was {
-				t.Errorf("%s: %v was told, and now %v", key, was, again)
-			}
+			must(t, check.Err(fmt.Sscanf(key.(string), "load %d", &n)))
+			again := release(t, next, releaseOf(t, key.(string), names[n%len(names)], fmt.Sprint(2+n/len(names))))
+			check.That(t, again == was, "%s: %v was told, and now %v", key, was, again)
 			return true
 		})
-		if _, err := b.Stats(t.Context()); !errors.Is(err, api.ErrClosed) {
-			t.Errorf("the standby says %v", err)
-		}
-		if _, err := b.TakeOver(t.Context()); !errors.Is(err, api.ErrClosed) {
-			t.Errorf("it takes over again: %v", err)
-		}
+		_, err := b.Stats(t.Context())
+		check.That(t, errors.Is(err, api.ErrClosed), "the standby says %v", err)
+		_, err = b.TakeOver(t.Context())
+		check.That(t, errors.Is(err, api.ErrClosed), "it takes over again: %v", err)
 		wantClean(t, next, api.VerifyRequest{})
 		closed(t, next)
 		must(t, c.a.Close())
@@ -249,9 +237,8 @@ func TestAStandbyShowsWhatIsSettled(t *testing.T) {
 	before := stats(t, c.a).Events
 	release(t, c.a, releaseOf(t, "not settled", "bea", "2"))
 	time.Sleep(20 * time.Millisecond)
-	if n := stats(t, b).Events; n != before {
-		t.Errorf("%d events are shown, of %d that are settled", n, before)
-	}
+	n := stats(t, b).Events
+	check.That(t, n == before, "%d events are shown, of %d that are settled", n, before)
 	close(settle)
 	c.catchUp(b)
 	closed(t, b)
@@ -269,21 +256,18 @@ func TestATakeoverThatFails(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := b.TakeOver(t.Context()); !errors.Is(err, noKey) {
-		t.Errorf("without a key: %v", err)
-	}
+	_, err := b.TakeOver(t.Context())
+	check.That(t, errors.Is(err, noKey), "without a key: %v", err)
 	c.journal.Inject(nil)
 	release(t, c.a, releaseOf(t, "goes on", "ann", "2"))
 	c.catchUp(b)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.TakeOver(gone); !errors.Is(err, context.Canceled) {
-		t.Errorf("a context that is done: %v", err)
-	}
+	_, err = b.TakeOver(gone)
+	check.That(t, errors.Is(err, context.Canceled), "a context that is done: %v", err)
 	release(t, c.a, releaseOf(t, "goes on", "ann", "2"))
-	if _, err := c.a.TakeOver(t.Context()); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("who is no standby: %v", err)
-	}
+	_, err = c.a.TakeOver(t.Context())
+	check.That(t, errors.Is(err, api.ErrInvalid), "who is no standby: %v", err)
 	closed(t, b)
 	var why atomic.Pointer[error]
 	off := errors.New("the network is off")
@@ -303,21 +287,15 @@ func TestATakeoverThatFails(t *testing.T) {
 	release(t, c.a, releaseOf(t, "unseen, too", "bea", "3"))
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := b.TakeOver(short); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("when not all can be read: %v", err)
-	}
-	if _, err := c.a.Release(t.Context(), releaseOf(t, "too late", "ann", "4")); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("who was taken over from: %v", err)
-	}
-	if _, err := b.Object(t.Context(), "ann"); err != nil {
-		t.Errorf("the standby does not go on: %v", err)
-	}
+	_, err = b.TakeOver(short)
+	check.That(t, errors.Is(err, context.DeadlineExceeded), "when not all can be read: %v", err)
+	_, err = c.a.Release(t.Context(), releaseOf(t, "too late", "ann", "4"))
+	check.That(t, errors.Is(err, journal.ErrFenced), "who was taken over from: %v", err)
+	_, err = b.Object(t.Context(), "ann")
+	check.That(t, err == nil, "the standby does not go on: %v", err)
 	why.Store(nil)
-	next, err := b.TakeOver(t.Context())
-	must(t, err)
-	if objectOf(t, next, "bea").Spent != eps(t, "3") {
-		t.Error("what came last is lost")
-	}
+	next := check.Value(b.TakeOver(t.Context()))(t)
+	check.That(t, objectOf(t, next, "bea").Spent == eps(t, "3"), "what came last is lost")
 	release(t, next, releaseOf(t, "after", "ann", "5"))
 	closed(t, next)
 	must(t, c.a.Close())
@@ -328,8 +306,7 @@ func TestAFileThatIsTooOldFencesNobody(t *testing.T) {
 	c := newCouple(t, "ann", "bea", "cid")
 	closed(t, c.follows()) // the file names the journal now
 	old := filepath.Join(pace.Scratch(t), "old.db")
-	text, err := os.ReadFile(c.file)
-	must(t, err)
+	text := check.Value(os.ReadFile(c.file))(t)
 	must(t, os.WriteFile(old, text, 0o600))
 	release(t, c.a, releaseOf(t, "behind the copy", "bea", "1"))
 	b := c.follows()
@@ -373,9 +350,8 @@ func TestATakeoverOfAnotherHistoryFencesNobody(t *testing.T) {
 	b := open(t, c.file, o)
 	c.catchUp(b)
 	on.Store(true)
-	if _, err := b.TakeOver(t.Context()); !errors.Is(err, journal.ErrForked) {
-		t.Errorf("%v", err)
-	}
+	_, err := b.TakeOver(t.Context())
+	check.That(t, errors.Is(err, journal.ErrForked), "%v", err)
 	on.Store(false)
 	release(t, c.a, releaseOf(t, "goes on", "ann", "2"))
 	closed(t, b)
@@ -386,8 +362,7 @@ func TestATakeoverOfAnotherHistoryFencesNobody(t *testing.T) {
 func TestTwoStandbysTakeOver(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
 	third := filepath.Join(pace.Scratch(t), "c.db")
-	_, err := c.a.Backup(t.Context(), third, nil)
-	must(t, err)
+	must(t, check.Err(c.a.Backup(t.Context(), third, nil)))
 	var why atomic.Pointer[error]
 	o := c.options("b")
 	find := o.Journal
@@ -419,13 +394,11 @@ func TestTwoStandbysTakeOver(t *testing.T) {
 	o = c.options("c")
 	o.Standby = true
 	standby := open(t, third, o)
-	last, err := standby.TakeOver(t.Context())
-	must(t, err)
+	last := check.Value(standby.TakeOver(t.Context()))(t)
 	release(t, last, releaseOf(t, "by the last", "bea", "3"))
 	why.Store(nil)
-	if err := <-outcome; !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("who claimed before is told %v", err)
-	}
+	err := <-outcome
+	check.That(t, errors.Is(err, journal.ErrFenced), "who claimed before is told %v", err)
 	wantClean(t, last, api.VerifyRequest{})
 	closed(t, last)
 	must(t, c.a.Close())
@@ -439,19 +412,16 @@ func TestATakeoverSetsKeys(t *testing.T) {
 	with.TruthKey = bytes.Repeat([]byte{7}, 32)
 	c.a = open(t, c.file, with) // the one of b, so that it is not behind
 	b2 := filepath.Join(pace.Scratch(t), "b.db")
-	_, err := c.a.Backup(t.Context(), b2, nil)
-	must(t, err)
+	must(t, check.Err(c.a.Backup(t.Context(), b2, nil)))
 	c.file = b2
 	other := c.options("b")
 	other.TruthKey = bytes.Repeat([]byte{8}, 32)
-	if _, err := Open(t.Context(), c.file, other); !errors.Is(err, api.ErrTruthKey) {
-		t.Errorf("with another key: %v", err)
-	}
+	_, err := Open(t.Context(), c.file, other)
+	check.That(t, errors.Is(err, api.ErrTruthKey), "with another key: %v", err)
 	right := c.options("b")
 	right.TruthKey = with.TruthKey
 	b := open(t, c.file, right)
-	next, err := b.TakeOver(t.Context())
-	must(t, err)
+	next := check.Value(b.TakeOver(t.Context()))(t)
 	release(t, next, releaseOf(t, "with the key", "bea", "2"))
 	closed(t, next)
 	must(t, c.a.Close())
@@ -466,8 +436,7 @@ func TestATakeoverKeepsNoBudget(t *testing.T) {
 	c.a = open(t, c.file, with)
 	enroll(t, c.a, "vote", "900", "bea")
 	c.file = filepath.Join(pace.Scratch(t), "b.db")
-	_, err := c.a.Backup(t.Context(), c.file, nil)
-	must(t, err)
+	must(t, check.Err(c.a.Backup(t.Context(), c.file, nil)))
 	b := c.follows()
 	can := func(l *Ledger) uint64 {
 		got, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Objects: []string{"bea"}, Epsilons: []privacy.Epsilon{eps(t, "1")}})
@@ -477,11 +446,8 @@ func TestATakeoverKeepsNoBudget(t *testing.T) {
 	if can(b) != 1 || len(b.requests.Forecasts.All) != 1 {
 		t.Errorf("the standby says that %d can answer, and keeps %d budgets", can(b), len(b.requests.Forecasts.All))
 	}
-	next, err := b.TakeOver(t.Context())
-	must(t, err)
-	if can(next) != 0 {
-		t.Error("who has taken over says that somebody can answer whose noise key it has not")
-	}
+	next := check.Value(b.TakeOver(t.Context()))(t)
+	check.That(t, can(next) == 0, "who has taken over says that somebody can answer whose noise key it has not")
 	closed(t, next)
 	must(t, c.a.Close())
 }
@@ -526,9 +492,8 @@ func TestAStandbyWhoseJournalFails(t *testing.T) {
 	before := stats(t, b).Events
 	release(t, c.a, releaseOf(t, "unseen", "bea", "2"))
 	time.Sleep(20 * time.Millisecond)
-	if n := stats(t, b).Events; n > before+4 {
-		t.Errorf("%d events, of %d", n, before)
-	}
+	n := stats(t, b).Events
+	check.That(t, n <= before+4, "%d events, of %d", n, before)
 	why.Store(nil)
 	c.catchUp(b)
 	if o := objectOf(t, b, "bea"); o.Spent != eps(t, "2") {
@@ -543,9 +508,8 @@ func TestAStandbyWhoseJournalFails(t *testing.T) {
 	if _, err := b.Stats(t.Context()); !errors.Is(err, api.ErrStopped) || !errors.Is(err, journal.ErrForked) {
 		t.Errorf("behind another history: %v", err)
 	}
-	if _, err := b.TakeOver(t.Context()); !errors.Is(err, api.ErrStopped) {
-		t.Errorf("it takes over: %v", err)
-	}
+	_, err := b.TakeOver(t.Context())
+	check.That(t, errors.Is(err, api.ErrStopped), "it takes over: %v", err)
 	must(t, b.Close())
 	log.await(t, "trying again")
 	log.await(t, "standby stopped")
@@ -555,23 +519,20 @@ func TestAStandbyWhoseJournalFails(t *testing.T) {
 // What a standby cannot be.
 func TestWhatIsNoStandby(t *testing.T) {
 	c := newCouple(t, "ann", "bea")
-	if _, err := Open(t.Context(), c.file, Options{Standby: true}); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("without a journal: %v", err)
-	}
+	_, err := Open(t.Context(), c.file, Options{Standby: true})
+	check.That(t, errors.Is(err, api.ErrInvalid), "without a journal: %v", err)
 	alone := c.options("b")
 	alone.Journal = func(ctx context.Context, w journal.Wanted) (journal.Journal, error) {
 		return struct{ journal.Journal }{c.journal.Open()}, nil
 	}
-	if _, err := Open(t.Context(), c.file, alone); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("with a journal that nobody follows: %v", err)
-	}
+	_, err = Open(t.Context(), c.file, alone)
+	check.That(t, errors.Is(err, api.ErrInvalid), "with a journal that nobody follows: %v", err)
 	older := asItIs(t, c.file)
 	forget(t, c.a, "bea")
 	if _, err := Open(t.Context(), older, c.options("b")); !errors.Is(err, api.ErrJournal) || !errors.Is(err, journal.ErrLost) {
 		t.Errorf("from before what the journal has: %v", err)
 	}
-	if _, err := os.Stat(older + ".journal"); !os.IsNotExist(err) {
-		t.Errorf("beside the file: %v", err)
-	}
+	_, err = os.Stat(older + ".journal")
+	check.That(t, os.IsNotExist(err), "beside the file: %v", err)
 	closed(t, c.a)
 }

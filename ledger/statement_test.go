@@ -33,7 +33,7 @@ import (
 
 func statementOf(t testing.TB, l *Ledger, key, object string) evidence.Statement {
 	t.Helper()
-	return check.Value(l.Statement(t.Context(), key, object))(t)
+	return check.Value(l.Statement(t.Context(), api.ObjectRequest{Key: key, Object: object}))(t)
 }
 
 // life is an office in which ann has done whatever an object can do, once each.
@@ -72,7 +72,7 @@ func life(t testing.TB) *office {
 			commit(t, o.Ledger, "paid", held.Number)
 			reserve(t, o.Ledger, api.ReserveRequest{Key: "held still", Order: purchase(t, "", "third", "1", "ann").Order, For: time.Hour})
 		},
-		func() { must(t, o.Withdraw(t.Context(), "out", "ann")) },
+		func() { must(t, o.Withdraw(t.Context(), api.ObjectRequest{Key: "out", Object: "ann"})) },
 		func() {
 			_, err := o.Enroll(t.Context(), api.EnrollRequest{Key: "in", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "4"), Cap: eps(t, "8")})
 			must(t, err)
@@ -179,8 +179,8 @@ func TestAStatementIsRepeated(t *testing.T) {
 	again := statementOf(t, o.Ledger, "state", "ann")
 	check.That(t, string(text(t, st)) == string(text(t, again)) && stats(t, o.Ledger).Events <= n+2,
 		"%+v\nbecame\n%+v", st, again)
-	wantErr(t, check.Err(o.Statement(t.Context(), "state", "bob")), api.ErrKeyConflict)
-	wantErr(t, check.Err(o.Statement(t.Context(), "raised", "ann")), api.ErrKeyConflict)
+	wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "state", Object: "bob"})), api.ErrKeyConflict)
+	wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "raised", Object: "ann"})), api.ErrKeyConflict)
 }
 
 func TestALaterStatementHasTheEarlierOne(t *testing.T) {
@@ -202,9 +202,9 @@ func TestAStatementAfterForgetting(t *testing.T) {
 	o := life(t)
 	before := statementOf(t, o.Ledger, "before", "ann")
 	o.later()
-	must(t, o.Forget(t.Context(), "forget", "ann"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}))
 	wantSound(t, "the statement from before", before, o.keys)
-	_, err := o.Statement(t.Context(), "before", "ann")
+	_, err := o.Statement(t.Context(), api.ObjectRequest{Key: "before", Object: "ann"})
 	wantErr(t, err, api.ErrForgotten)
 
 	empty := statementOf(t, o.Ledger, "empty", "ann")
@@ -233,7 +233,7 @@ func TestAStatementAfterForgetting(t *testing.T) {
 	if st.Spent != state.Plus(before.Spent, eps(t, "0.5")) || len(st.Released) != 1 || st.Chains[1].Forgotten.IsZero() || st.Chains[1].Withdrawn {
 		t.Errorf("%+v", st)
 	}
-	must(t, o.Forget(t.Context(), "forget again", "ann"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget again", Object: "ann"}))
 	twice := statementOf(t, o.Ledger, "twice", "ann")
 	wantSound(t, "forgotten twice", twice, o.keys)
 	wantWholeLife(t, o, twice)
@@ -246,19 +246,19 @@ func TestStatementsThatThereAreNot(t *testing.T) {
 	r.Partial = true
 	carryOut(t, o.Ledger, r)
 	for _, name := range []string{"nobody", "dot"} {
-		wantErr(t, check.Err(o.Statement(t.Context(), "k "+name, name)), api.ErrUnknown)
+		wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "k " + name, Object: name})), api.ErrUnknown)
 	}
 	for _, test := range [][2]string{{"", "ann"}, {"k", ""}, {"k", "a\x00"}, {strings.Repeat("k", 257), "ann"}} {
-		wantErr(t, check.Err(o.Statement(t.Context(), test[0], test[1])), api.ErrInvalid)
+		wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: test[0], Object: test[1]})), api.ErrInvalid)
 	}
 	unchanged(t, o.store, func() {
-		_, err := openMemory(t, o.store, Options{}).Statement(t.Context(), "k", "ann")
+		_, err := openMemory(t, o.store, Options{}).Statement(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"})
 		wantErr(t, err, api.ErrNoSigner)
-		_, err = openMemory(t, o.store, Options{ReadOnly: true, Signer: o.documents.Signer}).Statement(t.Context(), "k", "ann")
+		_, err = openMemory(t, o.store, Options{ReadOnly: true, Signer: o.documents.Signer}).Statement(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"})
 		wantErr(t, err, api.ErrReadOnly)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		wantErr(t, check.Err(o.Statement(ctx, "k", "ann")), context.Canceled)
+		wantErr(t, check.Err(o.Statement(ctx, api.ObjectRequest{Key: "k", Object: "ann"})), context.Canceled)
 	})
 }
 
@@ -266,7 +266,7 @@ func TestStatementsThatThereAreNot(t *testing.T) {
 func full(t *testing.T) (*office, evidence.Statement) {
 	t.Helper()
 	o := life(t)
-	must(t, o.Forget(t.Context(), "forget bob", "bob"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget bob", Object: "bob"}))
 	_, err := o.Enroll(t.Context(), api.EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})
 	must(t, err)
 	return o, statementOf(t, o.Ledger, "ann's", "ann")
@@ -320,7 +320,7 @@ func TestEveryByteOfAStatementMatters(t *testing.T) {
 	o := newOffice(t, 1)
 	sellers(t, o.Ledger, "2", "5", "ann")
 	sell(t, o.Ledger, purchase(t, "sale", "acme", "0.5", "ann"))
-	must(t, o.Withdraw(t.Context(), "out", "ann"))
+	must(t, o.Withdraw(t.Context(), api.ObjectRequest{Key: "out", Object: "ann"}))
 	everyByte(t, statementOf(t, o.Ledger, "ann's", "ann"), o.keys, evidence.ReadStatement)
 }
 
@@ -626,7 +626,9 @@ func TestStatementsBesideOthers(t *testing.T) {
 		return l.Release(t.Context(), releaseOf(t, "first", "person-00000", "0.5"))
 	})
 	commit.wait(t)
-	one := async(func() (evidence.Statement, error) { return l.Statement(t.Context(), "one", "person-00001") })
+	one := async(func() (evidence.Statement, error) {
+		return l.Statement(t.Context(), api.ObjectRequest{Key: "one", Object: "person-00001"})
+	})
 	waitQueued(t, l, 1)
 	behind := async(func() (api.Response, error) {
 		return l.Release(t.Context(), releaseOf(t, "behind", "person-00001", "0.5"))
@@ -653,7 +655,7 @@ func TestStatementsBesideOthers(t *testing.T) {
 		}()
 		go func() {
 			defer wait.Done()
-			st, err := l.Statement(context.Background(), "s "+name, name)
+			st, err := l.Statement(context.Background(), api.ObjectRequest{Key: "s " + name, Object: name})
 			if err != nil {
 				t.Error(err)
 				return
@@ -681,10 +683,10 @@ func TestForgettingWhileAStatementIsMade(t *testing.T) {
 				return
 			}
 			if reads++; reads == read+1 {
-				must(t, l.Forget(t.Context(), "forget", "ann"))
+				must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}))
 			}
 		})
-		st, err := l.Statement(t.Context(), "k", "ann")
+		st, err := l.Statement(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"})
 		if err == nil {
 			wantSound(t, fmt.Sprint("forgotten at read ", read), st, note.VerifierList(verifier))
 		} else {
@@ -717,7 +719,7 @@ func TestStatementsTellNothingOfOthers(t *testing.T) {
 
 func TestGoldenStatement(t *testing.T) {
 	o := life(t)
-	must(t, o.Forget(t.Context(), "forget bob", "bob"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "forget bob", Object: "bob"}))
 	o.later()
 	st := statementOf(t, o.Ledger, "ann's", "ann")
 	_, err := o.Enroll(t.Context(), api.EnrollRequest{Key: "bob again", Question: "smoker", Objects: []string{"bob"}, Policy: inSteps(t), Cap: eps(t, "8")})

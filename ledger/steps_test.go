@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -102,11 +103,9 @@ func (j trimming) Trim(ctx context.Context, at journal.Position) error {
 
 func openStepped(t testing.TB, path string, options Options) (*Ledger, *stepped) {
 	t.Helper()
-	file, err := bolt.Open(path, false)
-	must(t, err)
+	file := check.Value(bolt.Open(path, false))(t)
 	s := &stepped{Store: file, Copier: file, besideFile: besideFile(path)}
-	l, err := readStore(t.Context(), s, s, options)
-	must(t, err)
+	l := check.Value(readStore(t.Context(), s, s, options))(t)
 	must(t, l.begin(t.Context(), options))
 	t.Cleanup(func() { _ = l.Close() })
 	return l, s
@@ -122,9 +121,7 @@ func wantTold(t *testing.T, l *Ledger, told map[string]api.Response, when string
 		}
 		found++
 	}
-	if found != len(told) {
-		t.Errorf("%s: it has %d responses, told were %d", when, found, len(told))
-	}
+	check.That(t, found == len(told), "%s: it has %d responses, told were %d", when, found, len(told))
 	for name, one := range told {
 		if o := objectOf(t, l, name); len(o.Chains[0].Levels) != 1 || o.Chains[0].Levels[0].Response != one.Value {
 			t.Errorf("%s: a reader is shown %+v, told was %+v", when, o, one)
@@ -168,9 +165,8 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 		wantTold(t, l, told, step+", when it is over")
 		wantClean(t, l, api.VerifyRequest{})
 		again := open(t, crashed, Options{ReadOnly: true})
-		if n := len(responses(t, again, "vote", eps(t, "1"))); n != before {
-			t.Errorf("%s: a crash leaves %d responses of %d", step, n, before)
-		}
+		n := len(responses(t, again, "vote", eps(t, "1")))
+		check.That(t, n == before, "%s: a crash leaves %d responses of %d", step, n, before)
 		closed(t, again)
 	}
 	s.at = nil
@@ -212,16 +208,15 @@ func failAtStep(t *testing.T, step string, fault error) {
 		wantTold(t, l, told, "afterwards")
 		told[names[5]] = release(t, l, releaseOf(t, names[5], names[5], "1"))
 		wantErr(t, l.engine.Checkpoint(), fault)
-		wantErr(t, l.Forget(t.Context(), "forget", names[19]), fault)
+		wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: names[19]}), fault)
 		s.at = nil
 		forget(t, l, names[19])
 		must(t, l.engine.Checkpoint())
 		told[names[6]] = release(t, l, releaseOf(t, names[6], names[6], "1"))
 	} else {
 		for what, call := range everyCall(t, l) {
-			if err := call(); !errors.Is(err, api.ErrStopped) || !errors.Is(err, fault) {
-				t.Errorf("%s returns %v", what, err)
-			}
+			err := call()
+			check.That(t, errors.Is(err, api.ErrStopped) && errors.Is(err, fault), "%s returns %v", what, err)
 		}
 		s.at = nil
 	}
@@ -230,9 +225,8 @@ func failAtStep(t *testing.T, step string, fault error) {
 	wantTold(t, again, told, "opened again")
 	wantClean(t, again, api.VerifyRequest{})
 	closed(t, again)
-	if files := tree(t, path); len(files) != 1 {
-		t.Errorf("there is %v", files)
-	}
+	files := tree(t, path)
+	check.That(t, len(files) == 1, "there is %v", files)
 }
 
 // Who reads while a checkpoint comes to an uncertain end is told that the ledger has stopped, and why: what was read may not be durable.
@@ -246,7 +240,9 @@ func TestAReadThatMeetsAnUncertainCheckpointIsToldSo(t *testing.T) {
 		},
 		"a copy":       func(l *Ledger, path string) error { return second(l.Backup(t.Context(), path+".backup", nil)) },
 		"a compaction": func(l *Ledger, _ string) error { return l.Compact(t.Context(), nil) },
-		"a Forget":     func(l *Ledger, _ string) error { return l.Forget(t.Context(), "forget", crowd(1)[0]) },
+		"a Forget": func(l *Ledger, _ string) error {
+			return l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: crowd(1)[0]})
+		},
 	} {
 		path := votersFile(t, "9", crowd(20)...)
 		l, s := openStepped(t, path, Options{})
@@ -257,9 +253,8 @@ func TestAReadThatMeetsAnUncertainCheckpointIsToldSo(t *testing.T) {
 			}
 			return nil
 		}
-		if err := meet(l, path); !errors.Is(err, api.ErrStopped) || !errors.Is(err, syscall.EIO) {
-			t.Errorf("%s: %v", what, err)
-		}
+		err := meet(l, path)
+		check.That(t, errors.Is(err, api.ErrStopped) && errors.Is(err, syscall.EIO), "%s: %v", what, err)
 		must(t, l.Close())
 	}
 }

@@ -34,7 +34,7 @@ func asks(t *testing.T) map[string]func(l *Ledger) (api.ReleaseRequest, string) 
 		"of somebody unknown":   func(*Ledger) (api.ReleaseRequest, string) { return releaseOf(t, "mine", "zoe", "1"), "not-enrolled" },
 		"of a question unknown": func(*Ledger) (api.ReleaseRequest, string) { r := mine("1"); r.Question = "?"; return r, "unknown" },
 		"of who has left": func(l *Ledger) (api.ReleaseRequest, string) {
-			must(t, l.Withdraw(t.Context(), "w", "ann"))
+			must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
 			return mine("1"), "withdrawn"
 		},
 		"of who is forgotten": func(l *Ledger) (api.ReleaseRequest, string) {
@@ -49,7 +49,7 @@ func asks(t *testing.T) map[string]func(l *Ledger) (api.ReleaseRequest, string) 
 		},
 		"in a new epoch": func(l *Ledger) (api.ReleaseRequest, string) {
 			has(l, "1")
-			must(t, l.BeginEpoch(t.Context(), "e", "vote", "ann"))
+			must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "e", Question: "vote", Object: "ann"}))
 			return mine("1"), ""
 		},
 		"no key": func(*Ledger) (api.ReleaseRequest, string) { r := mine("1"); r.Key = ""; return r, "idempotency key" },
@@ -72,7 +72,7 @@ func asks(t *testing.T) map[string]func(l *Ledger) (api.ReleaseRequest, string) 
 		},
 		"another, in a new life": func(l *Ledger) (api.ReleaseRequest, string) {
 			has(l, "1")
-			must(t, l.BeginEpoch(t.Context(), "e", "vote", "ann"))
+			must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "e", Question: "vote", Object: "ann"}))
 			r := mine("2")
 			r.TrueValue = "no"
 			return r, ""
@@ -158,7 +158,7 @@ func TestNobodyLooksWhereTheTrueValueIsAtHand(t *testing.T) {
 	must(t, err)
 	enrollUnder(t, l, "vote", p, "5", "cid")
 	release(t, l, releaseOf(t, "before", "eve", "1"))
-	must(t, l.BeginEpoch(t.Context(), "e", "vote", "eve"))
+	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "e", Question: "vote", Object: "eve"}))
 	looks := func(r api.ReleaseRequest) (n int) {
 		s.onRead(func() { n++ })
 		defer s.onRead(nil)
@@ -290,7 +290,7 @@ func (*refusedOutside) Audited(observe.Audit)    {}
 func (o *refusedOutside) Refused(observe.Refusal) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	o.err <- o.ledger.Withdraw(ctx, "withdraw", "bob")
+	o.err <- o.ledger.Withdraw(ctx, api.ObjectRequest{Key: "withdraw", Object: "bob"})
 }
 
 func TestWhoIsRefusedIsToldOutsideOfTheCommit(t *testing.T) {

@@ -330,7 +330,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 		}
 		show("Advance", swept, err, changed)
 	}
-	statement, err := l.Statement(ctx, "10", "ann")
+	statement, err := l.Statement(ctx, api.ObjectRequest{Key: "10", Object: "ann"})
 	show("Statement", statement, err, nil)
 	for _, ev := range events(t, l) {
 		show("Watch", ev, nil, nil)

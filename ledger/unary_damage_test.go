@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -48,9 +49,7 @@ func flippedBit(t testing.TB, bits rrchain.Bits, at int) rrchain.Bits {
 	t.Helper()
 	packed := bits.Pack()
 	packed[at/8] ^= 1 << (at % 8)
-	other, err := rrchain.NewBits(bits.Len(), packed)
-	must(t, err)
-	return other
+	return check.Value(rrchain.NewBits(bits.Len(), packed))(t)
 }
 
 // Every bit of every response of a chain, and every count of a tally, is compared with the events.
@@ -62,9 +61,8 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 		l := openMemory(t, s, Options{})
 		change(s)
 		wantProblems(t, findings(t, l, api.VerifyRequest{}), []api.Finding{want})
-		if again, _ := verified(t, l, api.VerifyRequest{}, slow()); len(again) != 1 || again[0].Text != want.Text {
-			t.Errorf("step by step there is %+v, want %+v", again, want)
-		}
+		again, _ := verified(t, l, api.VerifyRequest{}, slow())
+		check.That(t, len(again) == 1 && again[0].Text == want.Text, "step by step there is %+v, want %+v", again, want)
 	}
 	levels := chainOfMemory(t, fill(t, original), 1, "ann").Levels
 	for i, at := range levels {
@@ -95,15 +93,12 @@ func TestEveryAlteredBitIsNamed(t *testing.T) {
 				fmt.Sprintf("the number of chains with it in bit %d", bit):                     was.Recorded != now.Recorded,
 				fmt.Sprintf("the number of chains where it is the current one in bit %d", bit): was.Current != now.Current,
 			} {
-				if strings.Contains(found, what) != differs {
-					t.Errorf("bit %d counted %v instead of %v: found %s", bit, now, was, found)
-				}
+				check.That(t, strings.Contains(found, what) == differs,
+					"bit %d counted %v instead of %v: found %s", bit, now, was, found)
 			}
 		}
 	}
-	if changes != villagers*5 {
-		t.Errorf("%d changes", changes)
-	}
+	check.That(t, changes == villagers*5, "%d changes", changes)
 }
 
 func chainOfMemory(t testing.TB, s *kv.Memory, question uint32, name string) (c state.Chain) {
@@ -171,9 +166,8 @@ func TestVerifyNamesWhatIsNotUnary(t *testing.T) {
 			if len(found) == 0 || !slices.ContainsFunc(found, func(p api.Finding) bool { return strings.Contains(p.Text, test.words) }) {
 				t.Errorf("found %+v, want %q", found, test.words)
 			}
-			if again, _ := verified(t, l, api.VerifyRequest{}, slow()); !slices.Equal(again, found) {
-				t.Errorf("step by step there is %+v", again)
-			}
+			again, _ := verified(t, l, api.VerifyRequest{}, slow())
+			check.That(t, slices.Equal(again, found), "step by step there is %+v", again)
 		})
 	}
 }
@@ -213,9 +207,8 @@ func TestEveryAlteredBitOfTheLogIsNamed(t *testing.T) {
 				if len(found) == 0 || tree == newTree && n.Change.Kind() == event.KindReleased && !strings.Contains(fmt.Sprint(found), "the response at ε=") {
 					t.Errorf("%s: found %+v", what, found)
 				}
-				if found := findings(t, l, trusted); len(found) == 0 {
-					t.Errorf("%s: nothing is found with a checkpoint", what)
-				}
+				found = findings(t, l, trusted)
+				check.That(t, len(found) != 0, "%s: nothing is found with a checkpoint", what)
 			}
 		}
 	}
@@ -283,7 +276,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 	for name, one := range map[string]pairOfLogs{
 		"a bit too few":                {sound: sound, forged: draw(1, "3", row(villagers-1), event.MethodRaise), why: "a response of 10 bits"},
 		"a bit too many":               {sound: sound, forged: draw(1, "3", row(villagers+1), event.MethodRaise), why: "a response of 12 bits"},
-		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(api.MaxUnaryValues), event.MethodRaise), why: "a response of 4096 bits"},
+		"as many as there may be":      {sound: sound, forged: draw(1, "3", row(event.MaxUnaryValues), event.MethodRaise), why: "a response of 4096 bits"},
 		"a single bit":                 {sound: sound, forged: draw(1, "3", row(1), event.MethodRaise), why: "a response of 1 bits"},
 		"a value for bits":             {sound: sound, forged: draw(1, "3", event.Value{Index: 2}, event.MethodRaise), why: "a response of value 2"},
 		"the first value for bits":     {sound: sound, forged: draw(1, "3", event.Value{}, event.MethodRaise), why: "a response of value 0"},
@@ -300,7 +293,7 @@ func TestApplyRefusesForgedBits(t *testing.T) {
 		"resold with a bit more":       {sound: again, forged: sale(1, event.Value{Bits: bitsOf(t, isHere(1, "2").Bits.String()+"0")}, event.MethodResale), why: "not the recorded one"},
 		"resold as a value":            {sound: again, forged: sale(1, event.Value{}, event.MethodResale), why: "not the recorded one"},
 		"resold bits for a value":      {sound: sale(2, isHere(2, "1"), event.MethodResale), forged: sale(2, row(3), event.MethodResale), why: "not the recorded one"},
-		"too many values to be unary":  {sound: more(api.Question{Values: valuesOf(api.MaxUnaryValues + 1)}, api.Direct), forged: more(api.Question{Values: valuesOf(api.MaxUnaryValues + 1)}, api.Unary), why: "up to 4096"},
+		"too many values to be unary":  {sound: more(api.Question{Values: valuesOf(event.MaxUnaryValues + 1)}, api.Direct), forged: more(api.Question{Values: valuesOf(event.MaxUnaryValues + 1)}, api.Unary), why: "up to 4096"},
 		"a unary question of a value":  {sound: more(home(2), api.Unary), forged: more(home(1), api.Unary), why: "has one value"},
 		"a unary value twice":          {sound: more(home(2), api.Unary), forged: more(api.Question{Values: []string{"a", "a"}}, api.Unary), why: "twice"},
 		"a question of its name twice": {sound: more(home(2), api.Unary), forged: []event.Change{&event.QuestionDefined{Number: 3, Question: home(12)}}, why: "defined twice"},
@@ -353,13 +346,9 @@ func TestASpoiledUnaryTallyIsNoticed(t *testing.T) {
 			putRecord(t, s, state.BucketTallies, spoiled.key.Bytes(), spoiled.payload)
 			for _, epsilon := range []privacy.Epsilon{{}, spoiled.key.Epsilon} {
 				e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "home", Epsilon: epsilon})
-				if !errors.Is(err, api.ErrCorrupt) {
-					t.Errorf("at ε=%s got %+v, %v, want ErrCorrupt", epsilon, e, err)
-				}
+				check.That(t, errors.Is(err, api.ErrCorrupt), "at ε=%s got %+v, %v, want ErrCorrupt", epsilon, e, err)
 			}
-			if len(findings(t, l, api.VerifyRequest{})) == 0 {
-				t.Error("the audit finds nothing")
-			}
+			check.That(t, len(findings(t, l, api.VerifyRequest{})) != 0, "the audit finds nothing")
 		})
 	}
 }
@@ -374,7 +363,7 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 		"a bit too few":         {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", villagers-1))}},
 		"a bit too many":        {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", villagers+1))}},
 		"the bits and one more": {"home", event.Value{Bits: bitsOf(t, chainOfMemory(t, village(t), 1, "ann").Levels[2].Response.Bits.String()+"1")}},
-		"many bits":             {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", api.MaxUnaryValues))}},
+		"many bits":             {"home", event.Value{Bits: bitsOf(t, strings.Repeat("1", event.MaxUnaryValues))}},
 		"a value":               {"home", event.Value{Index: 2}},
 		"bits for a value":      {"vote", event.Value{Bits: bitsOf(t, "111")}},
 		"a value too high":      {"vote", event.Value{Index: 3}},
@@ -401,10 +390,10 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 				return r
 			}
 			for call, make := range map[string]func(*Ledger) error{
-				"raise":     func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", "5")); return err },
-				"derive":    func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", "0.125")); return err },
-				"again":     func(l *Ledger) error { _, err := l.Release(t.Context(), ask("k", epsilon)); return err },
-				"object":    func(l *Ledger) error { _, err := l.Object(t.Context(), "ann"); return err },
+				"raise":     func(l *Ledger) error { return check.Err(l.Release(t.Context(), ask("k", "5"))) },
+				"derive":    func(l *Ledger) error { return check.Err(l.Release(t.Context(), ask("k", "0.125"))) },
+				"again":     func(l *Ledger) error { return check.Err(l.Release(t.Context(), ask("k", epsilon))) },
+				"object":    func(l *Ledger) error { return check.Err(l.Object(t.Context(), "ann")) },
 				"responses": func(l *Ledger) error { return firstError(l.Responses(t.Context(), broken.question, eps(t, epsilon))) },
 				"recount": func(l *Ledger) error {
 					_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: broken.question, Include: everybody})
@@ -420,15 +409,13 @@ func TestAnImpossibleRowOfBitsIsNoPanic(t *testing.T) {
 					return err
 				},
 				"deliveries": func(l *Ledger) error { return firstError(l.Deliveries(t.Context(), uint64(number))) },
-				"forget":     func(l *Ledger) error { return l.Forget(t.Context(), "k", "ann") },
+				"forget":     func(l *Ledger) error { return l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"}) },
 			} {
 				t.Run(call, func(t *testing.T) {
 					s := fill(t, damaged)
 					l := openMemory(t, s, Options{})
 					err := recovered(func() error { return make(l) })
-					if !errors.Is(err, api.ErrCorrupt) {
-						t.Errorf("got the error %v, want ErrCorrupt", err)
-					}
+					check.That(t, errors.Is(err, api.ErrCorrupt), "got the error %v, want ErrCorrupt", err)
 				})
 			}
 		})
@@ -457,7 +444,7 @@ func hamlet(t testing.TB) (*office, evidence.Receipt) {
 		o.later()
 		sell(t, o.Ledger, homesFor(t, fmt.Sprint(i), step.buyer, step.epsilon, step.objects...))
 	}
-	must(t, o.Forget(t.Context(), "f", "dan"))
+	must(t, o.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "dan"}))
 	o.later()
 	return o, receiptOf(t, o.Ledger, 4)
 }
@@ -466,19 +453,15 @@ func hamlet(t testing.TB) (*office, evidence.Receipt) {
 func TestEveryAlterationOfAReceiptOfBitsIsNamed(t *testing.T) {
 	o, r := hamlet(t)
 	wantSound(t, "the receipt", r, o.keys)
-	if r.Encoding != api.Unary || !r.Responses[3].Erased || len(r.Responses[0].Response) != villagers {
-		t.Fatalf("%+v", r)
-	}
+	check.Need(t, r.Encoding == api.Unary && r.Responses[3].Erased && len(r.Responses[0].Response) == villagers,
+		"%+v", r)
 	n := 0
 	altered(t, r, func(way string, other evidence.Receipt) {
 		n++
-		if c := other.Verify(o.keys); c.OK() || len(c.Faults) == 0 {
-			t.Errorf("%s: nobody notices", way)
-		}
+		c := other.Verify(o.keys)
+		check.That(t, !c.OK() && len(c.Faults) != 0, "%s: nobody notices", way)
 	})
-	if n < 60 {
-		t.Errorf("only %d fields", n)
-	}
+	check.That(t, n >= 60, "only %d fields", n)
 	for _, encoding := range []api.Encoding{api.Direct, "", "unary ", "Unary", "2"} {
 		other := copyOf(t, r)
 		other.Encoding = encoding

@@ -86,10 +86,10 @@ func questionsOf(t testing.TB, l *Ledger) []api.Question {
 // Definitions.
 
 func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
-	all := valuesOf(api.MaxUnaryValues + 1)
+	all := valuesOf(event.MaxUnaryValues + 1)
 	l := inMemory(t, Options{})
 	var want []api.Question
-	for n, encoding := range map[int]api.Encoding{2: api.Direct, 3: api.Direct, 20: api.Direct, 21: api.Unary, 22: api.Unary, 500: api.Unary, api.MaxUnaryValues: api.Unary, api.MaxUnaryValues + 1: api.Direct} {
+	for n, encoding := range map[int]api.Encoding{2: api.Direct, 3: api.Direct, 20: api.Direct, 21: api.Unary, 22: api.Unary, 500: api.Unary, event.MaxUnaryValues: api.Unary, event.MaxUnaryValues + 1: api.Direct} {
 		q := api.Question{Name: fmt.Sprint(n), Values: all[:n]}
 		define(t, l, q)
 		q.Encoding = encoding
@@ -119,7 +119,7 @@ func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 		"a space":         {Name: "q", Values: valuesOf(30), Encoding: "unary "},
 		"a zero byte":     {Name: "q", Values: valuesOf(30), Encoding: "\x00"},
 		"a long name":     {Name: "q", Values: valuesOf(30), Encoding: api.Encoding(strings.Repeat("x", 300))},
-		"too many values": {Name: "q", Values: valuesOf(api.MaxUnaryValues + 1), Encoding: api.Unary},
+		"too many values": {Name: "q", Values: valuesOf(event.MaxUnaryValues + 1), Encoding: api.Unary},
 		"one value":       {Name: "q", Values: valuesOf(1), Encoding: api.Unary},
 		"no value":        {Name: "q", Values: nil, Encoding: api.Unary},
 		"no value at all": {Name: "q"},
@@ -200,7 +200,7 @@ func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
 // The largest question there may be, on disk and back.
 func TestTheLargestUnaryQuestion(t *testing.T) {
 	path := create(t)
-	l := dwellers(t, open(t, path, Options{}), api.MaxUnaryValues, "ann", "bob")
+	l := dwellers(t, open(t, path, Options{}), event.MaxUnaryValues, "ann", "bob")
 	first := release(t, l, homeOf(t, "1", "ann", "1"))
 	closed(t, l)
 	l = open(t, path, Options{})
@@ -209,16 +209,16 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 	release(t, l, homeOf(t, "2", "ann", "2"))
 	release(t, l, homeOf(t, "3", "bob", "2"))
 	n := len(first.Value)
-	check.That(t, n == api.MaxUnaryValues && strings.Trim(first.Value, "01") == "", "a response of %d bits", n)
+	check.That(t, n == event.MaxUnaryValues && strings.Trim(first.Value, "01") == "", "a response of %d bits", n)
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
 	often := 1 / (math.E + 1) // but for the bit of the truth, which is set half the time
-	stattest.Share(strings.Count(first.Value, "1"), api.MaxUnaryValues, often, often).Holds(t, "bits that are set")
+	stattest.Share(strings.Count(first.Value, "1"), event.MaxUnaryValues, often, often).Holds(t, "bits that are set")
 	e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "home"}))(t)
-	check.That(t, e.N == 2 && len(e.Values) == api.MaxUnaryValues,
+	check.That(t, e.N == 2 && len(e.Values) == event.MaxUnaryValues,
 		"an estimate of %d values from %d objects", len(e.Values), e.N)
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
-	must(t, l.Forget(t.Context(), "f", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
 }
 
@@ -513,9 +513,9 @@ func (m *measured) Update(fn func(kv.Writer) error) error {
 // What one transaction draws is bounded, because others wait for it.
 func TestAnOrderOfTooManyBitsIsInvalid(t *testing.T) {
 	l := inMemory(t, Options{})
-	define(t, l, api.Question{Name: "home", Values: valuesOf(api.MaxUnaryValues), Encoding: api.Unary})
+	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: api.Unary})
 	enroll(t, l, "home", "9", "ann")
-	const most = 1 << 28 / api.MaxUnaryValues
+	const most = 1 << 28 / event.MaxUnaryValues
 	o := purchase(t, "", "acme", "1", crowd(most+1)...).Order
 	o.Question = "home"
 	wantErr(t, check.Err(l.Quote(t.Context(), o)), api.ErrInvalid)

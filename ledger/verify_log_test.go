@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -33,8 +34,7 @@ import (
 func alterEvent(t testing.TB, s kv.Store, number uint64, change func(*event.Entry)) {
 	t.Helper()
 	alter(t, s, state.BucketEvents, state.EventKey(number), func(payload []byte) []byte {
-		n, err := event.DecodeEntry(number, payload)
-		must(t, err)
+		n := check.Value(event.DecodeEntry(number, payload))(t)
 		change(&n)
 		return n.Encode()
 	})
@@ -58,12 +58,10 @@ func TestVerifyNamesAnAlteredEvent(t *testing.T) {
 			l := openMemory(t, s, Options{})
 			alterEvent(t, s, ev.Number, change)
 			found := findings(t, l, api.VerifyRequest{})
-			if len(found) == 0 || found[0].Kind != "tree" || found[0].Event != ev.Number || !strings.HasPrefix(found[0].Text, "the leaf is ") || found[0].Object != event.ObjectOf(ev) {
-				t.Errorf("%s of event %d: found %+v", what, ev.Number, found)
-			}
-			if want := 1; what != "leaf" && len(found) != want {
-				t.Errorf("%s of event %d: found %+v", what, ev.Number, found)
-			}
+			check.That(t, len(found) != 0 && found[0].Kind == "tree" && found[0].Event == ev.Number &&
+				strings.HasPrefix(found[0].Text, "the leaf is ") && found[0].Object == event.ObjectOf(ev), "%s of event %d: found %+v", what, ev.Number, found)
+			want := 1
+			check.That(t, what == "leaf" || len(found) == want, "%s of event %d: found %+v", what, ev.Number, found)
 		}
 	}
 }
@@ -80,9 +78,8 @@ func TestVerifyNamesAWrongHash(t *testing.T) {
 			n.Hashes[top][0]++
 		})
 		found := findings(t, l, api.VerifyRequest{})
-		if len(found) == 0 || found[0].Kind != "tree" || found[0].Event != number || !strings.HasPrefix(found[0].Text, fmt.Sprintf("the hash of the %d events up to here is ", width)) {
-			t.Errorf("hash %d of event %d: found %+v", top, number, found)
-		}
+		check.That(t, len(found) != 0 && found[0].Kind == "tree" && found[0].Event == number &&
+			strings.HasPrefix(found[0].Text, fmt.Sprintf("the hash of the %d events up to here is ", width)), "hash %d of event %d: found %+v", top, number, found)
 		if len(found) > 2 { // itself, and where it is used
 			t.Errorf("hash %d of event %d: found %d problems", top, number, len(found))
 		}
@@ -160,9 +157,7 @@ func TestVerifyFindsEveryForgedBudget(t *testing.T) {
 			}
 		}
 	}
-	if tries < 50 {
-		t.Errorf("only %d tries", tries)
-	}
+	check.That(t, tries >= 50, "only %d tries", tries)
 }
 
 // A damaged budget is nothing to draw from.
@@ -206,9 +201,8 @@ func TestARewrittenLogIsFoundByACheckpoint(t *testing.T) {
 			l = openMemory(t, forged, Options{})
 			wantClean(t, l, api.VerifyRequest{})
 			found := findings(t, l, trusted)
-			if len(found) != 1 || found[0].Kind != "checkpoint" || found[0].Event != uint64(len(log)) || !strings.HasPrefix(found[0].Text, "rolled back: ") {
-				t.Errorf("found %+v", found)
-			}
+			check.That(t, len(found) == 1 && found[0].Kind == "checkpoint" && found[0].Event == uint64(len(log)) &&
+				strings.HasPrefix(found[0].Text, "rolled back: "), "found %+v", found)
 		})
 	}
 }
@@ -256,8 +250,7 @@ func TestVerifyFindsAnOlderCopy(t *testing.T) {
 	path, options := witnessed(t, "ann", "bob")
 	l := open(t, path, options)
 	older := filepath.Join(tests.Scratch(t), "older.db")
-	_, err := l.Backup(t.Context(), older, nil)
-	must(t, err)
+	must(t, check.Err(l.Backup(t.Context(), older, nil)))
 	before := checkpointOf(t, l)
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	after := checkpointOf(t, l)
@@ -267,8 +260,7 @@ func TestVerifyFindsAnOlderCopy(t *testing.T) {
 	_, theirs, _ := logKey(t, "elsewhere", 3)
 	r := api.VerifyRequest{Verifiers: note.VerifierList(ours, theirs), Checkpoints: [][]byte{checkpointOf(t, other), after, before}}
 	found := findings(t, open(t, older, Options{ReadOnly: true}), r)
-	head, err := evidence.OpenCheckpoint(after, r.Verifiers)
-	must(t, err)
+	head := check.Value(evidence.OpenCheckpoint(after, r.Verifiers))(t)
 	wantProblems(t, found, []api.Finding{
 		{Kind: "checkpoint", Event: 1, Text: `rolled back: the checkpoint is of the log "elsewhere", the ledger's is "sluice-test"`},
 		{Kind: "checkpoint", Event: head.Events, Text: fmt.Sprintf("rolled back: the checkpoint is of %d events, the ledger has %d", head.Events, stats(t, open(t, older, Options{ReadOnly: true})).Events)},
@@ -300,7 +292,7 @@ func TestVerifyFindsWhatWasNotErased(t *testing.T) {
 	number := release(t, l, releaseOf(t, "1", "ann", "0.5")).Event
 	var whole event.Entry
 	must(t, l.engine.View(t.Context(), func(s *state.State) (err error) { whole, err = s.Entry(number); return err }))
-	must(t, l.Forget(t.Context(), "2", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "2", Object: "ann"}))
 	wantClean(t, l, api.VerifyRequest{})
 	alterEvent(t, l.engine.Store, number, func(n *event.Entry) { *n = whole })
 	found := findings(t, l, api.VerifyRequest{})
@@ -314,7 +306,7 @@ func TestVerifyFindsThatNothingWasErased(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "5", "ann", "bob")
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	before := eventsOf(t, l.engine.Store)
-	must(t, l.Forget(t.Context(), "2", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "2", Object: "ann"}))
 	for _, n := range before {
 		putRecord(t, l.engine.Store, state.BucketEvents, state.EventKey(n.Number), n.Encode())
 	}
@@ -388,9 +380,7 @@ func TestMissingEventsAreReportedOnce(t *testing.T) {
 		texts[p.Text] = true
 	}
 	for _, text := range want {
-		if !texts[text] {
-			t.Errorf("not found: %s\nbut %v", text, texts)
-		}
+		check.That(t, texts[text], "not found: %s\nbut %v", text, texts)
 	}
 }
 
@@ -398,8 +388,7 @@ func TestMissingEventsAreReportedOnce(t *testing.T) {
 func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
 	path := filepath.Join(tests.Scratch(t), "ledger.db")
 	bigLedger(t, path, 3000)
-	data, err := os.ReadFile(path)
-	must(t, err)
+	data := check.Value(os.ReadFile(path))(t)
 	page := os.Getpagesize()
 	at := bytes.Index(data, []byte("person-0000100")) / page * page
 	marked := 0
@@ -426,9 +415,8 @@ func TestVerifyGoesOnBehindADamagedPage(t *testing.T) {
 			t.Errorf("found %+v", p)
 		}
 	}
-	if files != 1 || missing < 5 || missing > 200 || forged != 1 {
-		t.Errorf("found %d damaged pages, %d missing chains, %d forged objects", files, missing, forged)
-	}
+	check.That(t, files == 1 && missing >= 5 && missing <= 200 && forged == 1,
+		"found %d damaged pages, %d missing chains, %d forged objects", files, missing, forged)
 }
 
 // inUse tells whether a page belongs to the present records, by whether a store can be read without it.
@@ -438,8 +426,7 @@ func inUse(t testing.TB, data []byte, page int) bool {
 	without := slices.Clone(data)
 	clear(without[page*os.Getpagesize():][:16])
 	must(t, os.WriteFile(path, without, 0o600))
-	s, err := bolt.Open(path, true)
-	must(t, err)
+	s := check.Value(bolt.Open(path, true))(t)
 	defer s.Close()
 	faults := 0
 	must(t, s.Inspect(func(kv.Fault) { faults++ }, func(r kv.Reader) error {
@@ -486,13 +473,9 @@ func TestVerifyReportsWhatCannotBeRead(t *testing.T) {
 		at := map[string][]byte{state.BucketEvents: state.EventKey(101), state.BucketObjects: state.ObjectKey("bob")}[bucket]
 		l := openMemory(t, &brokenStore{memory, bucket, at}, Options{})
 		found := findings(t, l, api.VerifyRequest{})
-		if !slices.Contains(found, want) || len(found) < 5 {
-			t.Errorf("found %+v", found)
-		}
+		check.That(t, slices.Contains(found, want) && len(found) >= 5, "found %+v", found)
 		again, _ := verified(t, l, api.VerifyRequest{}, slow())
 		again = slices.DeleteFunc(again, func(p api.Finding) bool { return p != want })
-		if len(again) != 1 {
-			t.Errorf("step by step it is found %d times", len(again))
-		}
+		check.That(t, len(again) == 1, "step by step it is found %d times", len(again))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -108,11 +109,11 @@ func (w *disturber) act(ctx context.Context) {
 	case 7:
 		_, err = w.l.Answer(ctx, api.AnswerRequest{Key: key, Question: "vote", Query: "majority:yes", Epsilon: epsilon, Objects: some, Partial: true, AcceptLoss: true, Truth: sameTruth("yes")})
 	case 8:
-		err = w.l.Withdraw(ctx, key, name)
+		err = w.l.Withdraw(ctx, api.ObjectRequest{Key: key, Object: name})
 	case 9, 10:
-		err = w.l.Forget(ctx, key, name)
+		err = w.l.Forget(ctx, api.ObjectRequest{Key: key, Object: name})
 	case 11:
-		if _, err = w.l.Statement(ctx, key, name); errors.Is(err, api.ErrUnknown) {
+		if _, err = w.l.Statement(ctx, api.ObjectRequest{Key: key, Object: name}); errors.Is(err, api.ErrUnknown) {
 			_, err = w.l.Enroll(ctx, api.EnrollRequest{Key: key + "e", Question: "vote", Objects: some, Cap: nano(w.t, 900e9), Policy: market(w.t, "900")})
 		}
 	}
@@ -124,9 +125,8 @@ func (w *disturber) act(ctx context.Context) {
 			return
 		}
 	}
-	if refused := (*api.RefusedError)(nil); !errors.As(err, &refused) {
-		w.t.Errorf("request %s: %v", key, err)
-	}
+	refused := (*api.RefusedError)(nil)
+	check.That(w.t, errors.As(err, &refused), "request %s: %v", key, err)
 }
 
 // signedLedger is a new ledger file whose log has a key.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/audit"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -43,12 +44,11 @@ func scanned(t testing.TB, l *Ledger) (took time.Duration, n uint64) {
 	began := time.Now()
 	must(t, l.engine.Store.View(func(r kv.Reader) error {
 		var fault error
-		err := r.Scan(state.BucketEvents, nil, func(key, value []byte) bool {
+		must(t, r.Scan(state.BucketEvents, nil, func(key, value []byte) bool {
 			_, fault = wire.Unseal(state.BucketEvents, key, value)
 			n++
 			return fault == nil
-		})
-		must(t, err)
+		}))
 		return fault
 	}))
 	return time.Since(began), n
@@ -76,9 +76,7 @@ func TestALogVerifiesInLittleMemory(t *testing.T) {
 		took := time.Since(began)
 		stop()
 		must(t, err)
-		if done.Problems != 0 || done.Events != events {
-			t.Errorf("%+v", done)
-		}
+		check.That(t, done.Problems == 0 && done.Events == events, "%+v", done)
 		t.Logf("%d events, %d KiB of memory for the state: %v, %.2f µs an event, %.1f times a bare scan (%v); heap up to %d MiB",
 			events, memory>>10, took, float64(took.Microseconds())/float64(events), float64(took)/float64(scan), scan, heap.most.Load()>>20)
 	}
@@ -91,12 +89,10 @@ func TestAnAuditLetsOthersRun(t *testing.T) {
 	l := open(t, path, Options{ReadOnly: true})
 	rests, at := 0, audit.Usual()
 	at.Rest = func() { rests++ }
-	done, err := l.verify(t.Context(), api.VerifyRequest{}, at)
-	must(t, err)
+	done := check.Value(l.verify(t.Context(), api.VerifyRequest{}, at))(t)
 	events, records := int(done.Events)/at.Batch, 2*int(done.Objects)/at.Batch // each has a chain
-	if rests < events+records {
-		t.Errorf("%d times, in %d batches of events and %d of records", rests, events, records)
-	}
+	check.That(t, rests >= events+records,
+		"%d times, in %d batches of events and %d of records", rests, events, records)
 }
 
 // What does not fit goes to temporary files, and nowhere else: without a place for them, only the audit fails that
@@ -106,12 +102,10 @@ func TestTheStateOfAnAuditLeavesTheMemory(t *testing.T) {
 	bigLedger(t, path, 6_000)
 	l := open(t, path, Options{ReadOnly: true})
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "nowhere"))
-	_, err := l.verify(t.Context(), api.VerifyRequest{}, audit.Usual())
-	must(t, err)
+	must(t, check.Err(l.verify(t.Context(), api.VerifyRequest{}, audit.Usual())))
 	at := audit.Usual()
 	at.Memory = 256 << 10
-	_, err = l.verify(t.Context(), api.VerifyRequest{}, at)
-	wantErr(t, err, fs.ErrNotExist)
+	wantErr(t, check.Err(l.verify(t.Context(), api.VerifyRequest{}, at)), fs.ErrNotExist)
 }
 
 // heapSeen is how large the heap has become.

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/audit"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -39,11 +40,9 @@ func verified(t testing.TB, l *Ledger, r api.VerifyRequest, at audit.Pace) ([]ap
 	t.Helper()
 	var found []api.Finding
 	r.Report = func(p api.Finding) { found = append(found, p) }
-	done, err := l.verify(t.Context(), r, at)
-	must(t, err)
-	if done.Problems != uint64(len(found)) {
-		t.Errorf("%d problems were reported, %d counted", len(found), done.Problems)
-	}
+	done := check.Value(l.verify(t.Context(), r, at))(t)
+	check.That(t, done.Problems == uint64(len(found)),
+		"%d problems were reported, %d counted", len(found), done.Problems)
 	return found, done
 }
 
@@ -78,14 +77,11 @@ func goldenSigner(t testing.TB) (note.Signer, note.Verifiers) {
 func TestARichLedgerVerifies(t *testing.T) {
 	signer, keys := goldenSigner(t)
 	l := openMemory(t, rich(t), Options{Signer: signer})
-	head, err := l.Head(t.Context(), 0)
-	must(t, err)
+	head := check.Value(l.Head(t.Context(), 0))(t)
 	r := api.VerifyRequest{Checkpoints: [][]byte{checkpointOf(t, l)}, Verifiers: keys}
 	for size := uint64(1); size <= head.Events; size++ {
-		at, err := l.Head(t.Context(), size)
-		must(t, err)
-		signed, err := l.documents.Sign(at)
-		must(t, err)
+		at := check.Value(l.Head(t.Context(), size))(t)
+		signed := check.Value(l.documents.Sign(at))(t)
 		r.Checkpoints = append(r.Checkpoints, signed)
 	}
 	for name, at := range map[string]audit.Pace{"at once": audit.Usual(), "step by step": slow()} {
@@ -93,16 +89,14 @@ func TestARichLedgerVerifies(t *testing.T) {
 		for _, p := range found {
 			t.Errorf("%s: %+v", name, p)
 		}
-		if done.Head != head || done.Objects != stats(t, l).Objects {
-			t.Errorf("%s: verified %+v, want %+v", name, done, head)
-		}
+		check.That(t, done.Head == head && done.Objects == stats(t, l).Objects,
+			"%s: verified %+v, want %+v", name, done, head)
 	}
 }
 
 // Whoever is forgotten while an audit goes through a sweep makes it find nothing, wherever the audit is.
 func TestForgettingInTheMidstOfAnAuditOfASweep(t *testing.T) {
-	days, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")})
-	must(t, err)
+	days := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}))(t)
 	names := []string{"ann", "bob", "cid", "dan"}
 	for _, name := range names {
 		for at, last := uint64(1), uint64(1); at <= last; at++ {
@@ -111,8 +105,7 @@ func TestForgettingInTheMidstOfAnAuditOfASweep(t *testing.T) {
 			l := openMemory(t, s, Options{Now: epoch})
 			define(t, l, vote())
 			enrollUnder(t, l, "vote", days, "5", names...)
-			_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "sweeps", Truth: sameTruth("yes")})
-			must(t, err)
+			must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "sweeps", Truth: sameTruth("yes")})))
 			last = stats(t, l).Events
 			forgotten := false
 			pace := slow()
@@ -126,9 +119,7 @@ func TestForgettingInTheMidstOfAnAuditOfASweep(t *testing.T) {
 			for _, p := range found {
 				t.Errorf("%s forgotten behind event %d: %+v", name, at, p)
 			}
-			if !forgotten {
-				t.Errorf("nobody was forgotten behind event %d", at)
-			}
+			check.That(t, forgotten, "nobody was forgotten behind event %d", at)
 		}
 	}
 }
@@ -138,37 +129,29 @@ func TestVerifyWritesNothing(t *testing.T) {
 	path := votersFile(t, "5", "ann", "bob")
 	l := open(t, path, Options{})
 	carryOut(t, l, order(t, "1", "0.5"))
-	must(t, l.Forget(t.Context(), "2", "ann"))
+	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "2", Object: "ann"}))
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
-	before, err := os.ReadFile(path)
-	must(t, err)
+	before := check.Value(os.ReadFile(path))(t)
 	for range 2 {
 		l := open(t, path, Options{ReadOnly: true})
 		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
 	}
-	after, err := os.ReadFile(path)
-	must(t, err)
-	if !bytes.Equal(before, after) {
-		t.Error("the file has changed")
-	}
+	after := check.Value(os.ReadFile(path))(t)
+	check.That(t, bytes.Equal(before, after), "the file has changed")
 }
 
 func TestVerifyTellsHowFarItIs(t *testing.T) {
 	l := openMemory(t, rich(t), Options{})
 	events := stats(t, l).Events
 	var seen []uint64
-	_, err := l.verify(t.Context(), api.VerifyRequest{Progress: func(done, total uint64) {
-		if total != events {
-			t.Errorf("%d events of %d, want of %d", done, total, events)
-		}
+	must(t, check.Err(l.verify(t.Context(), api.VerifyRequest{Progress: func(done, total uint64) {
+		check.That(t, total == events, "%d events of %d, want of %d", done, total, events)
 		seen = append(seen, done)
-	}}, slow())
-	must(t, err)
-	if !slices.IsSorted(seen) || len(seen) < 10 || seen[len(seen)-1] != events {
-		t.Errorf("progress: %d, want up to %d", seen, events)
-	}
+	}}, slow())))
+	check.That(t, slices.IsSorted(seen) && len(seen) >= 10 && seen[len(seen)-1] == events,
+		"progress: %d, want up to %d", seen, events)
 }
 
 func TestVerifyIsNotCarriedOut(t *testing.T) {
@@ -183,9 +166,8 @@ func TestVerifyIsNotCarriedOut(t *testing.T) {
 		"another key": {Checkpoints: [][]byte{checkpoint, foreign}, Verifiers: keys},
 		"no note":     {Checkpoints: [][]byte{[]byte("trust me")}, Verifiers: keys},
 	} {
-		if _, err := l.Verify(t.Context(), r); !errors.Is(err, api.ErrCheckpoint) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := l.Verify(t.Context(), r)
+		check.That(t, errors.Is(err, api.ErrCheckpoint), "%s: %v", name, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := l.verify(ctx, api.VerifyRequest{Progress: func(uint64, uint64) { cancel() }}, slow())
@@ -215,8 +197,7 @@ func alter(t testing.TB, s kv.Store, bucket string, key []byte, change func(payl
 // edited is alter for a record that can be decoded.
 func edited[T interface{ Encode() []byte }](t testing.TB, decode func([]byte) (T, error), change func(*T)) func([]byte) []byte {
 	return func(payload []byte) []byte {
-		record, err := decode(payload)
-		must(t, err)
+		record := check.Value(decode(payload))(t)
 		change(&record)
 		return record.Encode()
 	}
@@ -239,9 +220,7 @@ func firstKey(t testing.TB, s kv.Store, bucket string, from []byte) (key []byte)
 	must(t, s.View(func(r kv.Reader) error {
 		return r.Scan(bucket, from, func(k, _ []byte) bool { key = slices.Clone(k); return false })
 	}))
-	if key == nil {
-		t.Fatalf("nothing in %s from %x on", bucket, from)
-	}
+	check.Need(t, key != nil, "nothing in %s from %x on", bucket, from)
 	return key
 }
 
@@ -253,8 +232,7 @@ func changed[T interface{ Encode() []byte }](bucket string, key []byte, decode f
 	return func(t testing.TB, s kv.Store) []api.Finding {
 		var want api.Finding
 		alter(t, s, bucket, key, func(payload []byte) []byte {
-			record, err := decode(payload)
-			must(t, err)
+			record := check.Value(decode(payload))(t)
 			want = about(record)
 			before := fmt.Sprint(value(&record))
 			change(&record)
@@ -552,9 +530,7 @@ func wantProblems(t testing.TB, found, want []api.Finding) {
 			if want[i].Event == 0 {
 				found[i].Event = 0
 			}
-			if found[i] != want[i] {
-				t.Errorf("found %+v\nwant  %+v", found[i], want[i])
-			}
+			check.That(t, found[i] == want[i], "found %+v\nwant  %+v", found[i], want[i])
 		}
 	}
 }
@@ -569,9 +545,8 @@ func TestVerifyNamesWhatWasAltered(t *testing.T) {
 			l := openMemory(t, s, Options{})
 			want := change(t, s)
 			found := findings(t, l, api.VerifyRequest{})
-			if again, _ := verified(t, l, api.VerifyRequest{}, slow()); !slices.Equal(again, found) {
-				t.Errorf("step by step there is %+v", again)
-			}
+			again, _ := verified(t, l, api.VerifyRequest{}, slow())
+			check.That(t, slices.Equal(again, found), "step by step there is %+v", again)
 			wantProblems(t, found, want)
 		})
 	}

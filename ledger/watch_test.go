@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -48,8 +49,7 @@ func write(ctx context.Context, l *Ledger, n int) (last uint64, err error) {
 
 func mustWrite(t testing.TB, l *Ledger, n int) (last uint64) {
 	t.Helper()
-	last, err := write(t.Context(), l, n)
-	must(t, err)
+	last = check.Value(write(t.Context(), l, n))(t)
 	return last
 }
 
@@ -60,9 +60,7 @@ func waitWaiting(t testing.TB, l *Ledger) {
 		if l.engine.Load().Watched {
 			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("nobody waits")
-		}
+		check.Need(t, !time.Now().After(deadline), "nobody waits")
 	}
 }
 
@@ -70,13 +68,10 @@ func waitWaiting(t testing.TB, l *Ledger) {
 func wantGapless(t testing.TB, seen []says.Event, from, last uint64) {
 	t.Helper()
 	for i, ev := range seen {
-		if ev.Number != from+uint64(i) {
-			t.Fatalf("event %d comes where event %d should", ev.Number, from+uint64(i))
-		}
+		check.Need(t, ev.Number == from+uint64(i), "event %d comes where event %d should", ev.Number, from+uint64(i))
 	}
-	if got := from + uint64(len(seen)) - 1; got != last {
-		t.Fatalf("the last event seen is %d, want %d", got, last)
-	}
+	got := from + uint64(len(seen)) - 1
+	check.Need(t, got == last, "the last event seen is %d, want %d", got, last)
 }
 
 func TestWatchBeginsWithHistory(t *testing.T) {
@@ -85,11 +80,9 @@ func TestWatchBeginsWithHistory(t *testing.T) {
 	all := events(t, l)
 	last := uint64(len(all))
 	for from := range last + 1 {
-		seen, err := watchUntil(t.Context(), l, from, last)
-		must(t, err)
-		if want := all[max(from, 1)-1:]; !reflect.DeepEqual(seen, want) {
-			t.Errorf("from %d: saw\n%+v\nwant\n%+v", from, seen, want)
-		}
+		seen := check.Value(watchUntil(t.Context(), l, from, last))(t)
+		want := all[max(from, 1)-1:]
+		check.That(t, reflect.DeepEqual(seen, want), "from %d: saw\n%+v\nwant\n%+v", from, seen, want)
 	}
 }
 
@@ -98,11 +91,9 @@ func TestWatchReadsALongHistory(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "1", crowd(3*watchSize)...)
 	all := events(t, l)
 	for _, from := range []uint64{1, 2, watchSize, watchSize + 1, uint64(len(all)) - watchSize, uint64(len(all))} {
-		seen, err := watchUntil(t.Context(), l, from, uint64(len(all)))
-		must(t, err)
-		if !reflect.DeepEqual(seen, all[from-1:]) {
-			t.Errorf("from %d: %d events, not those of the log", from, len(seen))
-		}
+		seen := check.Value(watchUntil(t.Context(), l, from, uint64(len(all))))(t)
+		check.That(t, reflect.DeepEqual(seen, all[from-1:]),
+			"from %d: %d events, not those of the log", from, len(seen))
 	}
 }
 
@@ -112,9 +103,8 @@ func TestWatchGoesOnWithWhatComes(t *testing.T) {
 	defer stop()
 	for want := uint64(1); want < 50; want++ {
 		ev, err, more := next()
-		if err != nil || !more || ev.Number != want {
-			t.Fatalf("got event %d, %v, %t, want event %d", ev.Number, err, more, want)
-		}
+		check.Need(t, err == nil && more && ev.Number == want,
+			"got event %d, %v, %t, want event %d", ev.Number, err, more, want)
 		if n := stats(t, l).Events; n == want {
 			mustWrite(t, l, 1)
 		}
@@ -130,9 +120,7 @@ func TestAWatchCanBeRangedOverAgain(t *testing.T) {
 		n := uint64(4)
 		for ev, err := range watch {
 			must(t, err)
-			if ev.Number != n {
-				t.Fatalf("got event %d, want %d", ev.Number, n)
-			}
+			check.Need(t, ev.Number == n, "got event %d, want %d", ev.Number, n)
 			if n++; n > last {
 				break
 			}
@@ -150,7 +138,7 @@ func TestAllWatchersSeeTheSame(t *testing.T) {
 	for range watchers {
 		watching = append(watching, async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, 1, last) }))
 	}
-	for _, err := range race(t, writers, func(int) error { _, err := write(t.Context(), l, each); return err }) {
+	for _, err := range race(t, writers, func(int) error { return check.Err(write(t.Context(), l, each)) }) {
 		must(t, err)
 	}
 	want := events(t, l)
@@ -158,9 +146,7 @@ func TestAllWatchersSeeTheSame(t *testing.T) {
 		a := await(t, one)
 		must(t, a.err)
 		wantGapless(t, a.value, 1, last)
-		if !reflect.DeepEqual(a.value, want) {
-			t.Fatal("a watcher has seen other events than stand in the log")
-		}
+		check.Need(t, reflect.DeepEqual(a.value, want), "a watcher has seen other events than stand in the log")
 	}
 }
 
@@ -218,15 +204,12 @@ func TestAWatcherHoldsNoSnapshotWhileItsConsumerWorksOrWaits(t *testing.T) {
 		return worst, nil
 	})
 	waitWaiting(t, l)
-	if n := s.held.Load(); n != 0 {
-		t.Errorf("a watcher holds %d snapshots while it waits for event %d", n, last+1)
-	}
+	n := s.held.Load()
+	check.That(t, n == 0, "a watcher holds %d snapshots while it waits for event %d", n, last+1)
 	cancel()
 	a := await(t, done)
 	wantErr(t, a.err, context.Canceled)
-	if a.value != 0 {
-		t.Errorf("a watcher holds %d snapshots while its consumer works", a.value)
-	}
+	check.That(t, a.value == 0, "a watcher holds %d snapshots while its consumer works", a.value)
 }
 
 // A consumer may call the ledger it watches.
@@ -235,9 +218,7 @@ func TestAConsumerMayWrite(t *testing.T) {
 	n := uint64(1)
 	for ev, err := range l.Watch(t.Context(), 1) {
 		must(t, err)
-		if ev.Number != n {
-			t.Fatalf("got event %d, want %d", ev.Number, n)
-		}
+		check.Need(t, ev.Number == n, "got event %d, want %d", ev.Number, n)
 		if n++; n == 30 {
 			break
 		}
@@ -261,9 +242,7 @@ func TestAConsumerMayClose(t *testing.T) {
 	})
 	a := await(t, done)
 	wantErr(t, a.err, api.ErrClosed)
-	if a.value != 1 {
-		t.Errorf("%d events, want 1", a.value)
-	}
+	check.That(t, a.value == 1, "%d events, want 1", a.value)
 }
 
 // A subscriber that remembers the last number it handled loses nothing and sees nothing twice, however
@@ -276,9 +255,7 @@ func TestASubscriberResumes(t *testing.T) {
 		writer := async(func() (uint64, error) { return write(t.Context(), l, 40) })
 		for ev, err := range l.Watch(t.Context(), handled+1) {
 			must(t, err)
-			if ev.Number != handled+1 {
-				t.Fatalf("life %d: event %d follows on event %d", life, ev.Number, handled)
-			}
+			check.Need(t, ev.Number == handled+1, "life %d: event %d follows on event %d", life, ev.Number, handled)
 			if handled = ev.Number; handled == 31*(life+1) { // of at least 40 a life
 				break
 			}
@@ -288,8 +265,7 @@ func TestASubscriberResumes(t *testing.T) {
 	}
 	l := open(t, path, Options{})
 	last := stats(t, l).Events
-	seen, err := watchUntil(t.Context(), l, handled+1, last)
-	must(t, err)
+	seen := check.Value(watchUntil(t.Context(), l, handled+1, last))(t)
 	wantGapless(t, seen, handled+1, last)
 }
 
@@ -336,9 +312,8 @@ func wantEnd(ctx context.Context, t *testing.T, l *Ledger, want error, happen fu
 	waitWaiting(t, l)
 	happen()
 	for _, one := range waiting {
-		if err := await(t, one).err; !errors.Is(err, want) {
-			t.Errorf("a watch ended with %v, want %v", err, want)
-		}
+		err := await(t, one).err
+		check.That(t, errors.Is(err, want), "a watch ended with %v, want %v", err, want)
 	}
 }
 
@@ -369,9 +344,7 @@ func TestWatchShowsNothingOnceItsContextHasEnded(t *testing.T) {
 			cancel()
 		}
 	}
-	if n != 3 {
-		t.Errorf("%d events, want the 3 before the end", n)
-	}
+	check.That(t, n == 3, "%d events, want the 3 before the end", n)
 }
 
 func TestCloseWakesWatchers(t *testing.T) {
@@ -385,8 +358,7 @@ func TestAFailedCommitWakesWatchers(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	wantEnd(t.Context(), t, l, api.ErrStopped, func() {
 		s.set(nil, uncertain)
-		_, err := write(t.Context(), l, 1)
-		wantErr(t, err, api.ErrStopped)
+		wantErr(t, check.Err(write(t.Context(), l, 1)), api.ErrStopped)
 	})
 	wantErr(t, firstError(l.Watch(t.Context(), 1)), api.ErrStopped)
 }
@@ -398,8 +370,7 @@ func TestAWatchOutlivesACommitThatFailedCleanly(t *testing.T) {
 	watch := async(func() ([]says.Event, error) { return watchUntil(t.Context(), l, last+1, last+1) })
 	waitWaiting(t, l)
 	s.set(failing, nil)
-	_, err := write(t.Context(), l, 1)
-	wantErr(t, err, errDisk)
+	wantErr(t, check.Err(write(t.Context(), l, 1)), errDisk)
 	s.set(nil, nil)
 	mustWrite(t, l, 1)
 	a := await(t, watch)
@@ -414,11 +385,8 @@ func TestWatchOfAReadOnlyLedgerWaitsForItsContext(t *testing.T) {
 	defer cancel()
 	wantEnd(ctx, t, l, context.Canceled, cancel)
 	all := events(t, l)
-	seen, err := watchUntil(t.Context(), l, 1, uint64(len(all)))
-	must(t, err)
-	if !reflect.DeepEqual(seen, all) {
-		t.Errorf("saw %+v, want %+v", seen, all)
-	}
+	seen := check.Value(watchUntil(t.Context(), l, 1, uint64(len(all))))(t)
+	check.That(t, reflect.DeepEqual(seen, all), "saw %+v, want %+v", seen, all)
 	wantEnd(t.Context(), t, l, api.ErrClosed, func() { closed(t, l) })
 }
 
@@ -455,9 +423,8 @@ func watchCommit(t *testing.T, outcome func() error) {
 		if outcome != nil {
 			wantErr(t, a.err, api.ErrStopped)
 			a.value = append(a.value, says.Event{Number: last}) // a late watcher may have seen nothing at all
-			if a.value[0].Number != last || a.value[len(a.value)-1].Number != last {
-				t.Errorf("a watcher was shown %+v, whose commit failed", a.value)
-			}
+			check.That(t, a.value[0].Number == last && a.value[len(a.value)-1].Number == last,
+				"a watcher was shown %+v, whose commit failed", a.value)
 			continue
 		}
 		must(t, errors.Join(a.err, wrote.err))
@@ -478,8 +445,7 @@ func TestEventsAreDurableBeforeAWatcherGetsThem(t *testing.T) {
 	const last = 1 + writers*each
 	failed := race(t, writers+watchers, func(i int) error {
 		if i < writers {
-			_, err := write(t.Context(), l, each)
-			return err
+			return check.Err(write(t.Context(), l, each))
 		}
 		n := uint64(0)
 		for ev, err := range l.Watch(t.Context(), 1) {

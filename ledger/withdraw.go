@@ -15,23 +15,23 @@ import (
 // stays spent, also when the object is enrolled again. Responses delivered before can still be
 // read, and requests made before can be repeated. It returns [api.ErrUnknown] if there is no such
 // object; withdrawing twice does nothing.
-func (l *Ledger) Withdraw(ctx context.Context, key, object string) error {
-	if err := event.CheckName("object", object); err != nil {
+func (l *Ledger) Withdraw(ctx context.Context, r api.ObjectRequest) error {
+	if err := event.CheckName("object", r.Object); err != nil {
 		return err
 	}
-	id := event.ObjectRequest(event.RequestWithdraw, object)
-	return l.requests.Once(ctx, key, object, id, func(s *state.State) (event.Change, error) {
-		o, found, err := s.Object(object)
+	id := event.ObjectRequest(event.RequestWithdraw, r.Object)
+	return l.requests.Once(ctx, r.Key, r.Object, id, func(s *state.State) (event.Change, error) {
+		o, found, err := s.Object(r.Object)
 		if err != nil {
 			return nil, err
 		}
 		if !found {
-			return nil, fmt.Errorf("object %q: %w", object, api.ErrUnknown)
+			return nil, fmt.Errorf("object %q: %w", r.Object, api.ErrUnknown)
 		}
-		out, err := s.IsOut(object, o)
+		out, err := s.IsOut(r.Object, o)
 		if err != nil || out {
 			return nil, err
 		}
-		return &event.Withdrawn{Object: object}, nil
+		return &event.Withdrawn{Object: r.Object}, nil
 	})
 }

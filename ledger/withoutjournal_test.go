@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
@@ -33,25 +34,19 @@ func withoutJournal(t *testing.T, path string) uint64 {
 	wantErr(t, err, api.ErrJournal)
 	seen := &audits{}
 	l := open(t, path, Options{ReadOnly: true, WithoutJournal: true, Observer: seen})
-	if l.About().MissingJournal == "" {
-		t.Error("About does not say that the journal is missing")
-	}
+	check.That(t, l.About().MissingJournal != "", "About does not say that the journal is missing")
 	var found []api.Finding
 	done, err := l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { found = append(found, p) }})
-	if err != nil || done.Problems != 1 || len(found) != 1 || found[0].Kind != "journal" || found[0].Event != done.Events {
-		t.Errorf("Verify: %d problems, reported %v: %v", done.Problems, found, err)
-	}
-	if last := seen.problems[len(seen.problems)-1]; last != 1 {
-		t.Errorf("the observer hears of %d problems", last)
-	}
-	wantErr(t, l.Withdraw(t.Context(), "w", crowd(1)[0]), api.ErrReadOnly)
+	check.That(t, err == nil && done.Problems == 1 && len(found) == 1 && found[0].Kind == "journal" &&
+		found[0].Event == done.Events, "Verify: %d problems, reported %v: %v", done.Problems, found, err)
+	last := seen.problems[len(seen.problems)-1]
+	check.That(t, last == 1, "the observer hears of %d problems", last)
+	wantErr(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: crowd(1)[0]}), api.ErrReadOnly)
 	copied := filepath.Join(pace.Scratch(t), "copy.db")
 	for _, write := range []func(context.Context, string, api.Progress) (api.Copied, error){l.Backup, l.CompactTo} {
-		_, err := write(t.Context(), copied, nil)
-		must(t, err)
-		if _, err := Open(t.Context(), copied, Options{}); !errors.Is(err, api.ErrJournal) {
-			t.Errorf("a copy of the file alone is opened for writing: %v", err)
-		}
+		must(t, check.Err(write(t.Context(), copied, nil)))
+		_, err := Open(t.Context(), copied, Options{})
+		check.That(t, errors.Is(err, api.ErrJournal), "a copy of the file alone is opened for writing: %v", err)
 		again := open(t, copied, Options{ReadOnly: true, WithoutJournal: true})
 		if again.About() != l.About() || stats(t, again).Events != done.Events {
 			t.Errorf("the copy is %+v with %d events", again.About(), stats(t, again).Events)
@@ -60,9 +55,7 @@ func withoutJournal(t *testing.T, path string) uint64 {
 		must(t, os.Remove(copied))
 	}
 	closed(t, l)
-	if !bytes.Equal(before, content(t, path)) {
-		t.Error("the file was changed")
-	}
+	check.That(t, bytes.Equal(before, content(t, path)), "the file was changed")
 	return done.Events
 }
 
@@ -89,9 +82,8 @@ func TestOpen_JournalIsMissing_ReadsTheFileAlone(t *testing.T) {
 			first := open(t, votersFile(t, "9", crowd(20)...), Options{ReadOnly: true})
 			want := stats(t, first).Events
 			closed(t, first)
-			if events := withoutJournal(t, lost(t)); events != want {
-				t.Errorf("the file has %d events, not the %d of its last checkpoint", events, want)
-			}
+			events := withoutJournal(t, lost(t))
+			check.That(t, events == want, "the file has %d events, not the %d of its last checkpoint", events, want)
 		})
 	}
 }
@@ -168,8 +160,7 @@ func TestOpen_WithoutJournalAndWriting_IsInvalid(t *testing.T) {
 		if err == nil {
 			closed(t, l)
 		}
-		if !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), "WithoutJournal") {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "WithoutJournal"),
+			"%s: %v", name, err)
 	}
 }

@@ -72,7 +72,7 @@ func (a *app) makeStatement(cmd *cobra.Command, args []string, f *statementFlags
 		return err
 	}
 	return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-		statement, err := l.Statement(ctx, a.key, args[0])
+		statement, err := l.Statement(ctx, api.ObjectRequest{Key: a.key, Object: args[0]})
 		if err == nil {
 			err = output.Unfinished("the statement is recorded, but not written", 0, writeDocument(&f.Out, statement))
 		}

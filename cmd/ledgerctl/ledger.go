@@ -40,9 +40,9 @@ type book interface {
 	Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error)
 	Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error)
 	QuoteAnswer(ctx context.Context, r api.AnswerRequest) (api.AnswerQuote, error)
-	BeginEpoch(ctx context.Context, key, question, object string) error
-	Withdraw(ctx context.Context, key, object string) error
-	Forget(ctx context.Context, key, object string) error
+	BeginEpoch(ctx context.Context, r api.EpochRequest) error
+	Withdraw(ctx context.Context, r api.ObjectRequest) error
+	Forget(ctx context.Context, r api.ObjectRequest) error
 
 	Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error)
 	Quote(ctx context.Context, o api.Order) (api.Quote, error)
@@ -67,7 +67,7 @@ type book interface {
 	Checkpoint(ctx context.Context) ([]byte, error)
 	Head(ctx context.Context, events uint64) (api.Head, error)
 	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)
-	Statement(ctx context.Context, key, object string) (evidence.Statement, error)
+	Statement(ctx context.Context, r api.ObjectRequest) (evidence.Statement, error)
 	Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error)
 	Backup(ctx context.Context, path string, progress api.Progress) (api.Copied, error)
 	CompactTo(ctx context.Context, path string, progress api.Progress) (api.Copied, error)

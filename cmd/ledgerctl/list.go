@@ -211,7 +211,7 @@ func channelAt(ctx context.Context, l book, question string, epsilon privacy.Eps
 	if err != nil {
 		return api.Channel{}, err
 	}
-	return api.ChannelOf(q.Encoding, len(q.Values), epsilon)
+	return q.Channel(epsilon)
 }
 
 // channelResult is a [api.Channel] as the command prints it.

@@ -208,7 +208,7 @@ func (a *app) withdrawAll(ctx context.Context, l book, people []string) error {
 		}
 	}
 	for i, object := range people {
-		if err := l.Withdraw(ctx, keyOf(i), object); err != nil {
+		if err := l.Withdraw(ctx, api.ObjectRequest{Key: keyOf(i), Object: object}); err != nil {
 			return err
 		}
 	}
@@ -222,7 +222,7 @@ type epochFlags struct {
 
 func (a *app) epoch(cmd *cobra.Command, args []string, f *epochFlags) error {
 	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-		if err := l.BeginEpoch(ctx, a.key, f.Question, args[0]); err != nil {
+		if err := l.BeginEpoch(ctx, api.EpochRequest{Key: a.key, Question: f.Question, Object: args[0]}); err != nil {
 			return "", nil, err
 		}
 		o, err := l.Object(ctx, args[0])
@@ -249,7 +249,7 @@ type forgetFlags struct {
 func (a *app) forget(cmd *cobra.Command, args []string, f *forgetFlags) error {
 	return unknownPerson(a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 		done := fmt.Sprintf("object %q is forgotten", args[0])
-		if err := l.Forget(ctx, a.key, args[0]); err != nil {
+		if err := l.Forget(ctx, api.ObjectRequest{Key: a.key, Object: args[0]}); err != nil {
 			return done, nil, err
 		}
 		pages := `kept: what was forgotten may still be in them until the next "ledgerctl forget" without --keep-pages`

@@ -232,7 +232,7 @@ func (s *shop) guest(ctx context.Context, n int) (any, error) {
 		return s.release(ctx, n, api.ReleaseRequest{Key: key, Question: vote, Object: name, Epsilon: tenths(3)})
 	case 2:
 		if n/40%2 == 0 {
-			return nil, s.ledger.Withdraw(ctx, key, name)
+			return nil, s.ledger.Withdraw(ctx, api.ObjectRequest{Key: key, Object: name})
 		}
 		p, err := terms(vote)
 		if err != nil {
@@ -240,7 +240,7 @@ func (s *shop) guest(ctx context.Context, n int) (any, error) {
 		}
 		return s.ledger.ChangeTerms(ctx, api.ChangeTermsRequest{Key: key, Question: vote, Objects: []string{name}, Policy: &p, Cap: tenths(2), Consent: "a word of " + name})
 	}
-	return nil, s.ledger.Forget(ctx, key, name)
+	return nil, s.ledger.Forget(ctx, api.ObjectRequest{Key: key, Object: name})
 }
 
 // guestOf returns whom a guest's call is about.

@@ -22,16 +22,15 @@ type Channel struct {
 	Q float64 `json:"q,omitempty"`
 }
 
-// ChannelOf returns the channel of the responses at ε, in an encoding, to a question with so many
-// values. It does not depend on the levels before. It returns ErrInvalid for ε = 0, and for
-// fewer than two values.
-func ChannelOf(encoding Encoding, values int, epsilon privacy.Epsilon) (Channel, error) {
-	c := Channel{Encoding: encoding, Values: values}
+// Channel returns the channel of the responses to a question at ε. It does not depend on the levels
+// before. It returns [ErrInvalid] for ε = 0, and for fewer than two values.
+func (q Question) Channel(epsilon privacy.Epsilon) (Channel, error) {
+	c := Channel{Encoding: q.Encoding, Values: len(q.Values)}
 	if epsilon.IsZero() {
 		return c, fmt.Errorf("channel: %w: responses have an ε above 0", errs.ErrInvalid)
 	}
-	m := values
-	switch encoding {
+	m := c.Values
+	switch q.Encoding {
 	case Finite:
 		return c, nil
 	case Unary:
@@ -42,7 +41,7 @@ func ChannelOf(encoding Encoding, values int, epsilon privacy.Epsilon) (Channel,
 		return c, fmt.Errorf("channel at ε=%s: %w: %w", epsilon, errs.ErrInvalid, err)
 	}
 	c.P, c.Q = first.PAA, first.OneMinusPAA/float64(m-1)
-	if encoding == Unary {
+	if q.Encoding == Unary {
 		c.P = 0.5
 	}
 	return c, nil

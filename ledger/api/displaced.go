@@ -24,7 +24,7 @@ type AnswerQuote struct {
 	// objects have left, and so are for the host alone.
 	Displaced []Displaced `json:"displaced"`
 	// Refused are the objects that would be left out, or for which the answer would be refused: the
-	// first [MaxListed] of them, or all that an answer left out which is recorded.
+	// first 100 of them, or all that an answer left out which is recorded.
 	Refused  []Refusal    `json:"refused"`
 	Unlisted int          `json:"unlisted,omitempty"` // how many more
 	Sums     []RefusalSum `json:"sums,omitempty"`     // all of them, by reason
@@ -38,7 +38,7 @@ type AnswerQuote struct {
 // which an object of the panel has terms of sale, because they share its cap. A free answer
 // displaces nothing, and a level that is released already is not lost.
 //
-// A list is ordered by question and falling ε. It has at most [MaxDisplaced] rows, and of each
+// A list is ordered by question and falling ε. It has at most 1000 rows, and of each
 // object and question at most the 100 highest levels. Of terms that sell every ε it has the highest
 // level that could be sold, and the points of the price curve below it. To compute it takes time
 // linear in the panel and in the levels lost, and in the other questions of objects whose cap is
@@ -52,9 +52,6 @@ type Displaced struct {
 	// only.
 	Revenue int64 `json:"revenue"`
 }
-
-// MaxDisplaced is how many rows a list of displaced levels has at most: those of the highest ε.
-const MaxDisplaced = 1000
 
 // DisplacedError reports that an answer about a panel was refused because its charge would take
 // levels on offer off the market. Nothing was drawn, charged or recorded, and the idempotency key

@@ -63,7 +63,7 @@ func (e *KeyConflictError) Unwrap() error { return errs.ErrKeyConflict }
 // is [ErrPartlyDone] as well.
 type RefusedError struct {
 	Question string    // by its name
-	Refused  []Refusal // in the order of the objects' names, the first [MaxListed] of them
+	Refused  []Refusal // in the order of the objects' names, the first 100 of them
 	Unlisted int       // how many more were refused
 	// Sums counts all refusals, listed or not, by reason.
 	Sums []RefusalSum
@@ -122,11 +122,6 @@ func (e *RefusedError) sums() []RefusalSum {
 	}
 	return e.Sums
 }
-
-// MaxListed is how many refusals the error of a refused request lists, and the quote of an order
-// that would be refused. The others are counted: the memory that a refusal takes does not grow with
-// the panel.
-const MaxListed = 100
 
 // RefusalSums counts refusals by reason, without saying from when time would help. The zero value
 // is empty.

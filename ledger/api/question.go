@@ -31,8 +31,3 @@ const (
 	// Finite: a response is an output of the question's own mechanism (see [Mechanism]).
 	Finite Encoding = "finite"
 )
-
-// MaxUnaryValues is the largest number of values a question in unary encoding may have: every
-// response takes a bit, and a draw, for each of them. For longer lists, strings say, there is
-// package rrchain/rappor.
-const MaxUnaryValues = 1 << 12

@@ -45,7 +45,7 @@ type Quote struct {
 	// under other terms.
 	ID string `json:"id"`
 	Offer
-	// Refused are the objects that would not answer, and why: the first [MaxListed] of
+	// Refused are the objects that would not answer, and why: the first 100 of
 	// them. With [Order.StopAtRefusal] it is the first alone, and the quote has neither ID nor
 	// price.
 	Refused  []Refusal    `json:"refused"`

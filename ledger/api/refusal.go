@@ -50,10 +50,10 @@ const (
 	NeedsConsent Reason = "needs-consent"
 	// HoldersFull: as many buyers as the terms allow hold this level, or have reserved it.
 	HoldersFull Reason = "holders-full"
-	// Full: the object's chain of responses would have more than MaxEntries entries, with those
-	// that open reservations will add; or the object has MaxReservations open reservations, and the
-	// request is for another one. Waiting helps if a reservation, or a request that is running, has
-	// the rest.
+	// Full: the object's chain of responses would have more than 1,024 entries (levels, the buyers
+	// of each, epochs that have ended), with those that open reservations will add; or the object
+	// has 128 open reservations, and the request is for another one. Waiting helps if a reservation,
+	// or a request that is running, has the rest.
 	Full Reason = "full"
 	// NotAvailable: for any reason. It is the only one that buyers read, and is in no log.
 	NotAvailable Reason = "not-available"
@@ -94,13 +94,10 @@ type Refusal struct {
 	// reason has nothing to do with ε: who is not enrolled, has withdrawn, or does not sell to the
 	// buyer now, and what a reservation that is carried out meets.
 	Largest privacy.Epsilon `json:"largest"`
-	// Why says what would be more, of NeedsConsent: 1 to MaxWhy bytes of text for people. It is ""
+	// Why says what would be more, of NeedsConsent: 1 to 512 bytes of text for people. It is ""
 	// for all other reasons.
 	Why string `json:"why,omitempty"`
 }
-
-// MaxWhy is the longest Refusal.Why, in bytes.
-const MaxWhy = 512
 
 // String says the refusal in a sentence, for people. It names the object, and never a truth.
 func (r Refusal) String() string {
@@ -120,16 +117,6 @@ func (r Refusal) String() string {
 	default:
 		return fmt.Sprintf("object %q: %s (%s)", r.Object, r.Reason, r.help())
 	}
-}
-
-// Unexplained returns refusals as the buyer of an order may see them: of which objects, at which ε,
-// and nothing else.
-func Unexplained(all []Refusal) []Refusal {
-	out := make([]Refusal, len(all))
-	for i, r := range all {
-		out[i] = Refusal{Object: r.Object, Reason: NotAvailable, Asked: r.Asked, Remedy: RemedyNothing}
-	}
-	return out
 }
 
 // help says what helps, and what would do at once.

@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -24,21 +23,6 @@ const (
 	// cancelled.
 	ReservationExpired ReservationState = "expired"
 )
-
-// ReservationStates returns all states.
-func ReservationStates() []ReservationState {
-	return []ReservationState{ReservationOpen, ReservationCaptured, ReservationCancelled, ReservationExpired}
-}
-
-// CheckReservationStates refuses what is no state.
-func CheckReservationStates(states []ReservationState) error {
-	for _, one := range states {
-		if !slices.Contains(ReservationStates(), one) {
-			return errs.Invalid("reservations: %.256q is no state; the states are %q", one, ReservationStates())
-		}
-	}
-	return nil
-}
 
 // ReservationError reports that a request needs an open reservation, and that this one is not open.
 // Nothing was drawn, sold or recorded by the request. It is an [ErrNotReserved].

@@ -240,7 +240,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 			return repeat(200*n, []Detail{question}, func(int) []Detail { return []Detail{&said.Withdrawn{Object: "bob"}} })
 		},
 		"unary": func(n int) []Detail {
-			values := make([]string, api.MaxUnaryValues)
+			values := make([]string, event.MaxUnaryValues)
 			for v := range values {
 				values[v] = fmt.Sprint("v", v)
 			}
@@ -269,7 +269,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 		})
 	}
 	all["refused at length"] = func(n int) []Detail {
-		why := strings.Repeat("\x01", api.MaxWhy) // each is six bytes of JSON
+		why := strings.Repeat("\x01", event.MaxWhy) // each is six bytes of JSON
 		return repeat(50*n, []Detail{question, enrolled}, func(int) []Detail {
 			return []Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: why}}}
 		})
@@ -525,7 +525,7 @@ func TestCostOfDocuments_AnyKindOfFact_IsLinear(t *testing.T) {
 
 func TestCostOfReceipts_AnyEncoding_IsLinear(t *testing.T) {
 	h := newHostileHost(t)
-	values := make([]string, api.MaxUnaryValues)
+	values := make([]string, event.MaxUnaryValues)
 	for v := range values {
 		values[v] = fmt.Sprint("v", v)
 	}
@@ -680,7 +680,7 @@ func TestVerify_ChainAboveTheBound_IsAFault(t *testing.T) {
 	for name, test := range map[string]struct {
 		most int // how many make the chain full
 		item func(i int) []Detail
-	}{"levels": {api.MaxEntries, level}, "buyers": {api.MaxEntries - 1, sale}, "epochs": {api.MaxEntries / 2, epoch}} {
+	}{"levels": {event.MaxEntries, level}, "buyers": {event.MaxEntries - 1, sale}, "epochs": {event.MaxEntries / 2, epoch}} {
 		for more := range 2 {
 			says := slices.Clone(begin)
 			for i := range test.most + more {

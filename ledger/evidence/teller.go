@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -349,8 +348,8 @@ func (t *teller) levelEntries(question uint32) int {
 // promises to reservations cannot be seen here: no event about an object says that one was
 // cancelled.
 func (t *teller) addEntries(ch *toldChain, n int) {
-	if ch.entries += n; ch.entries > api.MaxEntries {
-		t.fault("the chain has %d entries; at most %d are possible", ch.entries, api.MaxEntries)
+	if ch.entries += n; ch.entries > event.MaxEntries {
+		t.fault("the chain has %d entries; at most %d are possible", ch.entries, event.MaxEntries)
 	}
 }
 
@@ -378,7 +377,7 @@ type toldChain struct {
 	bound    bool                            // to a truth
 	levels   map[privacy.Epsilon]event.Value // of the epoch. They come in any order, and what they cost needs none
 	holders  map[holding]bool                // of the levels
-	entries  int                             // of all epochs: see api.MaxEntries
+	entries  int                             // of all epochs: see event.MaxEntries
 	lowest   privacy.Epsilon                 // of the levels, 0 without any
 	highest  privacy.Epsilon                 // likewise
 	answered privacy.Epsilon                 // what answers about panels cost

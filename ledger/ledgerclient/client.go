@@ -18,9 +18,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // Options say how a server is spoken to. The zero value is ready for use.
@@ -220,9 +220,9 @@ func unreachable(ctx context.Context, err error) error {
 // problemOf returns the problem that a server answers with.
 func problemOf(ctx context.Context, response *http.Response) error {
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	p := &problem.Problem{}
+	p := &api.Problem{}
 	err := stdjson.NewDecoder(response.Body).Decode(p)
-	if errors.As(err, new(*problem.Problem)) {
+	if errors.As(err, new(*api.Problem)) {
 		return err // it is too long
 	}
 	if media != problem.ContentType || err != nil || p.Kind == "" {
@@ -232,7 +232,7 @@ func problemOf(ctx context.Context, response *http.Response) error {
 		const what = "status %d, and no word of a ledger: is this its address?"
 		return problem.New(problem.Unreachable, what, response.StatusCode)
 	}
-	return p
+	return problem.Restore(p)
 }
 
 // call sends a request, and reads the answer into what out points to.
@@ -306,7 +306,7 @@ func (c *Client) whole(ctx context.Context, m message) ([]byte, error) {
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	switch {
-	case errors.As(err, new(*problem.Problem)):
+	case errors.As(err, new(*api.Problem)):
 		return nil, err // it is too long
 	case err == nil && response.ContentLength >= 0 && int64(len(text)) != response.ContentLength:
 		err = io.ErrUnexpectedEOF

@@ -23,11 +23,11 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -324,7 +324,7 @@ func TestARefusedClientLeavesNoConnection(t *testing.T) {
 // A name that is no UTF-8 is refused, and does not become another one on the way.
 func TestNamesAreNotChanged(t *testing.T) {
 	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), plainly)
-	if err := c.Withdraw(t.Context(), "k", "\xff"); !errors.Is(err, api.ErrInvalid) {
+	if err := c.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "\xff"}); !errors.Is(err, api.ErrInvalid) {
 		t.Errorf("%v", err)
 	}
 	if _, err := c.Object(t.Context(), "\xff"); !errors.Is(err, api.ErrInvalid) {
@@ -345,7 +345,7 @@ func TestListsAreWhole(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
 	for name, c := range map[string]struct {
 		cut  func(text string) string
-		want problem.Kind
+		want string
 	}{
 		"whole":       {func(text string) string { return text }, ""},
 		"without end": {func(text string) string { return strings.Replace(text, "{\"end\":true}\n", "", 1) }, problem.Unreachable},
@@ -400,7 +400,7 @@ func TestWatch(t *testing.T) {
 		switch {
 		case next <= stats.Events:
 		case next < 12:
-			must(t, l.Withdraw(t.Context(), fmt.Sprint(next), "ann"))
+			must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: fmt.Sprint(next), Object: "ann"}))
 		default:
 			cancel()
 		}
@@ -740,7 +740,7 @@ func TestATableIsConfirmed(t *testing.T) {
 	}
 }
 
-func kindOf(err error) problem.Kind {
+func kindOf(err error) string {
 	kind, _, _ := problem.Classify(err)
 	return kind
 }

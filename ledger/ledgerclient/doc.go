@@ -6,8 +6,8 @@
 //	sale, err := l.Sell(ctx, request)
 //
 // What differs: progress is not told; an estimate cannot be limited to objects by a function; and
-// there are errors that only a ledger elsewhere has, which are a [*problem.Problem]. After an error
-// that leaves open whether a request was carried out, such as [problem.Unreachable], repeat it with
+// there are errors that only a ledger elsewhere has, which are a [*api.Problem]. After an error
+// that leaves open whether a request was carried out, such as "unreachable", repeat it with
 // its key, as after any other of the kind.
 //
 // True values are sent only of those whom a draw needs: a request is sent without any at first, and

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // What is proven, and copied.
@@ -33,8 +33,8 @@ func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, er
 }
 
 // Statement is [ledger.Ledger.Statement].
-func (c *Client) Statement(ctx context.Context, key, object string) (evidence.Statement, error) {
-	m := message{path: "/v1/statements", keyed: true, key: key, body: &httpapi.Object{Object: object}}
+func (c *Client) Statement(ctx context.Context, r api.ObjectRequest) (evidence.Statement, error) {
+	m := message{path: "/v1/statements", keyed: true, key: r.Key, body: &r}
 	m.most = evidence.MaxDocument
 	text, err := c.whole(ctx, m)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/observe"
@@ -22,7 +23,7 @@ func (c *Client) Stats(ctx context.Context) (api.Stats, error) {
 func (c *Client) Health(ctx context.Context) (observe.Health, error) {
 	out, err := get[httpapi.Health](ctx, c, "/v1/health", nil)
 	if err == nil && out.Stopped != nil {
-		err = out.Stopped
+		err = problem.Restore(out.Stopped)
 	}
 	return out.Health, err
 }
@@ -65,7 +66,7 @@ func (c *Client) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api
 
 // Reconcile is [ledger.Ledger.Reconcile], but for its progress. The table goes to the server in one
 // request, and must fit into it. Confirm is told what a dry run says; if anything else is to be
-// done by then, nothing is, and the error is a [problem.Changed].
+// done by then, nothing is, and the error is a "changed" [*api.Problem].
 func (c *Client) Reconcile(ctx context.Context, r api.ReconcileRequest) (out api.ReconcileResult, err error) {
 	if r.Members == nil {
 		return out, fmt.Errorf("%w: no table is given", api.ErrInvalid)
@@ -164,30 +165,30 @@ func (c *Client) Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerRes
 	return done, err
 }
 
-// QuoteAnswer is [ledger.Ledger.QuoteAnswer]. Why an answer is not raised is a [*problem.Problem],
+// QuoteAnswer is [ledger.Ledger.QuoteAnswer]. Why an answer is not raised is a [*api.Problem],
 // which wraps what the ledger says.
 func (c *Client) QuoteAnswer(ctx context.Context, r api.AnswerRequest) (api.AnswerQuote, error) {
 	out, err := post[httpapi.AnswerQuote](ctx, c, "/v1/answers/quotes", &httpapi.Inquiry{AnswerRequest: r})
 	q := out.AnswerQuote
 	if out.NotRaised != nil {
-		q.NotRaised = out.NotRaised
+		q.NotRaised = problem.Restore(out.NotRaised)
 	}
 	return q, err
 }
 
 // BeginEpoch is [ledger.Ledger.BeginEpoch].
-func (c *Client) BeginEpoch(ctx context.Context, key, question, object string) error {
-	return c.changeOnly(ctx, "/v1/epochs", key, &httpapi.Epoch{Object: object, Question: question})
+func (c *Client) BeginEpoch(ctx context.Context, r api.EpochRequest) error {
+	return c.changeOnly(ctx, "/v1/epochs", r.Key, &r)
 }
 
 // Withdraw is [ledger.Ledger.Withdraw].
-func (c *Client) Withdraw(ctx context.Context, key, object string) error {
-	return c.changeOnly(ctx, "/v1/withdrawals", key, &httpapi.Object{Object: object})
+func (c *Client) Withdraw(ctx context.Context, r api.ObjectRequest) error {
+	return c.changeOnly(ctx, "/v1/withdrawals", r.Key, &r)
 }
 
 // Forget is [ledger.Ledger.Forget].
-func (c *Client) Forget(ctx context.Context, key, object string) error {
-	return c.changeOnly(ctx, "/v1/forgettings", key, &httpapi.Object{Object: object})
+func (c *Client) Forget(ctx context.Context, r api.ObjectRequest) error {
+	return c.changeOnly(ctx, "/v1/forgettings", r.Key, &r)
 }
 
 // Compact is [ledger.Ledger.Compact], but for its progress.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // A server may be broken or hostile. So a client reads no more of an answer than its request
@@ -42,8 +42,8 @@ func limitOf(in, out any) int64 {
 	return min(few+int64(named)*perObject, many)
 }
 
-// bounded is a body of which so many bytes at most are read. More of them are a
-// [problem.Unreachable].
+// bounded is a body of which so many bytes at most are read. More of them are an
+// "unreachable" problem.
 type bounded struct {
 	io.ReadCloser
 	most, left int64

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // endless answers /v1/about, and everything else with the beginning of an answer and then spaces or letters, until the client hangs up.
@@ -41,7 +41,7 @@ func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestClient_EndlessAnswer_IsRefusedAfterItsLimit(t *testing.T) {
 	calls := map[string]func(*Client) error{
-		"a result": func(c *Client) error { return c.Withdraw(t.Context(), "1", "ann") },
+		"a result": func(c *Client) error { return c.Withdraw(t.Context(), api.ObjectRequest{Key: "1", Object: "ann"}) },
 		"stats":    func(c *Client) error { _, err := c.Stats(t.Context()); return err },
 		"an order of one": func(c *Client) error {
 			_, err := c.Quote(t.Context(), api.Order{Buyer: "acme", Question: "q", Objects: []string{"ann"}})
@@ -66,7 +66,7 @@ func TestClient_EndlessAnswer_IsRefusedAfterItsLimit(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = call(c)
-			var p *problem.Problem
+			var p *api.Problem
 			if !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "bytes, which no answer to this request has") {
 				t.Errorf("%s, status %d: %v", name, status, err)
 			}
@@ -90,7 +90,7 @@ func TestClient_CopyOfUnknownLength_IsRefused(t *testing.T) {
 	}
 	defer func() { _ = c.Close() }()
 	_, err = c.Backup(t.Context(), t.TempDir()+"/copy.db", nil)
-	if p := (*problem.Problem)(nil); !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "how many bytes") {
+	if p := (*api.Problem)(nil); !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "how many bytes") {
 		t.Error(err)
 	}
 	s.CloseClientConnections()
@@ -103,7 +103,7 @@ func TestLimitOf_GrowsWithTheObjectsOfTheRequest(t *testing.T) {
 		in, out any
 		most    int64
 	}{
-		"one result":         {&httpapi.Object{}, &httpapi.Done{}, few},
+		"one result":         {&api.ObjectRequest{}, &httpapi.Done{}, few},
 		"statistics":         {nil, &api.Stats{}, few},
 		"a budget":           {&api.BudgetRequest{All: true}, &api.Budget{}, few},
 		"ten objects":        {&httpapi.Raise{RaiseRequest: api.RaiseRequest{Objects: objects(10)}}, &httpapi.Raised{}, few + 10*perObject},
@@ -126,7 +126,7 @@ func TestReadLine_AtTheLimit(t *testing.T) {
 	if line, err := readLine(in, 10_000); string(line) != text || err != nil {
 		t.Errorf("%d bytes, %v", len(line), err)
 	}
-	if _, err := readLine(in, 9999); !errors.As(err, new(*problem.Problem)) {
+	if _, err := readLine(in, 9999); !errors.As(err, new(*api.Problem)) {
 		t.Errorf("a line over the limit: %v", err)
 	}
 	if _, err := readLine(bufio.NewReader(strings.NewReader("cut")), 10); !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -145,7 +145,7 @@ func TestBounded_AtTheLimit(t *testing.T) {
 	if err := read(100_000, 100_000); err != nil {
 		t.Error(err)
 	}
-	if err := read(100_001, 100_000); !errors.As(err, new(*problem.Problem)) {
+	if err := read(100_001, 100_000); !errors.As(err, new(*api.Problem)) {
 		t.Error(err)
 	}
 }

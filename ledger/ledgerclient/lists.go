@@ -12,10 +12,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -39,7 +39,7 @@ var errBroken = errors.New("no more")
 
 // ended returns the error that a list ends with.
 func ended(ctx context.Context, err error) error {
-	var p *problem.Problem
+	var p *api.Problem
 	if errors.As(err, &p) || errors.Is(err, api.ErrInvalid) {
 		return err
 	}
@@ -57,11 +57,11 @@ func items[T any](in *bufio.Reader, most int64, each func(T) bool) error {
 			return nil
 		}
 		if bytes.HasPrefix(line, []byte(`{"problem":`)) {
-			p := &problem.Problem{}
+			p := &api.Problem{}
 			if err := json.Unmarshal(line, &httpapi.End{Problem: p}); err != nil {
 				return err
 			}
-			return p
+			return problem.Restore(p)
 		}
 		var item T
 		if err := json.Unmarshal(line, &item); err != nil {
@@ -87,7 +87,7 @@ func (c *Client) Refusals(ctx context.Context, key string, from uint64) iter.Seq
 // sign of life more often.
 const silence = time.Minute
 
-// Watch is [ledger.Ledger.Watch]. If the connection breaks it ends with a [problem.Unreachable]:
+// Watch is [ledger.Ledger.Watch]. If the connection breaks it ends with an "unreachable" problem:
 // watch again from the next number.
 func (c *Client) Watch(ctx context.Context, from uint64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
@@ -126,11 +126,11 @@ func follow(in *bufio.Reader, alive func(), each func(event.Event) bool) error {
 			kind = string(value)
 		case "data":
 			if kind == "problem" {
-				p := &problem.Problem{}
+				p := &api.Problem{}
 				if err := json.Unmarshal(value, p); err != nil {
 					return err
 				}
-				return p
+				return problem.Restore(p)
 			}
 			var event event.Event
 			if err := json.Unmarshal(value, &event); err != nil {

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // telling is a request whose draws may need true values. It is sent again with what the server asks
@@ -27,7 +27,7 @@ func (t telling) run(ctx context.Context) error {
 	for {
 		known := merge(rounds)
 		err := t.send(known)
-		var p *problem.Problem
+		var p *api.Problem
 		if !errors.As(err, &p) || p.Kind != problem.TruthNeeded {
 			return err
 		}
@@ -68,7 +68,7 @@ const atATime = 4096
 
 // ask asks the source for what is needed and not known.
 func (t telling) ask(
-	ctx context.Context, needs []problem.Need, known map[string]httpapi.Truths,
+	ctx context.Context, needs []api.Need, known map[string]httpapi.Truths,
 ) (map[string]httpapi.Truths, error) {
 	told := map[string]httpapi.Truths{}
 	for _, need := range needs {

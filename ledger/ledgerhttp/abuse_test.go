@@ -13,9 +13,9 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // A path is that of a route, or nothing: none is cleaned into another, and none is redirected.
@@ -83,7 +83,7 @@ func TestQueriesAreRead(t *testing.T) {
 		if target == "/v1/sales?buyer=%00" && status == http.StatusOK {
 			continue // nobody of that name has bought anything
 		}
-		var p problem.Problem
+		var p api.Problem
 		if json.Unmarshal([]byte(body), &p) != nil || status < 400 || status >= 500 || p.Status != status || header.Get("Content-Type") != problem.ContentType {
 			t.Errorf("%s: status %d, %s", target, status, body)
 		}
@@ -135,7 +135,7 @@ func TestBodiesAreRead(t *testing.T) {
 		`[]`: "", `null`: "", `5`: "", `"x"`: "", `x`: "", ``: "", "\x00": "", "\xef\xbb\xbf{}": "", deep: "", "[" + strings.Repeat("[", 1<<20): "",
 	} {
 		status, header, text := f.ask(asked{method: "POST", target: "/v1/raises", body: body, key: "k", role: "operator", header: map[string]string{"Content-Type": "application/json"}})
-		var p problem.Problem
+		var p api.Problem
 		if json.Unmarshal([]byte(text), &p) != nil || status < 400 || status >= 500 || header.Get("Content-Type") != problem.ContentType {
 			t.Errorf("%.100q: status %d, %.200s", body, status, text)
 		}
@@ -253,9 +253,9 @@ func TestTrueValuesAreToldToNobody(t *testing.T) {
 	f := serving(t, Options{Logger: zerolog.New(&log), Truth: func(ctx context.Context, question string, objects []string) ([]string, error) {
 		return source(ctx, question, objects)
 	}})
-	ask := func(key, truths string) (int, problem.Problem) {
+	ask := func(key, truths string) (int, api.Problem) {
 		status, _, body := f.ask(asked{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"2","objects":["19"]` + truths + `}`, key: key, role: "operator"})
-		var p problem.Problem
+		var p api.Problem
 		_ = json.Unmarshal([]byte(body), &p)
 		if strings.Contains(body+log.String(), secretValue) || strings.Contains(body+log.String(), "eleven") {
 			t.Errorf("a true value is told: %s\n%s", body, log.String())
@@ -295,9 +295,9 @@ func TestTrueValuesAreToldToNobody(t *testing.T) {
 // Without a source, a request that needs true values says whose, of all of them, and only to those who may know.
 func TestARequestSaysWhoseTruthsItNeeds(t *testing.T) {
 	f := serving(t, Options{})
-	ask := func(truths string) (int, problem.Problem) {
+	ask := func(truths string) (int, api.Problem) {
 		status, _, body := f.ask(asked{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"1","all":true` + truths + `}`, key: "k", role: "operator"})
-		var p problem.Problem
+		var p api.Problem
 		_ = json.Unmarshal([]byte(body), &p)
 		return status, p
 	}

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/internal/problem"
 )
 
 // firstBody is how much of a body is read at first. Each time that it is not all, twice as much is.

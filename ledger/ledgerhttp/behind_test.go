@@ -8,10 +8,10 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // A standby says with each answer, also a problem, as of which event it answers; the host that has the
@@ -60,7 +60,7 @@ func TestFail_JournalWasTrimmed_HostIsBehind(t *testing.T) {
 	f := serving(t, Options{})
 	for _, c := range []struct {
 		err    error
-		kind   problem.Kind
+		kind   string
 		status int
 		retry  bool
 	}{

@@ -12,24 +12,25 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/internal/problem"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // decode reads the body of a request into a struct. The body is one JSON object in UTF-8, with no
 // key twice, none in other letters, none that the struct does not have, and all those that it
 // needs. No error says what a value is: it may be a true one.
-func decode(body io.Reader, into any) *problem.Problem {
+func decode(body io.Reader, into any) *api.Problem {
 	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true)); err != nil {
 		return undecoded(err)
 	}
 	if name := missing(reflect.ValueOf(into).Elem()); name != "" {
-		return problem.New(problem.Invalid, "the field %q is missing, or empty", name).At(name)
+		return problem.At(name, problem.Invalid, "the field %q is missing, or empty", name)
 	}
 	return nil
 }
 
 // undecoded says what is wrong with a body, and where.
-func undecoded(err error) *problem.Problem {
+func undecoded(err error) *api.Problem {
 	var syntax *jsontext.SyntacticError
 	var meaning *json.SemanticError
 	switch {
@@ -49,7 +50,7 @@ func undecoded(err error) *problem.Problem {
 }
 
 // badField says what is wrong with a field, which may be the whole body.
-func badField(pointer, why string) *problem.Problem {
+func badField(pointer, why string) *api.Problem {
 	field := strings.TrimPrefix(pointer, "/")
 	if field == "" {
 		return problem.New(problem.Invalid, "the body %s", why)
@@ -58,7 +59,7 @@ func badField(pointer, why string) *problem.Problem {
 	if len(field) > most {
 		field = strings.ToValidUTF8(field[:most], "") + "…"
 	}
-	return problem.New(problem.Invalid, "the field %q %s", field, why).At(field)
+	return problem.At(field, problem.Invalid, "the field %q %s", field, why)
 }
 
 // wanted says what a type looks like in JSON.

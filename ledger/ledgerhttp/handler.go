@@ -16,10 +16,10 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // Options say how a ledger is served.
@@ -298,7 +298,7 @@ func (c *call) bounded() (context.Context, context.CancelFunc) {
 }
 
 // elsewhere says, of what a standby does not do, who does it.
-func (c *call) elsewhere(p *problem.Problem) *problem.Problem {
+func (c *call) elsewhere(p *api.Problem) *api.Problem {
 	if p.Kind != problem.ReadOnly || !c.handler.follows.Load() {
 		return p
 	}
@@ -323,7 +323,7 @@ const patience = 5 * time.Second
 
 // read reads what comes with a request: the query, the idempotency key, and the body as it is.
 func (c *call) read() (err error) {
-	var bad *problem.Problem
+	var bad *api.Problem
 	if c.params, bad = query(c.request.URL.RawQuery, c.route.params); bad != nil {
 		return bad
 	}
@@ -342,7 +342,7 @@ func (c *call) read() (err error) {
 		return nil
 	}
 	if !isJSON(c.request.Header) {
-		return problem.New(problem.MediaType, "the body must be application/json").At("Content-Type")
+		return problem.At("Content-Type", problem.MediaType, "the body must be application/json")
 	}
 	return c.receive()
 }
@@ -376,7 +376,7 @@ func (h *Handler) fail(out *writer, role Role, err error) {
 // told returns the problem of an error as a role is told it, wherever it stands. What fails for a
 // reason of the server's own has a line in the log, unless whoever asked has left: only an operator
 // is told the reason.
-func (h *Handler) told(role Role, err error) *problem.Problem {
+func (h *Handler) told(role Role, err error) *api.Problem {
 	p := *problem.Of(err)
 	if p.Status >= http.StatusInternalServerError && p.Kind != problem.Interrupted {
 		h.options.Logger.Error().Err(err).Msg("a request failed")

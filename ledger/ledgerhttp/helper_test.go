@@ -18,12 +18,12 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -240,7 +240,7 @@ func (f *fixture) checkKind(a asked, header http.Header, body string) {
 	if header.Get("Content-Type") != problem.ContentType {
 		return
 	}
-	var p problem.Problem
+	var p api.Problem
 	must(f.t, json.Unmarshal([]byte(body), &p))
 	if again := header.Get("Retry-After") != ""; again != (p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable) {
 		f.t.Errorf("the problem %s of status %d has Retry-After: %t", p.Kind, p.Status, again)
@@ -255,16 +255,16 @@ func (f *fixture) checkKind(a asked, header http.Header, body string) {
 }
 
 // wantProblem checks that an answer is a problem of a kind, in the form of RFC 9457.
-func wantProblem(t testing.TB, status int, header http.Header, body string, kind problem.Kind) problem.Problem {
+func wantProblem(t testing.TB, status int, header http.Header, body string, kind string) api.Problem {
 	t.Helper()
-	var p problem.Problem
+	var p api.Problem
 	if err := json.Unmarshal([]byte(body), &p); err != nil || header.Get("Content-Type") != problem.ContentType {
 		t.Fatalf("status %d, no problem: %v, %q", status, err, body)
 	}
-	if p.Kind != kind || p.Status != status || p.Type != problem.Base+string(kind) || p.Title == "" || p.Detail == "" || p.Exit == 0 {
+	if p.Kind != kind || p.Status != status || p.Type != problem.Base+kind || p.Title == "" || p.Detail == "" || p.Exit == 0 {
 		t.Errorf("status %d, want the kind %s: %s", status, kind, body)
 	}
-	return p
+	return *problem.Restore(&p)
 }
 
 // sample is a request to a route that succeeds for an operator.

@@ -7,18 +7,18 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // keyOf returns the idempotency key of a request. The header holds a string of RFC 9651, "…", with
 // \" and \\ for what is quoted; a display string, %"…", in which %c3%bc stands for ü; or the key as
 // it is, if it begins with neither.
-func keyOf(h http.Header) (string, *problem.Problem) {
-	bad := func(why string) (string, *problem.Problem) {
-		return "", problem.New(problem.Invalid, "%s", why).At(httpapi.KeyHeader)
+func keyOf(h http.Header) (string, *api.Problem) {
+	bad := func(why string) (string, *api.Problem) {
+		return "", problem.At(httpapi.KeyHeader, problem.Invalid, "%s", why)
 	}
 	given := h.Values(httpapi.KeyHeader)
 	switch {
@@ -80,7 +80,7 @@ func (h Holder) namespaced(key string) (string, error) {
 	switch {
 	case h.Role == Operator && (strings.HasPrefix(key, deskKey) || strings.HasPrefix(key, hashedDeskKey)):
 		const what = "the idempotency key %q: keys that begin with %q or %q are those of desks"
-		return "", problem.New(problem.Invalid, what, key, deskKey, hashedDeskKey).At(httpapi.KeyHeader)
+		return "", problem.At(httpapi.KeyHeader, problem.Invalid, what, key, deskKey, hashedDeskKey)
 	case h.Role == Operator:
 		return key, nil
 	case h.Role == Desk && len(deskKey)+len(key) <= maxKey:
@@ -113,7 +113,7 @@ func (c *call) shownKey(key string) string {
 }
 
 // keyed returns the problem of a request with its idempotency key as it was sent.
-func (c *call) keyed(p *problem.Problem) *problem.Problem {
+func (c *call) keyed(p *api.Problem) *api.Problem {
 	if p.Kind != problem.KeyConflict || p.Key != c.key || c.key == c.given {
 		return p
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/internal/problem"
 )
 
 // Limits bound what requests may take. A 0 is the default that is given with each.

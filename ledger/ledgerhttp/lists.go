@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // A part of a list has so many items by default, and at most; a list that is sent as a stream is
@@ -91,7 +91,7 @@ func (c *call) page() (page, error) {
 	}
 	_, err := strconv.ParseUint(p.after, 10, 64)
 	if p.after != "" && err != nil && c.route.id != "responses" {
-		return p, problem.New(problem.Invalid, "the parameter \"after\" is no number: %.100q", p.after).At("after")
+		return p, problem.At("after", problem.Invalid, "the parameter \"after\" is no number: %.100q", p.after)
 	}
 	return p, nil
 }

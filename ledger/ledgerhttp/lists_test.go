@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // busyMarket is a ledger with sales and reservations of two buyers: numbers 1 to 12.

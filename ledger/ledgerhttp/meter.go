@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // Meter counts what a handler does, and shows it. Its methods are called from any number of

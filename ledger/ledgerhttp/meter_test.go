@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // counting is a meter that remembers what it was told, but for the time that it took.

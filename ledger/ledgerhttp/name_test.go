@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/internal/problem"
 )
 
 // Every route refuses every name in its sample, and its key, with a blank that cannot be seen at the end. A route without names is listed here.

@@ -242,7 +242,7 @@ func TestDocument_HasClosedLists(t *testing.T) {
 func TestEstimates_AreAsDescribed(t *testing.T) {
 	types := schemas()
 	schema := types.Schema(reflect.TypeFor[api.Estimate](), true, "")
-	closeWords(types.Map())
+	closeWords(types)
 	f := serving(t, Options{})
 	for _, one := range []string{"17", "18"} {
 		_, err := f.ledger.Raise(t.Context(), api.RaiseRequest{Key: "r" + one, Question: "vote", Epsilon: eps(t, "1."+one[1:]), Objects: []string{one}, Truth: truthful})

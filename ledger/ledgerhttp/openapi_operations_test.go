@@ -13,8 +13,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/sluicedp/sluice/internal/problem"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // The groups of routes.
@@ -138,7 +139,7 @@ func operation(r *route, types huma.Registry) *huma.Operation {
 		},
 	}}
 	r.describeStreams(op, types)
-	closeWords(types.Map())
+	closeWords(types)
 	return op
 }
 
@@ -271,13 +272,13 @@ func headersOf(status int) map[string]*huma.Param {
 
 // problemSchema refers to the schema of a problem with one of some kinds. Those that several routes
 // share have one schema.
-func (r *route) problemSchema(types huma.Registry, status int, kinds []problem.Kind) *huma.Schema {
+func (r *route) problemSchema(types huma.Registry, status int, kinds []string) *huma.Schema {
 	name := "Problem" + strconv.Itoa(status)
 	if shared := (&route{method: http.MethodPost, keyed: true}).problems(); !slices.Equal(kinds, shared[status]) {
 		name += camel(r.id)
 	}
 	return component(types, name, func() *huma.Schema {
-		return &huma.Schema{AllOf: []*huma.Schema{types.Schema(reflect.TypeFor[problem.Problem](), true, ""), {
+		return &huma.Schema{AllOf: []*huma.Schema{types.Schema(reflect.TypeFor[api.Problem](), true, ""), {
 			Type: huma.TypeObject, Required: []string{"status", "kind"}, Properties: map[string]*huma.Schema{
 				"status": {Type: huma.TypeInteger, Enum: []any{float64(status)}}, // as JSON has it
 				"kind":   {Type: huma.TypeString, Enum: anys(texts(kinds))},

@@ -12,10 +12,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
-	"github.com/sluicedp/sluice/ledger/problem"
+	logged "github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -48,7 +49,6 @@ func schemas() huma.Registry {
 		reflect.TypeFor[api.Remedy]():           reflect.TypeFor[remedySchema](),
 		reflect.TypeFor[api.Encoding]():         reflect.TypeFor[encodingSchema](),
 		reflect.TypeFor[api.ReservationState](): reflect.TypeFor[stateSchema](),
-		reflect.TypeFor[problem.Kind]():         reflect.TypeFor[problemKindSchema](),
 	} {
 		types.RegisterTypeAlias(t, alias)
 	}
@@ -65,31 +65,26 @@ func schemaNames() map[string]string {
 
 // The schemas of closed lists of words, which are those of the Go packages.
 type (
-	reasonSchema      string
-	remedySchema      string
-	encodingSchema    string
-	stateSchema       string
-	problemKindSchema string
+	reasonSchema   string
+	remedySchema   string
+	encodingSchema string
+	stateSchema    string
 )
 
 func (reasonSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Reason", "Why an object was refused.", api.Reasons())
+	return closed(r, "Reason", "Why an object was refused.", logged.Reasons())
 }
 
 func (remedySchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Remedy", "What would help.", api.Remedies())
+	return closed(r, "Remedy", "What would help.", logged.Remedies())
 }
 
 func (encodingSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "Encoding", "What a response is.", api.Encodings())
+	return closed(r, "Encoding", "What a response is.", logged.Encodings())
 }
 
 func (stateSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "ReservationState", "The state of a reservation.", api.ReservationStates())
-}
-
-func (problemKindSchema) Schema(r huma.Registry) *huma.Schema {
-	return closed(r, "ProblemKind", "What went wrong. Later versions may add kinds.", problem.Kinds())
+	return closed(r, "ReservationState", "The state of a reservation.", logged.ReservationStates())
 }
 
 // closed returns a reference to the schema of one of some words.
@@ -335,8 +330,14 @@ func keyWords() map[string][]string {
 	}
 }
 
-// closeWords adds those words to the schemas that there are.
-func closeWords(all map[string]*huma.Schema) {
+// closeWords adds those words, and the kinds of problems, to the schemas that there are.
+func closeWords(types huma.Registry) {
+	all := types.Map()
+	if p := all["Problem"]; p != nil {
+		kind := closed(types, "ProblemKind", "What went wrong. Later versions may add kinds.", problem.Kinds())
+		p.Properties["also"].Items = kind
+		p.Properties["kind"] = &huma.Schema{Ref: kind.Ref, Description: p.Properties["kind"].Description}
+	}
 	for at, words := range keyWords() {
 		name, key, _ := strings.Cut(at, ".")
 		if s := all[name]; s != nil && s.Properties[key] != nil {

@@ -8,7 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/internal/problem"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -61,7 +62,7 @@ func (p param) must() string {
 }
 
 // query reads the parameters of a query: those that are known, each once and readable.
-func query(raw string, params []param) (map[string]string, *problem.Problem) {
+func query(raw string, params []param) (map[string]string, *api.Problem) {
 	given, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, problem.New(problem.Invalid, "the query cannot be read")
@@ -72,18 +73,18 @@ func query(raw string, params []param) (map[string]string, *problem.Problem) {
 		delete(given, p.name)
 		switch {
 		case len(values) > 1 && p.kind != "words":
-			return nil, problem.New(problem.Invalid, "the parameter %q is there twice", p.name).At(p.name)
+			return nil, problem.At(p.name, problem.Invalid, "the parameter %q is there twice", p.name)
 		case p.needed && (!there || values[0] == ""):
-			return nil, problem.New(problem.Invalid, "the parameter %q is missing, or empty", p.name).At(p.name)
+			return nil, problem.At(p.name, problem.Invalid, "the parameter %q is missing, or empty", p.name)
 		case there && !p.fits(strings.Join(values, ",")):
 			const what = "the parameter %q is not what it must be: %s"
-			return nil, problem.New(problem.Invalid, what, p.name, p.must()).At(p.name)
+			return nil, problem.At(p.name, problem.Invalid, what, p.name, p.must())
 		case there:
 			out[p.name] = strings.Join(values, ",")
 		}
 	}
 	for name := range given {
-		return nil, problem.New(problem.Invalid, "there is no parameter %.100q here", name).At(name)
+		return nil, problem.At(name, problem.Invalid, "there is no parameter %.100q here", name)
 	}
 	return out, nil
 }

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/internal/problem"
+	"github.com/sluicedp/sluice/ledger/api"
 )
 
 // Answers that take long ask the gate as they go on, so that nothing is sent after a token was
@@ -26,7 +27,7 @@ func (c *call) permitted() error {
 
 // isRevoked tells whether an error is that of a caller that may not read on.
 func isRevoked(err error) bool {
-	p, is := errors.AsType[*problem.Problem](err)
+	p, is := errors.AsType[*api.Problem](err)
 	return is && p.Kind == problem.Unauthorized
 }
 

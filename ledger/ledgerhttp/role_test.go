@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // Who may do what, route by route. It is what the table of docs/howto/serve.md says, too.
@@ -134,7 +134,7 @@ func TestNobodySeesWhatIsAnothers(t *testing.T) {
 	f := serving(t, Options{})
 	for _, c := range []struct {
 		ask  asked
-		kind problem.Kind
+		kind string
 	}{
 		{asked{"POST", "/v1/quotes", samples()["quote"].body, "", "buyer bolt", nil}, problem.Forbidden},
 		{asked{"GET", "/v1/sales?buyer=acme", "", "", "buyer bolt", nil}, problem.Forbidden},

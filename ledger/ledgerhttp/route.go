@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -53,7 +53,7 @@ type call struct {
 }
 
 // told returns the problem of an error as whoever asks is told it.
-func (c *call) told(err error) *problem.Problem { return c.handler.told(c.holder.Role, err) }
+func (c *call) told(err error) *api.Problem { return c.handler.told(c.holder.Role, err) }
 
 func (c *call) ctx() context.Context   { return c.request.Context() }
 func (c *call) ledger() *ledger.Ledger { return c.handler.Ledger() }
@@ -90,7 +90,7 @@ func (c *call) states(name string) (all []api.ReservationState) {
 func (c *call) place(name string) (uint64, error) {
 	n, err := strconv.ParseUint(c.request.PathValue(name), 10, 64)
 	if err != nil {
-		return 0, problem.New(problem.Invalid, "%s in the path is no number", name).At(name)
+		return 0, problem.At(name, problem.Invalid, "%s in the path is no number", name)
 	}
 	return n, nil
 }

@@ -3,8 +3,8 @@ package ledgerhttp
 import (
 	"slices"
 
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
 // routes are all that can be asked of a handler. To add one, add a line.
@@ -68,7 +68,7 @@ func marketRoutes() []route {
 		instant("since", "only what was made at this time or later"),
 		instant("until", "only what was made before this time"),
 	}
-	states := words("state", "only those in one of these states; without it, all", api.ReservationStates()...)
+	states := words("state", "only those in one of these states; without it, all", event.ReservationStates()...)
 	return []route{
 		post("budget", "/v1/budgets", "Say how many people can answer at which ε, now and later",
 			desk, budget).growing(),

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/ledgerfile"
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // What is proven, and copied.
@@ -47,11 +47,12 @@ func receipt(c *call) (document, error) {
 	return proof(r, err)
 }
 
-func statement(c *call, in httpapi.Object) (document, error) {
+func statement(c *call, in api.ObjectRequest) (document, error) {
+	in.Key = c.key
 	if c.holder.Role == Person && in.Object != c.holder.Whom {
-		return document{}, problem.New(problem.Forbidden, "this token is of another object").At("object")
+		return document{}, problem.At("object", problem.Forbidden, "this token is of another object")
 	}
-	s, err := c.ledger().Statement(c.ctx(), c.key, in.Object)
+	s, err := c.ledger().Statement(c.ctx(), in)
 	return proof(s, err)
 }
 
@@ -88,7 +89,7 @@ func verify(c *call, in httpapi.Verify) (httpapi.Verified, error) {
 	for _, text := range in.Keys {
 		key, err := note.NewVerifier(text)
 		if err != nil {
-			return httpapi.Verified{}, problem.New(problem.Invalid, "%.100q is no verifier key", text).At("keys")
+			return httpapi.Verified{}, problem.At("keys", problem.Invalid, "%.100q is no verifier key", text)
 		}
 		keys = append(keys, key)
 	}

@@ -4,9 +4,9 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -56,12 +56,12 @@ func enroll(c *call, in httpapi.Enrolment) (api.EnrollResult, error) {
 func aboutEach(in httpapi.Enrolment) error {
 	for _, object := range in.Objects {
 		if _, there := in.Terms[object]; !there {
-			return problem.New(problem.Invalid, "the field \"terms\" lacks the object %.300q", object).At("terms")
+			return problem.At("terms", problem.Invalid, "the field \"terms\" lacks the object %.300q", object)
 		}
 	}
 	if terms, objects := len(in.Terms), len(in.Objects); terms != objects {
 		const what = "the field \"terms\" has %d objects, and %d are enrolled"
-		return problem.New(problem.Invalid, what, terms, objects).At("terms")
+		return problem.At("terms", problem.Invalid, what, terms, objects)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func changeTerms(c *call, in httpapi.NewTerms) (done api.ChangeTermsResult, err 
 	r := in.ChangeTermsRequest
 	r.Key = c.key
 	if in.NoPolicy && !in.Policy.IsZero() {
-		return done, problem.New(problem.Invalid, "a policy is given, and none is wanted").At("no_policy")
+		return done, problem.At("no_policy", problem.Invalid, "a policy is given, and none is wanted")
 	}
 	if in.NoPolicy || !in.Policy.IsZero() {
 		r.Policy = &in.Policy
@@ -92,7 +92,7 @@ func reconcile(c *call, in httpapi.Reconcile) (api.ReconcileResult, error) {
 		r.Confirm = func(now api.ReconcileResult) error {
 			if httpapi.WithoutEmptyLists(&now); !reflect.DeepEqual(*in.Expected, now) {
 				const what = "what is to be done is not what was expected any more"
-				return problem.New(problem.Changed, what).At("expected")
+				return problem.At("expected", problem.Changed, what)
 			}
 			return nil
 		}
@@ -157,16 +157,19 @@ func quoteAnswer(c *call, in httpapi.Inquiry) (httpapi.AnswerQuote, error) {
 	return out, err
 }
 
-func beginEpoch(c *call, in httpapi.Epoch) (httpapi.Done, error) {
-	return httpapi.Done{}, c.ledger().BeginEpoch(c.ctx(), c.key, in.Question, in.Object)
+func beginEpoch(c *call, in api.EpochRequest) (httpapi.Done, error) {
+	in.Key = c.key
+	return httpapi.Done{}, c.ledger().BeginEpoch(c.ctx(), in)
 }
 
-func withdraw(c *call, in httpapi.Object) (httpapi.Done, error) {
-	return httpapi.Done{}, c.ledger().Withdraw(c.ctx(), c.key, in.Object)
+func withdraw(c *call, in api.ObjectRequest) (httpapi.Done, error) {
+	in.Key = c.key
+	return httpapi.Done{}, c.ledger().Withdraw(c.ctx(), in)
 }
 
-func forget(c *call, in httpapi.Object) (httpapi.Done, error) {
-	return httpapi.Done{}, c.ledger().Forget(c.ctx(), c.key, in.Object)
+func forget(c *call, in api.ObjectRequest) (httpapi.Done, error) {
+	in.Key = c.key
+	return httpapi.Done{}, c.ledger().Forget(c.ctx(), in)
 }
 
 func compact(c *call, _ httpapi.Done) (httpapi.Compacted, error) {

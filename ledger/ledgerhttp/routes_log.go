@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // The log: its events, and whom requests have left out.
@@ -44,7 +44,7 @@ func (c *call) firstEvent() (uint64, error) {
 	for name := range c.params {
 		if name != "from" {
 			const what = "a stream of events takes no parameter but \"from\", and not %q"
-			return 0, problem.New(problem.Invalid, what, name).At(name)
+			return 0, problem.At(name, problem.Invalid, what, name)
 		}
 	}
 	last := c.request.Header.Get(lastEvent)
@@ -53,7 +53,7 @@ func (c *call) firstEvent() (uint64, error) {
 	}
 	n, err := strconv.ParseUint(last, 10, 63)
 	if err != nil {
-		return 0, problem.New(problem.Invalid, "the header "+lastEvent+" is no number of an event").At(lastEvent)
+		return 0, problem.At(lastEvent, problem.Invalid, "the header "+lastEvent+" is no number of an event")
 	}
 	return n + 1, nil
 }

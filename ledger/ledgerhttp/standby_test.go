@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // A standby is read from, as of which event it says; whoever would change something is told who has the ledger. Once it was told to take over, it is the
@@ -49,7 +49,7 @@ func TestAStandbyIsServed(t *testing.T) {
 	if status, _, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil}); status != http.StatusOK || body != fmt.Sprintf("{\"events\":%d}\n", stats.Events) {
 		t.Fatalf("%d: %s", status, body)
 	}
-	if err := a.Withdraw(t.Context(), "late", "18"); !errors.Is(err, api.ErrStopped) {
+	if err := a.Withdraw(t.Context(), api.ObjectRequest{Key: "late", Object: "18"}); !errors.Is(err, api.ErrStopped) {
 		t.Errorf("who was taken over from: %v", err)
 	}
 	if _, err := b.Stats(t.Context()); !errors.Is(err, api.ErrClosed) || f.Ledger() == b {

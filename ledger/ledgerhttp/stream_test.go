@@ -23,12 +23,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // pipes is a listener in memory, so that there may be more connections than files.
@@ -226,7 +226,7 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 	var log bytes.Buffer
 	f := serving(t, Options{Logger: zerolog.New(&log)})
 	file := &fs.PathError{Op: "read", Path: "/srv/secret/panel.db", Err: errors.New("input/output error")}
-	for kind, failure := range map[problem.Kind]error{
+	for kind, failure := range map[string]error{
 		problem.Unexpected: file, problem.Corrupt: fmt.Errorf("%w: %w", api.ErrCorrupt, file), problem.Stopped: fmt.Errorf("%w: %w", api.ErrStopped, file),
 		problem.Late: fmt.Errorf("%w: %w", context.DeadlineExceeded, file),
 	} {
@@ -244,7 +244,7 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 				r.Header.Set("Accept", httpapi.Lines)
 				f.guarded(&broken).ServeHTTP(w, r)
 				body := w.Body.String()
-				if told := strings.Contains(body, "panel.db"); told != (role == Operator) || !strings.Contains(body, `"kind":"`+string(kind)) || begun != (w.Code == http.StatusOK) {
+				if told := strings.Contains(body, "panel.db"); told != (role == Operator) || !strings.Contains(body, `"kind":"`+kind) || begun != (w.Code == http.StatusOK) {
 					t.Errorf("%s, to %s, behind something: %t: %d, %s", kind, role, begun, w.Code, body)
 				}
 				if strings.Count(log.String(), "panel.db") != 1 {
@@ -253,7 +253,7 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			ended := &feed{call: &call{handler: f.Handler, holder: Holder{Role: Auditor}}}
-			if err := ended.end(newWriter(w, f.limits), failure); !errors.Is(err, failure) || strings.Contains(w.Body.String(), "panel.db") || !strings.Contains(w.Body.String(), string(kind)) {
+			if err := ended.end(newWriter(w, f.limits), failure); !errors.Is(err, failure) || strings.Contains(w.Body.String(), "panel.db") || !strings.Contains(w.Body.String(), kind) {
 				t.Errorf("%s, at the end of a stream: %s, %v", kind, w.Body, err)
 			}
 		}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // bearer tells the true values that a request brings, and asks the host's source about others if
@@ -15,7 +15,7 @@ import (
 type bearer struct {
 	brought map[string]httpapi.Truths // by question; "" for whatever question the request is about
 	source  api.TruthFunc             // nil if there is none
-	needs   []problem.Need
+	needs   []api.Need
 	asked   bool   // the source was
 	failed  bool   // the source did not tell
 	waits   func() // is called before the source, which may take its time; nil does nothing
@@ -39,7 +39,7 @@ func (c *call) mayBring(truths httpapi.Truths) error {
 		return nil
 	}
 	const what = "the role %s may not bring true values: this server has a source of them"
-	p := problem.New(problem.Forbidden, what, c.holder.Role).At("truths")
+	p := problem.At("truths", problem.Forbidden, what, c.holder.Role)
 	p.Hint = "leave truths out"
 	return p
 }
@@ -89,7 +89,7 @@ func (b *bearer) need(question string, objects []string) {
 		b.needs[last].Objects = append(b.needs[last].Objects, objects...)
 		return
 	}
-	b.needs = append(b.needs, problem.Need{Question: question, Objects: objects})
+	b.needs = append(b.needs, api.Need{Question: question, Objects: objects})
 }
 
 // forget drops the values.
@@ -103,7 +103,7 @@ func (b *bearer) forget() {
 }
 
 // explain adds to the problem of a request what its truths have to do with it.
-func (b *bearer) explain(p *problem.Problem) *problem.Problem {
+func (b *bearer) explain(p *api.Problem) *api.Problem {
 	switch {
 	case b == nil:
 	case p.Kind == problem.TruthNeeded:

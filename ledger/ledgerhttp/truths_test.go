@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // Where the host has a source of true values, nobody but an operator brings any, by whichever route. Each value is refused with the same words, before the

@@ -7,8 +7,9 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/problem"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
 // This file decides what each role sees of what it asks for. No other file does: routes pass what
@@ -32,7 +33,7 @@ func (c *call) isBuyer() bool { return c.holder.Role == Buyer }
 // own refuses a buyer that names another one.
 func (c *call) own(buyer string) error {
 	if c.isBuyer() && buyer != c.holder.Whom {
-		return problem.New(problem.Forbidden, "this token is of another buyer").At("buyer")
+		return problem.At("buyer", problem.Forbidden, "this token is of another buyer")
 	}
 	return nil
 }
@@ -73,7 +74,7 @@ func (c *call) seenSale(s api.Sale) api.Sale {
 	}
 	s.Number, s.First, s.Last = s.Ordinal, 0, 0
 	s.Draws, s.Resales, s.Degradations, s.Insertions = 0, 0, 0, 0
-	s.Refused = api.Unexplained(s.Refused)
+	s.Refused = event.Unexplained(s.Refused)
 	return s
 }
 
@@ -84,7 +85,7 @@ func (c *call) seenReservation(r api.Reservation) api.Reservation {
 		return r
 	}
 	r.Number, r.First, r.Last = r.Ordinal, 0, 0
-	r.Refused = api.Unexplained(r.Refused)
+	r.Refused = event.Unexplained(r.Refused)
 	return r
 }
 
@@ -107,7 +108,7 @@ func (c *call) consistency(from, to uint64) (tlog.TreeProof, error) {
 }
 
 // seenProblem returns a problem as a role sees it.
-func seenProblem(p problem.Problem, role Role) *problem.Problem {
+func seenProblem(p api.Problem, role Role) *api.Problem {
 	switch role {
 	case Operator:
 		return &p
@@ -117,7 +118,7 @@ func seenProblem(p problem.Problem, role Role) *problem.Problem {
 	p.TruthChanged, p.TruthInvalid = nil, nil
 	if role != Desk && p.Kind == problem.Refused {
 		// The text has what people have spent.
-		p.Detail, p.Refused = "not available at this ε", api.Unexplained(p.Refused)
+		p.Detail, p.Refused = "not available at this ε", event.Unexplained(p.Refused)
 		p.Instead, p.Sums = nil, nil
 	}
 	if p.Status >= http.StatusInternalServerError || p.Exit == exitIntegrity {
@@ -128,8 +129,8 @@ func seenProblem(p problem.Problem, role Role) *problem.Problem {
 
 // plainProblem returns a problem as a buyer sees it. Only what is wrong with the request itself has
 // words of its own.
-func plainProblem(p problem.Problem) problem.Problem {
-	out := problem.Problem{Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Title, Kind: p.Kind, Exit: p.Exit}
+func plainProblem(p api.Problem) api.Problem {
+	out := api.Problem{Type: p.Type, Title: p.Title, Status: p.Status, Detail: p.Title, Kind: p.Kind, Exit: p.Exit}
 	switch p.Kind {
 	case problem.Invalid, problem.Unknown, problem.Unauthorized, problem.Forbidden, problem.NoRoute,
 		problem.Method, problem.TooLarge, problem.MediaType, problem.TooMany, problem.Busy:

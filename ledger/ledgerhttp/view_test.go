@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -134,7 +134,7 @@ func (w *world) other(r *rand.Rand) {
 			w.done(err)
 		}
 	case 5:
-		_, err := l.Statement(ctx, key, people[0])
+		_, err := l.Statement(ctx, api.ObjectRequest{Key: key, Object: people[0]})
 		w.done(err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // Requests are bounded by what they read, not only by their number: 80 bytes may ask about all

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
@@ -21,7 +22,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
-	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -143,7 +143,7 @@ func TestTurns_TooManyWait_IsTooMany(t *testing.T) {
 		for range mostWaiting + 1 {
 			must(t, x.wait(ctx, principal{Desk, "a"}).err)
 		}
-		var p *problem.Problem
+		var p *api.Problem
 		if err := x.wait(ctx, principal{Desk, "a"}).err; !errors.As(err, &p) || p.Kind != problem.TooMany {
 			t.Errorf("got the error %v", err)
 		}

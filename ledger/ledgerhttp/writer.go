@@ -14,8 +14,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
+	"github.com/sluicedp/sluice/internal/problem"
+	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
-	"github.com/sluicedp/sluice/ledger/problem"
 )
 
 // writer is where an answer goes. Its reader must take it as fast as limits say.
@@ -201,7 +202,7 @@ func (c *call) sendLines(ctx context.Context, w *writer, items iter.Seq2[any, er
 }
 
 // problem sends a problem, if nothing was sent before.
-func (w *writer) problem(p *problem.Problem) {
+func (w *writer) problem(p *api.Problem) {
 	if w.status != 0 {
 		w.broken = true
 		return

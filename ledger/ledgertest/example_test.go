@@ -55,7 +55,7 @@ func testNightly(t testing.TB) {
 	fmt.Println("second night:", nightly(t, l.Ledger, "2 March"))
 
 	l.Memory.Fail(errors.New("disk full"))
-	fmt.Println("on a full disk:", l.Withdraw(t.Context(), "w", "ann"))
+	fmt.Println("on a full disk:", l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
 	l.Memory.Fail(nil)
 }
 

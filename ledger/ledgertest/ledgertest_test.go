@@ -110,7 +110,7 @@ func TestTheClockIsTheTests(t *testing.T) {
 	}
 	other := ledgertest.NewClock(begin.Add(2 * time.Hour))
 	must(t, l.ReopenWith(ledger.Options{Now: other.Now}))
-	must(t, l.Withdraw(t.Context(), "w", "ann"))
+	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
 	for ev, err := range l.Events(t.Context(), 8) {
 		must(t, err)
 		if !ev.Time.Equal(other.Now()) {
@@ -127,7 +127,7 @@ func TestOptionsAreThoseOfOpen(t *testing.T) {
 	}
 	l.Reopen()
 	must(t, l.ReopenWith(ledger.Options{ReadOnly: true}))
-	if err := l.Withdraw(t.Context(), "w", "ann"); !errors.Is(err, api.ErrReadOnly) {
+	if err := l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}); !errors.Is(err, api.ErrReadOnly) {
 		t.Errorf("a change while it is open for reading: %v", err)
 	}
 	if _, err := ledgertest.NewMemory(ledgertest.Origin{Currency: "\x00"}); !errors.Is(err, api.ErrInvalid) {
@@ -210,11 +210,11 @@ func TestCommitsFail(t *testing.T) {
 	_, err := ask(t, l.Ledger, "ann")
 	must(t, err)
 	l.Memory.FailLate(full)
-	if err := l.Withdraw(t.Context(), "w", "ann"); !errors.Is(err, full) || !errors.Is(err, api.ErrStopped) {
+	if err := l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}); !errors.Is(err, full) || !errors.Is(err, api.ErrStopped) {
 		t.Errorf("after the power was lost: %v", err)
 	}
 	l.Memory.FailLate(nil)
-	if err := l.Withdraw(t.Context(), "w", "ann"); !errors.Is(err, api.ErrStopped) {
+	if err := l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}); !errors.Is(err, api.ErrStopped) {
 		t.Errorf("it goes on: %v", err)
 	}
 	l.Reopen()

@@ -437,10 +437,10 @@ func trade(ctx context.Context, t testing.TB, l *ledger.Ledger, i int, question 
 func leave(ctx context.Context, t testing.TB, l *ledger.Ledger) {
 	t.Helper()
 	for i, name := range people(80, 90) {
-		check.Must(t, l.Withdraw(ctx, "leave "+name, name))
-		check.Must(t, check.Err(l.Statement(ctx, "state "+name, name)))
+		check.Must(t, l.Withdraw(ctx, api.ObjectRequest{Key: "leave " + name, Object: name}))
+		check.Must(t, check.Err(l.Statement(ctx, api.ObjectRequest{Key: "state " + name, Object: name})))
 		if i%2 == 0 {
-			check.Must(t, l.Forget(ctx, "forget "+name, name))
+			check.Must(t, l.Forget(ctx, api.ObjectRequest{Key: "forget " + name, Object: name}))
 		}
 	}
 }
@@ -780,7 +780,7 @@ func use(ctx context.Context, path string) (done int, err error) {
 	all := api.Order{Buyer: "late", Question: home, Epsilon: tenths(12), All: true}
 	count(l.Quote(ctx, all))
 	count(l.Sell(ctx, api.SellRequest{Key: "use it all", Order: all, Partial: true, Truth: truths}))
-	count(nil, l.Forget(ctx, "use and forget", people(81, 82)[0]))
+	count(nil, l.Forget(ctx, api.ObjectRequest{Key: "use and forget", Object: people(81, 82)[0]}))
 	count(l.Enroll(ctx, api.EnrollRequest{Key: "use new", Question: vote, Objects: people(members, members+20), Cap: tenths(90)}))
 	_ = l.Close() // says again what is wrong
 	return done, nil

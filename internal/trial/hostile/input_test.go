@@ -161,12 +161,22 @@ func fields(ctx context.Context) []field {
 		{"Reconcile question", func(l *ledger.Ledger, s string) error {
 			return reconcile(l, api.Member{Object: "ann", Question: s, Cap: half})
 		}},
-		{"Withdraw key", func(l *ledger.Ledger, s string) error { return l.Withdraw(ctx, s, "nobody") }},
-		{"Withdraw object", func(l *ledger.Ledger, s string) error { return l.Withdraw(ctx, "12", s) }},
-		{"Forget key", func(l *ledger.Ledger, s string) error { return l.Forget(ctx, s, "nobody") }},
-		{"Forget object", func(l *ledger.Ledger, s string) error { return l.Forget(ctx, "13", s) }},
-		{"Statement key", func(l *ledger.Ledger, s string) error { return only(l.Statement(ctx, s, "ann")) }},
-		{"Statement object", func(l *ledger.Ledger, s string) error { return only(l.Statement(ctx, "14", s)) }},
+		{"Withdraw key", func(l *ledger.Ledger, s string) error {
+			return l.Withdraw(ctx, api.ObjectRequest{Key: s, Object: "nobody"})
+		}},
+		{"Withdraw object", func(l *ledger.Ledger, s string) error {
+			return l.Withdraw(ctx, api.ObjectRequest{Key: "12", Object: s})
+		}},
+		{"Forget key", func(l *ledger.Ledger, s string) error {
+			return l.Forget(ctx, api.ObjectRequest{Key: s, Object: "nobody"})
+		}},
+		{"Forget object", func(l *ledger.Ledger, s string) error { return l.Forget(ctx, api.ObjectRequest{Key: "13", Object: s}) }},
+		{"Statement key", func(l *ledger.Ledger, s string) error {
+			return only(l.Statement(ctx, api.ObjectRequest{Key: s, Object: "ann"}))
+		}},
+		{"Statement object", func(l *ledger.Ledger, s string) error {
+			return only(l.Statement(ctx, api.ObjectRequest{Key: "14", Object: s}))
+		}},
 		{"Object", func(l *ledger.Ledger, s string) error { return only(l.Object(ctx, s)) }},
 		{"Estimate question", func(l *ledger.Ledger, s string) error {
 			return only(l.Estimate(ctx, api.EstimateRequest{Question: s}))
@@ -454,13 +464,13 @@ func errands(t testing.TB) []errand {
 			return l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: key(n), Question: "vote", Objects: person(n), Cap: tenths(n%20 + 100), Consent: "agreed"})
 		}, true},
 		{"Withdraw", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return none(l.Withdraw(ctx, key(n), person(n)[0]))
+			return none(l.Withdraw(ctx, api.ObjectRequest{Key: key(n), Object: person(n)[0]}))
 		}, true},
 		{"Forget", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			return none(l.Forget(ctx, key(n), person(n)[0]))
+			return none(l.Forget(ctx, api.ObjectRequest{Key: key(n), Object: person(n)[0]}))
 		}, true},
 		{"Statement", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) {
-			s, err := l.Statement(ctx, key(n), person(n)[0])
+			s, err := l.Statement(ctx, api.ObjectRequest{Key: key(n), Object: person(n)[0]})
 			s.Checkpoint = "" // signatures differ
 			return s, err
 		}, true},
@@ -865,7 +875,10 @@ func chained(t *testing.T, n int) map[string]cost {
 		_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "again", Truth: yes})
 		return err
 	})
-	measure("all: her statement", func() error { _, err := l.Statement(t.Context(), "statement", "ann"); return err })
+	measure("all: her statement", func() error {
+		_, err := l.Statement(t.Context(), api.ObjectRequest{Key: "statement", Object: "ann"})
+		return err
+	})
 	measure("all: audit", func() error {
 		found, err := l.Verify(t.Context(), api.VerifyRequest{})
 		if err == nil && found.Problems > 0 {
@@ -873,8 +886,8 @@ func chained(t *testing.T, n int) map[string]cost {
 		}
 		return err
 	})
-	measure("all: withdraw", func() error { return l.Withdraw(t.Context(), "withdraw", "ann") })
-	measure("all: forget", func() error { return l.Forget(t.Context(), "forget", "ann") })
+	measure("all: withdraw", func() error { return l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw", Object: "ann"}) })
+	measure("all: forget", func() error { return l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}) })
 	measure("one: enrol again", func() error {
 		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: odd, Objects: []string{"ann"}, Policy: sale})
 		return err

@@ -32,7 +32,7 @@ import (
 type server interface {
 	Enroll(context.Context, api.EnrollRequest) (api.EnrollResult, error)
 	ChangeTerms(context.Context, api.ChangeTermsRequest) (api.ChangeTermsResult, error)
-	Withdraw(ctx context.Context, key, object string) error
+	Withdraw(ctx context.Context, r api.ObjectRequest) error
 	Release(context.Context, api.ReleaseRequest) (api.Response, error)
 	Raise(context.Context, api.RaiseRequest) (api.RaiseResult, error)
 	Advance(context.Context, api.AdvanceRequest) (api.AdvanceResult, error)
@@ -479,7 +479,7 @@ func (x *trial) do(ctx context.Context, o order) (r reply, err error) {
 	case toTerms:
 		r.Changed, err = x.host.ChangeTerms(ctx, x.otherTerms(o, key, named))
 	case toWithdraw:
-		err = x.host.Withdraw(ctx, key, named[0])
+		err = x.host.Withdraw(ctx, api.ObjectRequest{Key: key, Object: named[0]})
 	case toRelease:
 		one := api.ReleaseRequest{Key: key, Question: question, Object: named[0], Epsilon: epsilon}
 		if o.partial { // which is nothing that a release can be: half of them bring the true value along

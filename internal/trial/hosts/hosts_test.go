@@ -239,7 +239,7 @@ func (p *process) do(ctx context.Context, c command) (out said, err error) {
 		r, err := l.Release(ctx, api.ReleaseRequest{Key: c.Key, Question: "vote", Object: c.Object, Epsilon: epsilon, TrueValue: "yes"})
 		return said{Value: r.Value, Event: r.Event}, err
 	case "forget":
-		return out, l.Forget(ctx, c.Key, c.Object)
+		return out, l.Forget(ctx, api.ObjectRequest{Key: c.Key, Object: c.Object})
 	case "compact":
 		return out, l.Compact(ctx, nil)
 	case "verify":
@@ -1139,8 +1139,8 @@ func (p *pair) ChangeTerms(ctx context.Context, r api.ChangeTermsRequest) (api.C
 	return ask(ctx, p, func(l *ledger.Ledger) (api.ChangeTermsResult, error) { return l.ChangeTerms(ctx, r) })
 }
 
-func (p *pair) Withdraw(ctx context.Context, key, object string) error {
-	_, err := ask(ctx, p, nothing(func(l *ledger.Ledger) error { return l.Withdraw(ctx, key, object) }))
+func (p *pair) Withdraw(ctx context.Context, r api.ObjectRequest) error {
+	_, err := ask(ctx, p, nothing(func(l *ledger.Ledger) error { return l.Withdraw(ctx, r) }))
 	return err
 }
 

@@ -91,14 +91,14 @@ func (m *market) prove(ctx context.Context, b *books) (*proofs, error) {
 		return nil, err
 	}
 	top := b.topEarner()
-	if e.stated, err = m.ledger.Statement(ctx, "statement for "+top, top); err != nil {
+	if e.stated, err = m.ledger.Statement(ctx, api.ObjectRequest{Key: "statement for " + top, Object: top}); err != nil {
 		return nil, err
 	}
 	e.statement = e.stated.Verify(verifiers)
 	if e.audit, err = m.audit(ctx, verifiers); err != nil {
 		return nil, err
 	}
-	if err := m.ledger.Forget(ctx, "forget", m.quitter); err != nil {
+	if err := m.ledger.Forget(ctx, api.ObjectRequest{Key: "forget", Object: m.quitter}); err != nil {
 		return nil, err
 	}
 	if err := m.ledger.Compact(ctx, nil); err != nil {

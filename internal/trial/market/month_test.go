@@ -874,7 +874,7 @@ func (m *market) withdraw(ctx context.Context) (err error) {
 	if m.quitter, err = m.someone("midwest", "open"); err != nil {
 		return err
 	}
-	return m.ledger.Withdraw(ctx, "withdrawal of "+m.quitter, m.quitter)
+	return m.ledger.Withdraw(ctx, api.ObjectRequest{Key: "withdrawal of " + m.quitter, Object: m.quitter})
 }
 
 // backup copies the ledger, on day 12.

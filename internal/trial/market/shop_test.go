@@ -58,7 +58,7 @@ type shopLedger interface {
 	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]
 	Events(ctx context.Context, from uint64) iter.Seq2[event.Event, error]
 	Enroll(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error)
-	Forget(ctx context.Context, key, object string) error
+	Forget(ctx context.Context, r api.ObjectRequest) error
 	Object(ctx context.Context, name string) (api.ObjectState, error)
 	Quote(ctx context.Context, o api.Order) (api.Quote, error)
 	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)
@@ -66,10 +66,10 @@ type shopLedger interface {
 	Sale(ctx context.Context, number uint64) (api.Sale, error)
 	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]
 	Sell(ctx context.Context, r api.SellRequest) (api.Sale, error)
-	Statement(ctx context.Context, key, object string) (evidence.Statement, error)
+	Statement(ctx context.Context, r api.ObjectRequest) (evidence.Statement, error)
 	Stats(ctx context.Context) (api.Stats, error)
 	Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error)
-	Withdraw(ctx context.Context, key, object string) error
+	Withdraw(ctx context.Context, r api.ObjectRequest) error
 }
 
 // open opens the host's files in a directory, and makes them if need be. The ledger comes first: its

@@ -219,7 +219,7 @@ func testEnrollingAgainDoesNotMoveTheCap(t *T) {
 
 func beginEpoch(t testing.TB, l Book, key, object string) {
 	t.Helper()
-	check.Must(t, l.BeginEpoch(t.Context(), key, "vote", object))
+	check.Must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: key, Question: "vote", Object: object}))
 }
 
 // Somebody whose value has changed was stuck under a truth key for ever. In a new epoch the new value is drawn from, beside
@@ -278,16 +278,16 @@ func testEpochsBeginOnce(t *T) {
 	if o := ObjectOf(t, l, "ann"); o.Chains[0].Epoch != 2 || o.Spent != Eps(t, "1") || CountKind(Events(t, l), "epoch") != 1 {
 		t.Errorf("%+v", o)
 	}
-	check.Is(t, l.BeginEpoch(t.Context(), "2", "vote", "bob"), api.ErrKeyConflict)
-	check.Is(t, l.BeginEpoch(t.Context(), "4", "void", "bob"), api.ErrUnknown)
-	r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "zoe"))
+	check.Is(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "2", Question: "vote", Object: "bob"}), api.ErrKeyConflict)
+	check.Is(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "4", Question: "void", Object: "bob"}), api.ErrUnknown)
+	r := Refusals(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "4", Question: "vote", Object: "zoe"}))
 	check.That(t, r[0].Reason == api.NotEnrolled, "%+v", r)
-	check.Must(t, l.Withdraw(t.Context(), "5", "bob"))
-	if r := Refusals(t, l.BeginEpoch(t.Context(), "4", "vote", "bob")); r[0].Reason != api.Withdrawn {
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "5", Object: "bob"}))
+	if r := Refusals(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "4", Question: "vote", Object: "bob"})); r[0].Reason != api.Withdrawn {
 		t.Errorf("%+v", r)
 	}
-	check.Must(t, l.Forget(t.Context(), "6", "ann"))
-	check.Is(t, l.BeginEpoch(t.Context(), "2", "vote", "ann"), api.ErrForgotten)
+	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "6", Object: "ann"}))
+	check.Is(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "2", Question: "vote", Object: "ann"}), api.ErrForgotten)
 	if o := ObjectOf(t, l, "ann"); o.Spent != Eps(t, "1") || o.Chains[0].Answered != Eps(t, "1") || o.Chains[0].Epoch != 1 || o.Chains[0].Earlier != nil {
 		t.Errorf("%+v", o)
 	}
@@ -401,7 +401,7 @@ func testTheCalendarReleasesInTheNewEpoch(t *T) {
 	}
 	advance("1")
 	beginEpoch(t, l, "2", "ann")
-	check.Must(t, l.Withdraw(t.Context(), "3", "ann"))
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "3", Object: "ann"}))
 	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: timed})))
 	advance("4")
 	o := ObjectOf(t, l, "ann")
@@ -528,7 +528,7 @@ func TestAnAnswerToAllIsRepeatedAfterAWithdrawal(t *testing.T) {
 			r.All = true
 			before := AnswerTo(t, l, r)
 			for _, object := range leave {
-				check.Must(t, l.Withdraw(t.Context(), "withdraw "+object, object))
+				check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw " + object, Object: object}))
 			}
 			r.Truth = Never(t)
 			after, err := l.Answer(t.Context(), r)

@@ -80,7 +80,7 @@ func testAReservationEndsWithAWithdrawal(t *T) {
 	back("vote")
 	back("smoker")
 	r := Reserve(t, l, api.ReserveRequest{Key: "r", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: Eps(t, "1"), Objects: []string{"ann"}}, For: time.Hour})
-	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
 	enroll := func(key, question string) {
 		check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: []string{"ann"}, Policy: Market(t, "2")})))
 	}
@@ -148,7 +148,7 @@ func testComingBackRestoresNoBudget(t *T) {
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, "2"), "1", "ann")
 	Sell(t, l, Purchase(t, "1", "acme", "0.75", "ann"))
-	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
 	for name, call := range map[string]func() error{
 		"a resale": func() error { _, err := l.Sell(t.Context(), Purchase(t, "2", "zeta", "0.75", "ann")); return err },
 		"a draw":   func() error { _, err := l.Release(t.Context(), ReleaseOf(t, "3", "ann", "1")); return err },
@@ -174,7 +174,7 @@ func TestComingBackKeepsTheTerms(t *testing.T) { Anywhere(t, testComingBackKeeps
 func testComingBackKeepsTheTerms(t *T) {
 	l := Sellers(t, Open(t, ledger.Options{}), "2", "2", "ann")
 	Sell(t, l, Purchase(t, "1", "acme", "1", "ann"))
-	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
 	for name, p := range map[string]policy.Policy{"cheaper": Market(t, "2", func(m *policy.Market) { m.Floor = 1 }), "none": {}} {
 		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: name, Question: "vote", Objects: []string{"ann"}, Policy: p})
 		got := Refusals(t, err)
@@ -234,7 +234,7 @@ func (m *month) live(sales bool, sweeps func(day int) bool) *month {
 				CarryOut(m, l, Order(m, "c", "0.725", "bob"))
 				m.sell("still", "0.7", "bob", "dot")
 			case 20:
-				check.Must(m, m.ledger.Withdraw(m.Context(), "gone", "cid"))
+				check.Must(m, m.ledger.Withdraw(m.Context(), api.ObjectRequest{Key: "gone", Object: "cid"}))
 			case 21:
 				r := api.ReleaseRequest{Key: "host", Question: "smoker", Object: "ann", Epsilon: Eps(m, "0.6"), Truth: SameTruth("yes")}
 				Release(m, l, r)
@@ -549,14 +549,14 @@ func testUnlockCountsBuyers(t *T) {
 	}
 	Sell(t, l, Purchase(t, "zeta", "zeta", "1", "ann"))
 	Sell(t, l, Purchase(t, "all", "acme", "1", "ann"))
-	check.Must(t, l.Withdraw(t.Context(), "w", "ann"))
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
 	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: *ObjectOf(t, l, "ann").Chains[0].Policy})
 	check.Must(t, err)
 	if c := ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 2 || c.Ceiling != Eps(t, "1") {
 		t.Errorf("of %d buyers after a change of mind, %s is unlocked", c.Buyers, c.Ceiling)
 	}
 	// Who has bought is destroyed with the responses: the shares are unlocked anew.
-	check.Must(t, l.Forget(t.Context(), "f", "ann"))
+	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
 	if c := ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 0 || !c.Ceiling.IsZero() {
 		t.Errorf("of %d buyers of a forgotten chain, %s is unlocked", c.Buyers, c.Ceiling)
 	}
@@ -796,7 +796,7 @@ func TestReservation_RefusedObjects_AreCompleteInEveryReading(t *testing.T) {
 		r := api.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann", "bob", "cyd", "zoe").Order, For: time.Hour, Partial: true}
 		made := Reserve(t, l, r)
 		wantLeftOut(t, "reserved", made.Refused, "zoe")
-		check.Must(t, l.Withdraw(t.Context(), "w", "bob"))
+		check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "bob"}))
 		wantLeftOut(t, "reserved again", Reserve(t, l, r).Refused, "zoe")
 		capture := api.CaptureRequest{Key: "c", Reservation: made.Number, Partial: true, Truth: SameTruth("yes")}
 		for range 2 {
@@ -813,7 +813,7 @@ func TestReservation_RefusedObjects_AreCompleteInEveryReading(t *testing.T) {
 			check.Must(t, err)
 			wantLeftOut(t, "the list of sales", s.Refused, "bob", "zoe")
 		}
-		check.Must(t, l.Forget(t.Context(), "f", "bob"))
+		check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "bob"}))
 		read = check.Value(l.Reservation(t.Context(), made.Number))(t)
 		wantLeftOut(t, "after one was forgotten", read.Refused, "zoe")
 	})
@@ -839,7 +839,7 @@ func testReservationsAreBounded(t *T) {
 		return api.ReserveRequest{Key: key, Order: Purchase(t, key, "buyer "+key, "1", "ann").Order, For: time.Hour}
 	}
 	var last api.Reservation
-	for i := range api.MaxReservations {
+	for i := range 128 {
 		last = Reserve(t, l, request(fmt.Sprint(i)))
 	}
 	refused := func(key string) {

@@ -755,8 +755,8 @@ func testAClockFarAheadChangesNothing(t *T) {
 		"answer": func() error {
 			return check.Err(l.Answer(ctx, api.AnswerRequest{Key: "10", Question: "vote", Query: "winner", Epsilon: Eps(t, "0.1"), All: true, Truth: SameTruth("yes")}))
 		},
-		"withdraw": func() error { return l.Withdraw(ctx, "11", "ann") },
-		"forget":   func() error { return l.Forget(ctx, "12", "ann") },
+		"withdraw": func() error { return l.Withdraw(ctx, api.ObjectRequest{Key: "11", Object: "ann"}) },
+		"forget":   func() error { return l.Forget(ctx, api.ObjectRequest{Key: "12", Object: "ann"}) },
 	} {
 		Unchanged(t, l, func() {
 			t.Log(name)

@@ -213,10 +213,10 @@ func testACapMayGoBelowWhatIsSpent(t *T) {
 	if got := Refusals(t, err); got[0].Reason != api.NotOnOffer {
 		t.Errorf("bob sells no such level any more: %+v", got)
 	}
-	check.Must(t, l.Forget(t.Context(), "8", "ann"))
+	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "8", Object: "ann"}))
 	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "9", Question: "vote", Objects: []string{"ann"}, Policy: Market(t, "2")})
 	check.Must(t, err)
-	check.Must(t, l.Forget(t.Context(), "10", "ann"))
+	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "10", Object: "ann"}))
 	AuditAll(t, l)
 }
 
@@ -271,11 +271,11 @@ func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *T) {
 	}
 	want := map[string]int64{"acme": 200, "zeta": 600, "hooli": 100, "initech": 600}
 	check.That(t, reflect.DeepEqual(paid, want), "they paid %v, want %v", paid, want)
-	check.Must(t, l.BeginEpoch(t.Context(), "epoch", "vote", "ann")) // about another value, so nothing is paid yet
+	check.Must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "epoch", Question: "vote", Object: "ann"})) // about another value, so nothing is paid yet
 	buys("acme", "1", 300)
 	EnrollUnder(t, l, "vote", *priced(t, 300), "9", "bob")
 	Sell(t, l, Purchase(t, "bob's", "acme", "0.5", "bob"))
-	check.Must(t, l.Forget(t.Context(), "forget", "bob")) // and that acme has paid anything
+	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"})) // and that acme has paid anything
 	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}, Policy: *priced(t, 300)})))
 	if s := Sell(t, l, Purchase(t, "bob's, again", "acme", "1", "bob")); s.Price != 300 || s.Upgrades != 0 {
 		t.Errorf("%+v", s)
@@ -351,7 +351,7 @@ func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
 	lower := Market(t, "0.5")
 	changeTerms(t, l, to(t, "2", nil, "0.999999999", "ann"))
 	changeTerms(t, l, to(t, "3", &lower, "", "bob", "eve")) // eve's level is recorded, and needs no budget
-	check.Must(t, l.Withdraw(t.Context(), "4", "cid"))
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "4", Object: "cid"}))
 	o := ObjectOf(t, l, "ann")
 	check.That(t, o.Remaining.IsZero(), "%s of ann's cap is free for others", o.Remaining)
 	whole := api.CaptureRequest{Key: "5", Reservation: r.Number, Truth: SameTruth("yes")}
@@ -459,7 +459,7 @@ func TestEnrollingUnderOtherTermsSaysWhatToDo(t *testing.T) {
 
 func testEnrollingUnderOtherTermsSaysWhatToDo(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
-	check.Must(t, l.Withdraw(t.Context(), "1", "ann"))
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "1", Object: "ann"}))
 	back := api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"ann", "bob"}, Policy: *priced(t, 150), Cap: Eps(t, "9")}
 	_, err := l.Enroll(t.Context(), back)
 	if got := Refusals(t, err); len(got) != 2 || got[0].Reason != api.PolicyDiffers || got[0].Remedy != api.RemedyTerms || !strings.Contains(err.Error(), "changing its terms helps") {
@@ -487,7 +487,7 @@ func TestPartialChangesLeaveOutWhoIsRefused(t *testing.T) {
 func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob")
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "cid", "dan")
-	check.Must(t, l.Withdraw(t.Context(), "0", "dan"))
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "0", Object: "dan"}))
 	r := to(t, "1", nil, "7", "zoe", "dan", "cid", "bob", "ann")
 	got := Refusals(t, check.Err(l.ChangeTerms(t.Context(), r)))
 	check.That(t, len(got) == 3, "%+v", got)
@@ -516,13 +516,13 @@ func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 	if first.Enrolled != 1 || !slices.Equal(reasons, []string{"ann policy-differs", "bob cap-differs", "cid policy-differs"}) {
 		t.Errorf("%+v", first)
 	}
-	check.Must(t, l.Withdraw(t.Context(), "3", "new"))
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "3", Object: "new"}))
 	if again, err := l.Enroll(t.Context(), enrol); err != nil || !reflect.DeepEqual(again, first) {
 		t.Errorf("again it came to %+v, %v, before to %+v", again, err, first)
 	}
 	again := changeTerms(t, l, r)
 	check.That(t, reflect.DeepEqual(again, done), "again it came to %+v, before to %+v", again, done)
-	check.Must(t, l.Forget(t.Context(), "4", "ann"))
+	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "4", Object: "ann"}))
 	if again := changeTerms(t, l, r); len(again.Refused) != 2 || again.Unlisted != 1 || again.Changed != 2 {
 		t.Errorf("without ann it came to %+v", again)
 	}

@@ -138,7 +138,7 @@ func (f *fair) holds(key string, o api.Order, random *rand.Rand) error {
 
 // leaves withdraws an object and, most of the time, enrols it again.
 func (f *fair) leaves(key, object, question string, random *rand.Rand) error {
-	if err := f.ledger.Withdraw(f.Context(), key, object); err != nil || random.IntN(10) == 0 {
+	if err := f.ledger.Withdraw(f.Context(), api.ObjectRequest{Key: key, Object: object}); err != nil || random.IntN(10) == 0 {
 		return err
 	}
 	o, err := f.ledger.Object(f.Context(), object)
@@ -367,7 +367,7 @@ func testForgettingAtTheFair(t *T) {
 		err := error(nil)
 		switch n := random.IntN(100); {
 		case n < 12:
-			if err = f.ledger.Forget(f.Context(), key, o.Objects[0]); err != nil {
+			if err = f.ledger.Forget(f.Context(), api.ObjectRequest{Key: key, Object: o.Objects[0]}); err != nil {
 				break
 			}
 			fallthrough
@@ -400,7 +400,7 @@ func testForgettingAtTheFair(t *T) {
 	}
 	AuditAll(t, f.ledger)
 	for _, name := range names[:3] {
-		check.Must(t, f.ledger.Forget(t.Context(), "at last "+name, name))
+		check.Must(t, f.ledger.Forget(t.Context(), api.ObjectRequest{Key: "at last " + name, Object: name}))
 	}
 	AuditAll(t, f.ledger)
 	kinds := map[string]int{}

@@ -472,7 +472,9 @@ func (one moveDefine) play(g *game) {
 
 func (one moveWithdraw) play(g *game) {
 	key := g.key()
-	demand(g, one.Object, bare(func(ctx context.Context, name string) error { return g.ledger.Withdraw(ctx, key, name) }), struct{}{}, g.paper.withdraw(one.Object),
+	demand(g, one.Object, bare(func(ctx context.Context, name string) error {
+		return g.ledger.Withdraw(ctx, api.ObjectRequest{Key: key, Object: name})
+	}), struct{}{}, g.paper.withdraw(one.Object),
 		func(name *string) { *name = "zoe" })
 }
 
@@ -481,7 +483,9 @@ type epochOf struct{ Question, Object string }
 
 func (one moveEpoch) play(g *game) {
 	key := g.key()
-	call := bare(func(ctx context.Context, r epochOf) error { return g.ledger.BeginEpoch(ctx, key, r.Question, r.Object) })
+	call := bare(func(ctx context.Context, r epochOf) error {
+		return g.ledger.BeginEpoch(ctx, api.EpochRequest{Key: key, Question: r.Question, Object: r.Object})
+	})
 	demand(g, epochOf(one), call, struct{}{}, g.paper.beginEpoch(one.Question, one.Object), func(r *epochOf) { r.Object = "zoe" })
 }
 
@@ -492,7 +496,9 @@ func (one moveForget) play(g *game) {
 			it.forget(one.Object)
 		}
 	}
-	_, done := demand(g, one.Object, bare(func(ctx context.Context, name string) error { return g.ledger.Forget(ctx, key, name) }), struct{}{}, want,
+	_, done := demand(g, one.Object, bare(func(ctx context.Context, name string) error {
+		return g.ledger.Forget(ctx, api.ObjectRequest{Key: key, Object: name})
+	}), struct{}{}, want,
 		func(name *string) { *name = "zoe" })
 	if done {
 		g.past[len(g.past)-1].alone = "" // that somebody was forgotten is not forgotten

@@ -731,7 +731,7 @@ func (g *game) compareReceipt(d *paperDeal) {
 
 func (g *game) compareStatement(name string, p *person) {
 	g.Helper()
-	st := check.Value(g.ledger.Statement(g.Context(), "statement of "+name, name))(g)
+	st := check.Value(g.ledger.Statement(g.Context(), api.ObjectRequest{Key: "statement of " + name, Object: name}))(g)
 	WantSound(g, "a statement", st, g.verifiers)
 	g.same("the account", []any{st.Cap.Nano(), st.Spent.Nano(), st.Earned, st.Forgotten}, []any{p.cap, p.spent, p.earned, p.forgotten})
 	got, want := map[string]string{}, map[string]string{}

@@ -136,9 +136,9 @@ type Book interface {
 	Advance(ctx context.Context, r api.AdvanceRequest) (api.AdvanceResult, error)             // as of [ledger.Ledger]
 	Answer(ctx context.Context, r api.AnswerRequest) (api.AnswerResult, error)                // as of [ledger.Ledger]
 	QuoteAnswer(ctx context.Context, r api.AnswerRequest) (api.AnswerQuote, error)            // as of [ledger.Ledger]
-	BeginEpoch(ctx context.Context, key, question, object string) error                       // as of [ledger.Ledger]
-	Withdraw(ctx context.Context, key, object string) error                                   // as of [ledger.Ledger]
-	Forget(ctx context.Context, key, object string) error                                     // as of [ledger.Ledger]
+	BeginEpoch(ctx context.Context, r api.EpochRequest) error                                 // as of [ledger.Ledger]
+	Withdraw(ctx context.Context, r api.ObjectRequest) error                                  // as of [ledger.Ledger]
+	Forget(ctx context.Context, r api.ObjectRequest) error                                    // as of [ledger.Ledger]
 
 	Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error)                                              // as of [ledger.Ledger]
 	Quote(ctx context.Context, o api.Order) (api.Quote, error)                                                        // as of [ledger.Ledger]
@@ -160,12 +160,12 @@ type Book interface {
 	Events(ctx context.Context, from uint64) iter.Seq2[says.Event, error]                                   // as of [ledger.Ledger]
 	Refusals(ctx context.Context, key string, from uint64) iter.Seq2[says.Event, error]                     // as of [ledger.Ledger]
 
-	Checkpoint(ctx context.Context) ([]byte, error)                                // as of [ledger.Ledger]
-	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)            // as of [ledger.Ledger]
-	Statement(ctx context.Context, key, object string) (evidence.Statement, error) // as of [ledger.Ledger]
-	Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error)     // as of [ledger.Ledger]
-	Watch(ctx context.Context, from uint64) iter.Seq2[says.Event, error]           // as of [ledger.Ledger]
-	Close() error                                                                  // as of [ledger.Ledger]
+	Checkpoint(ctx context.Context) ([]byte, error)                                 // as of [ledger.Ledger]
+	Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error)             // as of [ledger.Ledger]
+	Statement(ctx context.Context, r api.ObjectRequest) (evidence.Statement, error) // as of [ledger.Ledger]
+	Verify(ctx context.Context, r api.VerifyRequest) (api.Verification, error)      // as of [ledger.Ledger]
+	Watch(ctx context.Context, from uint64) iter.Seq2[says.Event, error]            // as of [ledger.Ledger]
+	Close() error                                                                   // as of [ledger.Ledger]
 }
 
 var (

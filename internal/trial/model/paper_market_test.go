@@ -441,7 +441,7 @@ func (m *paper) deliver(d *paperDeal, t *paperTrade, h host) {
 	d.sale = api.Sale{Number: d.sale.Number, Ordinal: d.sale.Ordinal, Offer: q.Offer, Refund: d.sale.Refund, Refused: t.refused, Time: m.now()}
 	m.write("sale", "")
 	question, _ := m.question(t.Question)
-	channel, _ := api.ChannelOf(question.Encoding, len(question.Values), t.Epsilon)
+	channel, _ := question.Channel(t.Epsilon)
 	for _, n := range t.lines {
 		ev := m.write("sold", n.name)
 		if n.verdict != reused {

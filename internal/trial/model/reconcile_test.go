@@ -117,8 +117,8 @@ func testAStartBringsTheLedgerInLine(t *T) {
 		}
 	}
 	check.That(t, slices.Equal(agreed, []string{"cid: cid agreed on 3 March", "dan: "}), "the log has %q", agreed)
-	check.Must(t, l.Withdraw(t.Context(), "1", "bob"))
-	check.Must(t, l.Forget(t.Context(), "2", "eve"))
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "1", Object: "bob"}))
+	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "2", Object: "eve"}))
 	again("vote: same 3 left 1 bob refused ann needs-consent", "smoker: same 1 left 1 eve")
 	WantClean(t, l, api.VerifyRequest{})
 }
@@ -130,8 +130,8 @@ func TestAStartBringsNobodyBack(t *testing.T) { Anywhere(t, testAStartBringsNobo
 func testAStartBringsNobodyBack(t *T) {
 	l := Voters(t, NewLedger(t), "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
-	check.Must(t, l.Withdraw(t.Context(), "1", "ann"))
-	check.Must(t, l.Forget(t.Context(), "2", "bob"))
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "1", Object: "ann"}))
+	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "2", Object: "bob"}))
 	var table []api.Member
 	for _, object := range []string{"ann", "bob"} {
 		table = append(table, member(t, object, nil, "8"), api.Member{Object: object, Question: "smoker", Cap: Eps(t, "8")})
@@ -155,7 +155,7 @@ func testAStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
 	r := api.ReconcileRequest{Members: rows(member(t, "cid", nil, "7"), api.Member{Object: "dan", Question: "smoker"})}
 	r.Progress = func(done, _ int) {
 		if done == 1 { // cid's cap is changed, dan is not enrolled yet
-			check.Must(t, l.Withdraw(t.Context(), "dan leaves", "dan"))
+			check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "dan leaves", Object: "dan"}))
 		}
 	}
 	reconcile(t, l, r)

@@ -50,9 +50,9 @@ func checkEncoding(q api.Question) error {
 			string(q.Encoding), api.Direct, api.Unary, api.Finite)
 	case q.Mechanism != nil:
 		return fmt.Errorf("%s encoding, and a mechanism of its own", q.Encoding)
-	case q.Encoding == api.Unary && len(q.Values) > api.MaxUnaryValues:
+	case q.Encoding == api.Unary && len(q.Values) > MaxUnaryValues:
 		return fmt.Errorf("%d values; unary encoding is possible for up to %d",
-			len(q.Values), api.MaxUnaryValues)
+			len(q.Values), MaxUnaryValues)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func EncodingFor(q api.Question) api.Encoding {
 	switch {
 	case q.Mechanism != nil:
 		return api.Finite
-	case len(q.Values) >= UnaryFrom(usual) && len(q.Values) <= api.MaxUnaryValues:
+	case len(q.Values) >= UnaryFrom(usual) && len(q.Values) <= MaxUnaryValues:
 		return api.Unary
 	}
 	return api.Direct
@@ -91,7 +91,7 @@ func UnaryFrom(epsilon privacy.Epsilon) int {
 func definitionDigest(q api.Question) [sha256.Size]byte {
 	e := wire.NewDigest("definition")
 	e.Text(q.Name)
-	coded(wire.Writing(e), &q.Encoding, api.Encodings())
+	coded(wire.Writing(e), &q.Encoding, Encodings())
 	for _, value := range q.Values {
 		e.Text(value)
 	}

@@ -86,7 +86,7 @@ func (*QuestionDefined) Kind() Kind { return KindQuestion }
 func (c *QuestionDefined) Fields(x wire.Codec) {
 	x.U32(&c.Number)
 	x.Text(&c.Name)
-	coded(x, &c.Encoding, api.Encodings())
+	coded(x, &c.Encoding, Encodings())
 	wire.List(x, &c.Values, 1, x.Text)
 	if c.Encoding != api.Finite {
 		return

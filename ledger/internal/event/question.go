@@ -90,12 +90,17 @@ func DecodeQuestion(payload []byte) (*Question, error) {
 	return NewQuestion(&c), err
 }
 
-// LevelEntries returns how many entries of a chain a level is: see [api.MaxEntries].
+// Public returns the question as hosts read it.
+func (q *Question) Public() api.Question {
+	return api.Question{Name: q.Name, Values: q.Values, Encoding: q.Encoding, Mechanism: q.Mechanism}
+}
+
+// LevelEntries returns how many entries of a chain a level is: see [MaxEntries].
 func (q *Question) LevelEntries() int {
 	if q.Encoding != api.Unary {
 		return 1
 	}
-	return 1 + len(q.Values)/api.BitsPerEntry
+	return 1 + len(q.Values)/BitsPerEntry
 }
 
 // Has tells whether a response is one that the question can have at an ε.

@@ -23,7 +23,7 @@ func ReasonCodes() []api.Reason {
 // RemedyCodes lists what events say helps, numbered as [ReasonCodes] are: all remedies but those
 // against a quote that has become another, which is in no event.
 func RemedyCodes() []api.Remedy {
-	all := api.Remedies()
+	all := Remedies()
 	return all[:slices.Index(all, api.RemedyPaying)]
 }
 

@@ -3,7 +3,6 @@ package event
 import (
 	"fmt"
 
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -58,7 +57,7 @@ func AsValue(d *wire.Decoder, n uint64) Value {
 	if n < wire.MaxValues {
 		return Value{Index: int(n)}
 	}
-	if n -= wire.MaxValues; n > api.MaxUnaryValues {
+	if n -= wire.MaxValues; n > MaxUnaryValues {
 		d.Fail("a response of %d bits", n)
 		return Value{}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/observe"
-	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -28,8 +27,8 @@ const Stream = "text/event-stream"
 
 // End is the last line of a list: without it, something is missing.
 type End struct {
-	End     bool             `json:"end,omitempty"`     // the list is whole
-	Problem *problem.Problem `json:"problem,omitempty"` // or this came between
+	End     bool         `json:"end,omitempty"`     // the list is whole
+	Problem *api.Problem `json:"problem,omitempty"` // or this came between
 }
 
 // Page is a part of a list.
@@ -150,13 +149,13 @@ type Answered struct {
 // Health is an [observe.Health]. Of a ledger that has stopped it has the host and the problem only.
 type Health struct {
 	observe.Health
-	Stopped *problem.Problem `json:"stopped,omitempty"` // why the ledger has stopped
+	Stopped *api.Problem `json:"stopped,omitempty"` // why the ledger has stopped
 }
 
 // AnswerQuote is a [api.AnswerQuote].
 type AnswerQuote struct {
 	api.AnswerQuote
-	NotRaised *problem.Problem `json:"not_raised,omitempty"` // why the answer at held is not raised
+	NotRaised *api.Problem `json:"not_raised,omitempty"` // why the answer at held is not raised
 }
 
 // Sell is a [api.SellRequest].
@@ -186,17 +185,6 @@ type Capture struct {
 	// Truths: true values by object, for those who need a draw; where the server has a source of
 	// them, only an operator may bring any
 	Truths Truths `json:"truths,omitempty"`
-}
-
-// Object names an object that something is done about.
-type Object struct {
-	Object string `json:"object"` // by its name
-}
-
-// Epoch says whose epoch begins, and in which question.
-type Epoch struct {
-	Object   string `json:"object"`   // by its name
-	Question string `json:"question"` // by its name
 }
 
 // Done is the result of requests that have none.

@@ -141,7 +141,7 @@ type lostLevel struct {
 	epsilon  privacy.Epsilon
 }
 
-// losses sums what objects lose, by level. It has at most twice [api.MaxDisplaced] rows.
+// losses sums what objects lose, by level. It has at most twice [mostDisplaced] rows.
 type losses struct {
 	rows  map[lostLevel]*api.Displaced
 	floor *lostLevel // rows from it on are not listed
@@ -160,7 +160,7 @@ func (l *losses) add(q *event.Question, level privacy.Epsilon, price uint64) {
 	}
 	row := l.rows[at]
 	if row == nil {
-		if len(l.rows) == 2*api.MaxDisplaced {
+		if len(l.rows) == 2*mostDisplaced {
 			l.cut()
 			l.add(q, level, price)
 			return
@@ -180,15 +180,15 @@ func (l *losses) cut() {
 		all = append(all, at)
 	}
 	slices.SortFunc(all, lostLevel.compare)
-	for _, at := range all[min(len(all), api.MaxDisplaced):] {
+	for _, at := range all[min(len(all), mostDisplaced):] {
 		delete(l.rows, at)
 	}
-	l.floor = &all[api.MaxDisplaced]
+	l.floor = &all[mostDisplaced]
 }
 
 // list returns the rows by question and falling ε.
 func (l *losses) list() []api.Displaced {
-	if len(l.rows) > api.MaxDisplaced {
+	if len(l.rows) > mostDisplaced {
 		l.cut()
 	}
 	var list []api.Displaced
@@ -200,3 +200,6 @@ func (l *losses) list() []api.Displaced {
 	})
 	return list
 }
+
+// mostDisplaced is how many rows a list of displaced levels has at most: those of the highest ε.
+const mostDisplaced = 1000

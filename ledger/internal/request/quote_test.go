@@ -72,7 +72,7 @@ func TestQuote_OfAll_KeepsNothingOfEach(t *testing.T) {
 		o := api.Order{Buyer: "bolt", Question: "vote", Epsilon: privacy.MustEpsilon(epsilon), All: true}
 		names, lines, listed, counted, err := x.KeptByQuote(t.Context(), o)
 		must(t, err)
-		if names+lines > 0 || listed > api.MaxListed || counted != many {
+		if names+lines > 0 || listed > request.MaxListed || counted != many {
 			t.Errorf("at ε=%s it keeps %d names, %d lines and %d refusals of %d", epsilon, names, lines, listed, counted)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 type RefusalList struct {
 	Listed   []api.Refusal // the first, at most Most
 	Unlisted int           // the rest
-	// Most is how many are listed; 0 is [api.MaxListed]. A partial request lists all of a
+	// Most is how many are listed; 0 is [MaxListed]. A partial request lists all of a
 	// transaction, which are recorded.
 	Most int
 	// Untold are the objects that are refused because the host has no true value of them, also those
@@ -41,7 +41,7 @@ func NewRefusals(partial bool) (r RefusalList) {
 func (r *RefusalList) Add(more ...api.Refusal) {
 	most := r.Most
 	if most == 0 {
-		most = api.MaxListed
+		most = MaxListed
 	}
 	n := min(len(more), most-len(r.Listed))
 	r.Listed = append(r.Listed, more[:n]...)
@@ -77,10 +77,15 @@ func (r *RefusalList) Lowest(epsilon privacy.Epsilon) privacy.Epsilon {
 	return epsilon
 }
 
-// Error returns that a request is refused for them. It lists the first [api.MaxListed].
+// Error returns that a request is refused for them. It lists the first [MaxListed].
 func (r *RefusalList) Error(q *event.Question) *api.RefusedError {
-	n := min(len(r.Listed), api.MaxListed)
+	n := min(len(r.Listed), MaxListed)
 	return &api.RefusedError{
 		Question: q.Name, Refused: slices.Clone(r.Listed[:n]), Unlisted: r.Count() - n, Sums: r.Sums(),
 	}
 }
+
+// MaxListed is how many refusals the error of a refused request lists, and the quote of an order
+// that would be refused. The others are counted: the memory that a refusal takes does not grow with
+// the panel.
+const MaxListed = 100

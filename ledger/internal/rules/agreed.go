@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -47,8 +48,8 @@ func (now Agreed) Refuse(object string, to Agreed, more error) api.Refusal {
 // why puts what is more on one line.
 func why(more error) string {
 	text := strings.ToValidUTF8(strings.ReplaceAll(more.Error(), "\n", "; "), "?")
-	if len(text) > api.MaxWhy {
-		text = strings.ToValidUTF8(text[:api.MaxWhy], "")
+	if len(text) > event.MaxWhy {
+		text = strings.ToValidUTF8(text[:event.MaxWhy], "")
 	}
 	return text
 }

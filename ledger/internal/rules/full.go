@@ -40,7 +40,7 @@ func (l *Rules) capacity(s *state.State, x *Subject, ask *Asking) (c capacity, e
 }
 
 // left returns how many entries can be added while nothing ends that has taken some.
-func (c *capacity) left() int { return api.MaxEntries - c.entries - c.taken }
+func (c *capacity) left() int { return event.MaxEntries - c.entries - c.taken }
 
 // fits reports whether a request can add the response of a chain at an ε.
 func (c *capacity) fits(q *event.Question, chain *state.Chain, epsilon privacy.Epsilon) bool {
@@ -90,7 +90,7 @@ func (l *Rules) checkFull(s *state.State, x *Subject, ask *Asking) (*api.Refusal
 			return nil, err
 		}
 		if added > c.left() {
-			return RefuseFull(x.Name, ask.Epsilon, c.entries+added <= api.MaxEntries), nil
+			return RefuseFull(x.Name, ask.Epsilon, c.entries+added <= event.MaxEntries), nil
 		}
 	}
 	if full, err := hasAllReservations(s, x, ask); err != nil || !full {
@@ -102,17 +102,17 @@ func (l *Rules) checkFull(s *state.State, x *Subject, ask *Asking) (*api.Refusal
 // hasAllReservations reports whether a request is for a reservation of an object that can have no
 // more of them.
 func hasAllReservations(s *state.State, x *Subject, ask *Asking) (bool, error) {
-	if !ask.Reserving || len(x.Object.Held) < api.MaxReservations {
+	if !ask.Reserving || len(x.Object.Held) < event.MaxReservations {
 		return false, nil
 	}
 	open, err := s.StillHeld(x.Object, 0)
-	return len(open) >= api.MaxReservations, err
+	return len(open) >= event.MaxReservations, err
 }
 
 // CheckEpoch returns the refusal of a new epoch for which the chain of an object has no entry left,
 // or nil. It ends the reservations of the old one.
 func CheckEpoch(x *Subject, q *event.Question) *api.Refusal {
-	if x.Chain.Entries(q) < api.MaxEntries {
+	if x.Chain.Entries(q) < event.MaxEntries {
 		return nil
 	}
 	return RefuseFull(x.Name, privacy.Epsilon{}, false)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/fixture"
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
@@ -28,7 +27,7 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 		"bits beyond the last":     append(nine, 0xff, 0xff),
 		"only a bit beyond":        append(count(1), 0x02),
 		"fewer bytes":              append(nine, 0xff)[:len(nine)+1],
-		"more than there may be":   append(count(api.MaxUnaryValues+1), make([]byte, api.MaxUnaryValues/8+1)...),
+		"more than there may be":   append(count(event.MaxUnaryValues+1), make([]byte, event.MaxUnaryValues/8+1)...),
 		"as many as values may be": append(count((1 << 20)), make([]byte, wire.MaxValues/8)...),
 		"a count of 2⁶⁴−1":         binary.AppendUvarint(nil, 1<<64-1),
 		"a count of 2⁶³":           binary.AppendUvarint(nil, 1<<63),
@@ -50,8 +49,8 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 		"8 bits":                append(eight, 0xff),
 		"9 bits":                append(nine, 0xff, 0x01),
 		"1 bit":                 append(count(1), 0x01),
-		"as many as may be":     append(count(api.MaxUnaryValues), make([]byte, api.MaxUnaryValues/8)...),
-		"the last of so many":   append(count(api.MaxUnaryValues-1), append(make([]byte, api.MaxUnaryValues/8-1), 0x40)...),
+		"as many as may be":     append(count(event.MaxUnaryValues), make([]byte, event.MaxUnaryValues/8)...),
+		"the last of so many":   append(count(event.MaxUnaryValues-1), append(make([]byte, event.MaxUnaryValues/8-1), 0x40)...),
 		"the highest of values": {0xff, 0xff, 0x3f},
 	} {
 		c, err := DecodeChain(levelOf(response...))
@@ -67,7 +66,7 @@ func TestDecodersRefuseWhatAreNoBits(t *testing.T) {
 
 // A claim of many bits must not be believed.
 func TestDecodersDoNotBelieveNumbersOfBits(t *testing.T) {
-	for _, n := range []uint64{1000, api.MaxUnaryValues, api.MaxUnaryValues + 1, 1 << 40} {
+	for _, n := range []uint64{1000, event.MaxUnaryValues, event.MaxUnaryValues + 1, 1 << 40} {
 		payload := binary.AppendUvarint([]byte{4, 0, 0, 0, 0, 1, 1}, wire.MaxValues+n)
 		var err error
 		used := uint64(math.MaxUint64)

@@ -132,7 +132,7 @@ func (c *Chain) PaidBy(buyer uint32) (sum uint64) {
 }
 
 // Entries returns how many entries the chain of a question has, in all epochs: see
-// [api.MaxEntries].
+// [event.MaxEntries].
 func (c *Chain) Entries(q *event.Question) int {
 	level := q.LevelEntries()
 	n := len(c.Closed) + entriesOf(c.Levels, level)

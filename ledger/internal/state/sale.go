@@ -158,7 +158,7 @@ type NumberedSale struct {
 }
 
 // mostSalesKept is how many sales that were read are remembered.
-const mostSalesKept = 4 * api.MaxReservations
+const mostSalesKept = 4 * event.MaxReservations
 
 // Sale returns a sale or reservation by its number, which must be there. It remembers the last: the
 // objects of one ask for it in turn. It remembers others too, as they are stored: each of several

@@ -194,8 +194,8 @@ func TestKeysAreNoRequests(t *testing.T) {
 func TestWhoHasLeftIsCounted(t *testing.T) {
 	w := watch(t)
 	w.work()
-	must(t, w.Withdraw(t.Context(), "withdraw", "second"))
-	must(t, w.Forget(t.Context(), "forget", "third"))
+	must(t, w.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw", Object: "second"}))
+	must(t, w.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "third"}))
 	w.want("when two have left", map[string]float64{"sluice_people_total": 3, "sluice_chains": 3})
 	text := w.get("/metrics")
 	for _, help := range []string{"# HELP sluice_people_total People who were ever enrolled.", "# HELP sluice_chains Pairs of a person and a question that the person was ever enrolled in"} {

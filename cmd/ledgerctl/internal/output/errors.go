@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/problem"
 	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -208,11 +208,11 @@ func classify(err error) Error {
 			return other
 		}
 	}
-	return Error{string(kind), ExitCode(exit), hintAgainst(kind, err), err}
+	return Error{kind, ExitCode(exit), hintAgainst(kind, err), err}
 }
 
 // hintAgainst says what may help against an error of a ledger, which may be served.
-func hintAgainst(kind problem.Kind, err error) string {
+func hintAgainst(kind string, err error) string {
 	var refused *api.RefusedError
 	var quote *api.QuoteError
 	var clock *api.ClockError
@@ -234,7 +234,7 @@ func hintAgainst(kind problem.Kind, err error) string {
 			return h.text
 		}
 	}
-	served, isServed := errors.AsType[*problem.Problem](err)
+	served, isServed := errors.AsType[*api.Problem](err)
 	switch {
 	case !isServed:
 		return ""
@@ -397,7 +397,7 @@ func (f *Report) takeUp(key string, class Error, err error) {
 		f.Details.Key = key
 		f.Details.Hint = "the parts committed so far stay; the same command with --key " + Quoted(key) +
 			" goes on from there"
-		if class.Kind == string(problem.Unreachable) || class.Hint == problem.TakenOver {
+		if class.Kind == problem.Unreachable || class.Hint == problem.TakenOver {
 			f.Details.Hint = class.Hint + "; " + f.Details.Hint
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/rules"
@@ -136,15 +135,15 @@ func (d *Draw) checkEntries(s *state.State, epsilon privacy.Epsilon, to rules.Re
 	if !epsilon.IsZero() {
 		n += rules.Added(d.Question, &d.Chain, epsilon, to)
 	}
-	if n+rules.MostPromised(d.Question, len(d.Held)) <= api.MaxEntries {
+	if n+rules.MostPromised(d.Question, len(d.Held)) <= event.MaxEntries {
 		return nil
 	}
 	after, o := d.Chain.With(epsilon, to.Buyer), d.Object
 	o.Held = d.Held
 	promised, err := rules.Promised(s, d.Question, &after, o, at)
-	if err == nil && n+promised > api.MaxEntries {
+	if err == nil && n+promised > event.MaxEntries {
 		err = fault("a chain of %d entries, with %d more for open reservations; at most %d are possible",
-			n, promised, api.MaxEntries)
+			n, promised, event.MaxEntries)
 	}
 	return err
 }

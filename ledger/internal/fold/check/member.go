@@ -92,9 +92,9 @@ func Epoch(s *state.State, c *event.EpochBegun, _ event.Event) (d Draw, err erro
 	if d.Question, err = s.Question(c.Question); err != nil {
 		return d, err
 	}
-	if n := d.Chain.Entries(d.Question) + 1; n > api.MaxEntries { // no reservation of it is left
+	if n := d.Chain.Entries(d.Question) + 1; n > event.MaxEntries { // no reservation of it is left
 		return d, fault("object %q begins a new epoch of question %d: a chain of %d entries; at most %d are possible",
-			c.Object, c.Question, n, api.MaxEntries)
+			c.Object, c.Question, n, event.MaxEntries)
 	}
 	return d, nil
 }

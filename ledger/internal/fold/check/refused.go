@@ -245,12 +245,12 @@ func (w *wanted) checkFull(s *state.State, r api.Refusal) (*api.Refusal, error) 
 		if err != nil {
 			return nil, err
 		}
-		possible = len(held) >= api.MaxReservations
+		possible = len(held) >= event.MaxReservations
 	}
 	if w.answer || w.isReserved() || w.isPart(s) || !possible {
 		return nil, impossible(r)
 	}
-	return rules.RefuseFull(r.Object, r.Asked, w.Chain.Entries(w.question)+added <= api.MaxEntries), nil
+	return rules.RefuseFull(r.Object, r.Asked, w.Chain.Entries(w.question)+added <= event.MaxEntries), nil
 }
 
 // checkTermsRefusal checks that an enrolment, or a change of terms, left an object out for what is
@@ -281,7 +281,7 @@ func checkTermsRefusal(s *state.State, c *event.ObjectRefused) error {
 		if o.Cap.Less(c.Asked) {
 			want.Ceiling, want.Asked = o.Cap, c.Asked
 		}
-		possible = enrolled && c.Why != "" && len(c.Why) <= api.MaxWhy && utf8.ValidString(c.Why)
+		possible = enrolled && c.Why != "" && len(c.Why) <= event.MaxWhy && utf8.ValidString(c.Why)
 	}
 	if !possible || want != c.Refusal || c.Question == 0 || c.Question > s.Counters.Questions {
 		return unlike(c.Refusal, want)

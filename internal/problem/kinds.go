@@ -12,66 +12,63 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Kind is what went wrong in a word. None is ever given a second meaning.
-type Kind string
-
 // The kinds of errors that a ledger has. docs/reference/errors.md says what each means, and what to
 // do about it.
 const (
-	Unexpected  Kind = "unexpected"
-	Interrupted Kind = "interrupted"
-	Late        Kind = "late"
-	Journal     Kind = "journal"
-	Corrupt     Kind = "corrupt"
-	Version     Kind = "version"
-	Replaced    Kind = "replaced"
-	Checkpoint  Kind = "checkpoint"
-	InUse       Kind = "in-use"
-	KeyConflict Kind = "key-conflict"
-	Refused     Kind = "refused"
-	Price       Kind = "price"
+	Unexpected  = "unexpected"
+	Interrupted = "interrupted"
+	Late        = "late"
+	Journal     = "journal"
+	Corrupt     = "corrupt"
+	Version     = "version"
+	Replaced    = "replaced"
+	Checkpoint  = "checkpoint"
+	InUse       = "in-use"
+	KeyConflict = "key-conflict"
+	Refused     = "refused"
+	Price       = "price"
 	// QuoteChanged: an order is not what was quoted.
-	QuoteChanged Kind = "quote-changed"
+	QuoteChanged = "quote-changed"
 	// Displaced: an answer would take levels on offer off the market.
-	Displaced   Kind = "displaced"
-	NotReserved Kind = "not-reserved"
-	Held        Kind = "held"
+	Displaced   = "displaced"
+	NotReserved = "not-reserved"
+	Held        = "held"
 	// ManyGone: a table lacks more people than were expected.
-	ManyGone    Kind = "many-gone"
-	Forgotten   Kind = "forgotten"
-	WrongClock  Kind = "clock"
-	TruthKey    Kind = "truth-key"
-	NoiseKey    Kind = "noise-key"
-	Usage       Kind = "usage"
-	NoResponses Kind = "no-responses"
-	Unknown     Kind = "unknown"
-	NoCap       Kind = "no-cap"
-	NotNew      Kind = "not-new"
-	Invalid     Kind = "invalid"
-	ReadOnly    Kind = "read-only"
-	Closed      Kind = "closed"
-	Stopped     Kind = "stopped"
+	ManyGone    = "many-gone"
+	Forgotten   = "forgotten"
+	WrongClock  = "clock"
+	TruthKey    = "truth-key"
+	NoiseKey    = "noise-key"
+	Usage       = "usage"
+	NoResponses = "no-responses"
+	Unknown     = "unknown"
+	NoCap       = "no-cap"
+	NotNew      = "not-new"
+	Invalid     = "invalid"
+	ReadOnly    = "read-only"
+	Closed      = "closed"
+	Stopped     = "stopped"
 	// Behind: a standby has not come as far yet, or the journal does not have what it lacks.
-	Behind Kind = "behind"
+	Behind = "behind"
 	// TooManyFiles: a file could not be opened, for now.
-	TooManyFiles Kind = "too-many-files"
+	TooManyFiles = "too-many-files"
 )
 
 // The kinds of errors that only a ledger behind a handler has.
 const (
-	TruthNeeded  Kind = "truth-needed"
-	TruthFailed  Kind = "truth-failed"
-	SignerFailed Kind = "signer-failed"
-	Unauthorized Kind = "unauthorized"
-	Forbidden    Kind = "forbidden"
-	NoRoute      Kind = "no-route"
-	Method       Kind = "method"
-	TooLarge     Kind = "too-large"
-	MediaType    Kind = "media-type"
-	TooMany      Kind = "too-many"
-	Busy         Kind = "busy"
-	Changed      Kind = "changed"     // something is to be done that was not expected
-	Unreachable  Kind = "unreachable" // the client alone says so
+	TruthNeeded  = "truth-needed"
+	TruthFailed  = "truth-failed"
+	SignerFailed = "signer-failed"
+	Unauthorized = "unauthorized"
+	Forbidden    = "forbidden"
+	NoRoute      = "no-route"
+	Method       = "method"
+	TooLarge     = "too-large"
+	MediaType    = "media-type"
+	TooMany      = "too-many"
+	Busy         = "busy"
+	Changed      = "changed"     // something is to be done that was not expected
+	Unreachable  = "unreachable" // the client alone says so
 )
 
 // Exit codes of the command.
@@ -86,7 +83,7 @@ const (
 
 // class is what goes with a kind.
 type class struct {
-	kind   Kind
+	kind   string
 	exit   int
 	status int
 	title  string
@@ -172,8 +169,8 @@ func servedClasses() []class {
 }
 
 // Kinds returns all kinds. That of a later version may be another.
-func Kinds() []Kind {
-	var all []Kind
+func Kinds() []string {
+	var all []string
 	for _, c := range classes() {
 		all = append(all, c.kind)
 	}
@@ -181,7 +178,7 @@ func Kinds() []Kind {
 }
 
 // classOf returns the class of a kind. A kind of a later version is unexpected.
-func classOf(kind Kind) class {
+func classOf(kind string) class {
 	all := classes()
 	for _, c := range all {
 		if c.kind == kind {
@@ -192,8 +189,8 @@ func classOf(kind Kind) class {
 }
 
 // kindOf returns the kind of an error by what it wraps.
-func kindOf(err error) Kind {
-	var p *Problem
+func kindOf(err error) string {
+	var p *api.Problem
 	var quote *api.QuoteError
 	switch {
 	case errors.As(err, &p):

@@ -19,16 +19,17 @@ import (
 )
 
 // sent is an error as it arrives elsewhere.
-func sent(t *testing.T, err error) *Problem {
+func sent(t *testing.T, err error) *api.Problem {
 	t.Helper()
 	text, failed := json.Marshal(Of(err))
 	if failed != nil {
 		t.Fatal(failed)
 	}
-	var p Problem
+	var p api.Problem
 	if failed := json.Unmarshal(text, &p); failed != nil {
 		t.Fatal(failed)
 	}
+	Restore(&p)
 	return &p
 }
 
@@ -70,8 +71,9 @@ func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
 	if p := sent(t, fmt.Errorf("x: %w", api.ErrNoCap)); p.Also != nil {
 		t.Errorf("what the kind says is said again: %v", p.Also)
 	}
-	if later := (&Problem{Kind: Stopped, Also: []Kind{"of a later version"}}); !errors.Is(later, api.ErrStopped) || len(later.Unwrap()) != 1 {
-		t.Errorf("%v", later.Unwrap())
+	later := &api.Problem{Kind: Stopped, Also: []string{"of a later version"}}
+	if Restore(later); !errors.Is(later, api.ErrStopped) || later.Err.Error() != api.ErrStopped.Error() {
+		t.Errorf("%v", later.Err)
 	}
 }
 
@@ -106,16 +108,17 @@ func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 
 // Each kind has a status, a title and an exit code, and its type leads to it; kinds of later versions are unexpected.
 func TestKinds(t *testing.T) {
-	seen := map[Kind]bool{}
+	seen := map[string]bool{}
 	for _, c := range classes() {
 		p := New(c.kind, "x %d", 5)
-		if p.Status < 400 || p.Exit < 1 || p.Exit > 6 || p.Title == "" || p.Type != Base+string(c.kind) || p.Detail != "x 5" || seen[c.kind] {
+		if p.Status < 400 || p.Exit < 1 || p.Exit > 6 || p.Title == "" || p.Type != Base+c.kind || p.Detail != "x 5" || seen[c.kind] {
 			t.Errorf("%+v", p)
 		}
 		seen[c.kind] = true
 	}
-	later := &Problem{Kind: "of a later version", Detail: "x"}
-	if kind, exit, status := Classify(later); exit != 1 || status != 500 || kind != later.Kind || len(later.Unwrap()) != 0 {
+	later := &api.Problem{Kind: "of a later version", Detail: "x"}
+	Restore(later)
+	if kind, exit, status := Classify(later); exit != 1 || status != 500 || kind != later.Kind || later.Err != nil {
 		t.Errorf("%s, %d, %d", kind, exit, status)
 	}
 	for _, err := range []error{policy.ErrInvalid, rrchain.ErrInvalid, rrchain.ErrInvalid, mechanism.ErrInvalid, &privacy.ParseError{Kind: "epsilon"}, &api.NameError{}} {
@@ -162,15 +165,13 @@ func TestOf_NilLists_AreEmptyInJSON(t *testing.T) {
 }
 
 // A server may send anything: the text of what arrives is no panic.
-func TestUnwrap_ProblemWithoutItsParts_HasAText(t *testing.T) {
-	for _, p := range []Problem{
+func TestRestore_ProblemWithoutItsParts_HasAText(t *testing.T) {
+	for _, p := range []api.Problem{
 		{Kind: Refused, Instead: &api.Budget{}},
 		{Kind: QuoteChanged, Quote: &api.Quote{}, Helps: api.RemedyPaying},
 	} {
-		for _, err := range p.Unwrap() {
-			if err.Error() == "" {
-				t.Errorf("%T has no text", err)
-			}
+		if Restore(&p); p.Err.Error() == "" {
+			t.Errorf("%+v has no text", p)
 		}
 	}
 }

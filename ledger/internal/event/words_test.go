@@ -1,4 +1,4 @@
-package api
+package event
 
 import (
 	"go/ast"
@@ -34,7 +34,7 @@ func texts[T ~string](all []T) (out []string) {
 // constants returns the values of the typed string constants of this package by type, sorted.
 func constants(t *testing.T) map[string][]string {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
+	files, err := filepath.Glob("../../api/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

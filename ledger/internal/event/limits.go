@@ -1,4 +1,4 @@
-package api
+package event
 
 // A ledger keeps the chain of an object and a question as one record, which each event about it
 // rewrites, and reads the open reservations of an object for each request that may spend its
@@ -16,3 +16,11 @@ const BitsPerEntry = 256
 
 // MaxReservations is how many open reservations an object may be part of.
 const MaxReservations = 1 << 7
+
+// MaxUnaryValues is the largest number of values a question in unary encoding may have: every
+// response takes a bit, and a draw, for each of them. For longer lists, strings say, there is
+// package rrchain/rappor.
+const MaxUnaryValues = 1 << 12
+
+// MaxWhy is the longest Refusal.Why, in bytes.
+const MaxWhy = 512

@@ -1,0 +1,212 @@
+// Package problem converts the errors of a ledger to an [api.Problem] (RFC 9457) and back, and has
+// the table of kinds with their exit codes and HTTP statuses. A handler writes what [Of] returns. A
+// client calls [Restore] for what it has read: [errors.Is] and [errors.As] find the same errors in
+// it as in the first one.
+package problem
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/journal"
+	"github.com/sluicedp/sluice/mechanism"
+)
+
+// Base is the type of each problem without its kind. The page describes each kind.
+const Base = "https://github.com/sluicedp/sluice/blob/main/docs/reference/errors.md#"
+
+// ContentType is the media type of a problem in JSON.
+const ContentType = "application/problem+json"
+
+// New returns a problem of a kind that has no error of its own. The format is that of
+// [fmt.Sprintf].
+func New(kind, format string, args ...any) *api.Problem {
+	c := classOf(kind)
+	return &api.Problem{
+		Type: Base + kind, Title: c.title, Status: c.status, Kind: kind, Exit: c.exit, Hint: c.hint,
+		Detail: fmt.Sprintf(format, args...), Err: c.target,
+	}
+}
+
+// At is [New] with the field, parameter or header that is wrong.
+func At(field, kind, format string, args ...any) *api.Problem {
+	p := New(kind, format, args...)
+	p.Field = field
+	return p
+}
+
+// TakenOver is the hint of a [Stopped] problem where another host has the ledger now.
+const TakenOver = "another host, which the text names, has taken the ledger over: " +
+	"repeat the request there, with its key"
+
+// Restored is the hint of a [Stopped] problem where the journal lacks what was acknowledged.
+const Restored = "the journal was put back to an earlier state: do not repeat the request on another host " +
+	"before an operator has found out what is lost (docs/howto/postgres.md, what is lost when)"
+
+// Of returns an error as a problem that wraps it. It returns an [*api.Problem] as it is.
+func Of(err error) *api.Problem {
+	if p, is := errors.AsType[*api.Problem](err); is {
+		return p
+	}
+	p := New(kindOf(err), "%s", err.Error())
+	switch {
+	case errors.Is(err, journal.ErrRestored):
+		p.Hint = Restored
+	case errors.Is(err, journal.ErrFenced):
+		p.Hint = TakenOver
+	}
+	addRefused(p, err)
+	addQuoted(p, err)
+	addOthers(p, err)
+	p.Also = alsoOf(p, err)
+	p.Err = err
+	return p
+}
+
+// alsoOf returns the kinds of an error that its problem does not have yet: damage that has stopped
+// the ledger is both.
+func alsoOf(p *api.Problem, err error) (kinds []string) {
+	Restore(p)
+	for _, c := range classes() {
+		if c.target != nil && errors.Is(err, c.target) && !errors.Is(p, c.target) {
+			kinds = append(kinds, c.kind)
+		}
+	}
+	return kinds
+}
+
+// addRefused adds the refused objects.
+func addRefused(p *api.Problem, err error) {
+	var refused *api.RefusedError
+	if errors.As(err, &refused) {
+		p.Question, p.Refused, p.Unlisted, p.Sums = refused.Question, refused.Refused, refused.Unlisted, refused.Sums
+		p.TruthChanged, p.TruthInvalid, p.Instead = refused.TruthChanged, refused.TruthInvalid, listed(refused.Instead)
+		p.Partly = errors.Is(err, api.ErrPartlyDone)
+	}
+}
+
+// addQuoted adds what an order would be instead.
+func addQuoted(p *api.Problem, err error) {
+	var quote *api.QuoteError
+	if errors.As(err, &quote) {
+		now := quote.Quote
+		now.Refused, now.Instead = orNone(now.Refused), listed(now.Instead)
+		p.Quote, p.Expected, p.MaxPrice = &now, quote.Expected, quote.MaxPrice
+		p.Helps, p.TermsChanged = quote.Remedy, quote.TermsChanged
+	}
+}
+
+// listed returns a budget with all lists there, also those that are empty: in JSON none is null.
+func listed(b *api.Budget) *api.Budget {
+	if b == nil {
+		return nil
+	}
+	out := *b
+	out.Levels, out.Refused = orNone(b.Levels), orNone(b.Refused)
+	return &out
+}
+
+func orNone[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
+}
+
+// addOthers adds what other errors carry.
+func addOthers(p *api.Problem, err error) {
+	var displaced *api.DisplacedError
+	var score *mechanism.ScoreError
+	var conflict *api.KeyConflictError
+	switch {
+	case errors.As(err, &displaced):
+		p.Question, p.Displaced = displaced.Question, displaced.Displaced
+	case errors.As(err, &p.Reservation):
+		p.Hint = closedHint(p.Reservation.State)
+	case errors.As(err, &score):
+		p.Outputs = score.Outputs
+	case errors.As(err, &conflict):
+		p.Key, p.Field = conflict.Key, conflict.Field
+	case errors.As(err, &p.Name):
+		p.Field = p.Name.What
+	case errors.As(err, &p.Gone), errors.As(err, &p.Clock): // there is nothing more to say
+	case errors.Is(err, api.ErrTruthSource):
+		p.Field = truths
+	}
+}
+
+// closedHint says what to do about a reservation that is not open.
+func closedHint(state api.ReservationState) string {
+	switch state {
+	case api.ReservationCaptured:
+		return "its sale is made, and may be read by its number: charge nothing again"
+	case api.ReservationExpired:
+		return "charge nothing for it; cancel it before a charge is refunded; reserve again with another key"
+	}
+	return "charge nothing for it, and refund what was charged; reserve again with another key"
+}
+
+// truths is the field of requests that holds true values.
+const truths = "truths"
+
+// Restore sets the error of a problem that was read, from its kinds and from what it carries. It
+// returns the problem.
+func Restore(p *api.Problem) *api.Problem {
+	var all []error
+	kinds := append([]string{p.Kind}, p.Also...)
+	if err := typed(p); err != nil {
+		all, kinds = append(all, err), p.Also
+	}
+	if p.Kind == Invalid && p.Field == truths {
+		all = append(all, api.ErrTruthSource)
+	}
+	for _, kind := range kinds {
+		all = append(all, classOf(kind).target)
+	}
+	p.Err = errors.Join(all...)
+	return p
+}
+
+// typed returns an error that carries what the problem does, or nil if it carries nothing but
+// words.
+func typed(p *api.Problem) error {
+	switch {
+	case p.Kind == Refused:
+		refused := &api.RefusedError{
+			Question: p.Question, Refused: p.Refused, Unlisted: p.Unlisted, Sums: p.Sums,
+			TruthChanged: p.TruthChanged, TruthInvalid: p.TruthInvalid, Instead: p.Instead,
+		}
+		if p.Partly {
+			return fmt.Errorf("%w: %w", api.ErrPartlyDone, refused)
+		}
+		return refused
+	case p.Kind == Displaced:
+		return &api.DisplacedError{Question: p.Question, Displaced: p.Displaced}
+	case p.Quote != nil:
+		return &api.QuoteError{
+			Quote: *p.Quote, Expected: p.Expected, MaxPrice: p.MaxPrice, Remedy: p.Helps, TermsChanged: p.TermsChanged,
+		}
+	case p.Kind == KeyConflict:
+		return &api.KeyConflictError{Key: p.Key, Field: p.Field}
+	case p.Name != nil:
+		return p.Name
+	case p.Outputs > 0:
+		return &mechanism.ScoreError{Outputs: p.Outputs}
+	case p.Gone != nil:
+		return p.Gone
+	case p.Reservation != nil:
+		return p.Reservation
+	case p.Clock != nil:
+		return p.Clock
+	}
+	return nil
+}
+
+// Classify returns the kind of an error, and the exit code and the HTTP status that go with it. The
+// kind of an error that it does not know is [Unexpected].
+func Classify(err error) (kind string, exit, status int) {
+	kind = kindOf(err)
+	c := classOf(kind)
+	return kind, c.exit, c.status
+}
