@@ -24,7 +24,7 @@ import (
 )
 
 // Questions with a mechanism of their own do all that others do, at the ε of their levels. Their law is in
-// finite_law_test.go, what altered and forged records come to in finite_damage_test.go.
+// finite_law_test.go, what altered and forged records come to in damage_responses_test.go.
 
 // guests defines party and puts objects in it on the market, for 100 minor units of ε=1.
 func guests(t testing.TB, l *Ledger, objects ...string) *Ledger {

@@ -30,7 +30,7 @@ import (
 )
 
 // Questions in unary encoding do all that others do. Their law is in unary_law_test.go, what altered and forged
-// records come to in unary_damage_test.go, and real data in unary_data_test.go.
+// records come to in damage_responses_test.go, and real data in unary_data_test.go.
 
 func valueName(v int) string { return fmt.Sprint("value ", v) }
 

@@ -64,7 +64,7 @@ func runServed(args []string, stdin io.Reader, stdout, stderr io.Writer) (code i
 		return 0, err
 	}
 	defer func() { _ = l.Close() }()
-	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "test", Role: ledgerhttp.Operator}})
+	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit})
 	if err != nil {
 		return 0, err
 	}
@@ -77,7 +77,7 @@ func runServed(args []string, stdin io.Reader, stdout, stderr io.Writer) (code i
 	if err != nil {
 		return 0, err
 	}
-	server := ledgerhttp.Server(handler)
+	server := handler.Server()
 	go func() { _ = server.Serve(at) }()
 	defer func() { _ = server.Shutdown(context.Background()) }()
 	return run(append([]string{"--addr", "unix:" + filepath.Join(dir, "s")}, args...), stdin, stdout, stderr), nil

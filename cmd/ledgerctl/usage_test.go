@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	agreed "github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
 func TestWantsJSON_BrokenCommandLine_IsFound(t *testing.T) {
@@ -149,15 +149,12 @@ func TestLedgerctl_Alone_PrintsOneScreen(t *testing.T) {
 
 // What the shell completes is what there is.
 func TestCompletion_FlagWithValues_HasAllOfThem(t *testing.T) {
-	var roles, states []string
-	for _, r := range ledgerhttp.Roles() {
-		roles = append(roles, string(r))
-	}
+	var states []string
 	for _, state := range []api.ReservationState{api.ReservationOpen, api.ReservationCaptured, api.ReservationCancelled, api.ReservationExpired} {
 		states = append(states, string(state))
 	}
 	for command, want := range map[string][]string{
-		"token add --role": roles, "reservations --state": states,
+		"token add --role": agreed.Roles(), "reservations --state": states,
 		"question add --encoding": {string(api.Direct), string(api.Unary), string(api.Finite)},
 	} {
 		_, got, _ := invoke(t, append([]string{"__completeNoDesc"}, append(strings.Fields(command), "")...)...)

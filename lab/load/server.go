@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
@@ -59,14 +60,14 @@ func startServer(ctx context.Context, o options, path string) (_ *server, err er
 // writeTokens makes tokens, and writes the file of the server, which has their hashes, and that of
 // the callers.
 func writeTokens(n int, hashes, secrets string) error {
-	var file ledgerhttp.TokenFile
+	var file access.TokenFile
 	var lines bytes.Buffer
 	for i := range n {
-		token := ledgerhttp.NewToken()
+		token := access.NewToken()
 		lines.WriteString(token + "\n")
 		file.Tokens = append(file.Tokens,
-			ledgerhttp.Token{Name: fmt.Sprint("caller ", i), Role: ledgerhttp.Operator,
-				SHA256: ledgerhttp.HashToken(token)})
+			access.Token{Name: fmt.Sprint("caller ", i), Role: string(ledgerhttp.Operator),
+				SHA256: access.HashToken(token)})
 	}
 	text, err := json.Marshal(file)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
+	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
@@ -91,7 +92,7 @@ func checkAbout(a api.About) error {
 
 // locate takes an address.
 func (c *Client) locate(address string) error {
-	path, isSocket, err := SocketPath(address)
+	path, isSocket, err := access.SocketPath(address)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func polled(t *testing.T, l *ledger.Ledger, people ...string) *ledger.Ledger {
 // around serves a ledger behind something, and returns a client of it.
 func around(t *testing.T, l *ledger.Ledger, behind func(http.Handler) http.Handler) *Client {
 	t.Helper()
-	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "test", Role: ledgerhttp.Operator}})
+	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit})
 	must(t, err)
 	server := httptest.NewServer(behind(h))
 	t.Cleanup(server.Close)
@@ -291,14 +291,12 @@ func TestCheckpoint_AnswerWithoutEnd_IsRefused(t *testing.T) {
 	}
 }
 
-// strangers is a gate that knows nobody.
-type strangers struct{}
-
-func (strangers) Admit(*http.Request) (ledgerhttp.Holder, bool) { return ledgerhttp.Holder{}, false }
+// nobody is a gate that knows no caller.
+func nobody(*http.Request) (ledgerhttp.Holder, bool) { return ledgerhttp.Holder{}, false }
 
 // Whoever is refused at once has no client that could be closed: the connection is.
 func TestARefusedClientLeavesNoConnection(t *testing.T) {
-	h, err := ledgerhttp.New(ledgertest.New(t).Ledger, ledgerhttp.Options{Gate: strangers{}})
+	h, err := ledgerhttp.New(ledgertest.New(t).Ledger, ledgerhttp.Options{Gate: nobody})
 	must(t, err)
 	path := filepath.Join(pace.Scratch(t), "s")
 	socket, err := net.Listen("unix", path)

@@ -15,7 +15,7 @@ import (
 // others, and of what is no number, it learns nothing.
 func TestWithEvent_AnswersOfAStandby_AreNoted(t *testing.T) {
 	l := ledgertest.New(t).Ledger
-	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "test", Role: ledgerhttp.Operator}})
+	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit})
 	must(t, err)
 	event := "7"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -2,6 +2,8 @@ package ledgerclient_test
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -21,7 +23,7 @@ func mount(own *http.ServeMux, l *ledger.Ledger, tokens string) error {
 	if err != nil {
 		return err
 	}
-	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: gate})
+	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: gate.Admit})
 	if err != nil {
 		return err
 	}
@@ -63,8 +65,8 @@ func Example() {
 		panic(err)
 	}
 
-	token := ledgerhttp.NewToken()
-	tokens := fmt.Sprintf(`{"tokens":[{"name":"shop","role":"operator","sha256":"%s"}]}`, ledgerhttp.HashToken(token))
+	token := rand.Text()
+	tokens := fmt.Sprintf(`{"tokens":[{"name":"shop","role":"operator","sha256":"%x"}]}`, sha256.Sum256([]byte(token)))
 	if err := os.WriteFile(path+".tokens", []byte(tokens), 0o600); err != nil {
 		panic(err)
 	}

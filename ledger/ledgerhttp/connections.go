@@ -1,7 +1,6 @@
 package ledgerhttp
 
 import (
-	"cmp"
 	queue "container/list"
 	"context"
 	"crypto/tls"
@@ -12,27 +11,6 @@ import (
 	"sync"
 	"time"
 )
-
-// Connections bound the connections of a [Server]. A zero is the default that is given with each.
-//
-// A connection counts as unproven until a request on it was admitted by the gate. One too many is
-// taken in all the same: the unproven connection that is open for longest is closed for it, then
-// the one that is idle for longest. It is refused only where requests are in progress on all of
-// them. One in eight is kept for operators, metrics and newcomers.
-type Connections struct {
-	// Most is how many are open at a time: 12,000. Each is a file descriptor, and the ledger needs
-	// some for its files.
-	Most int
-	// PerAddress is how many of one IP address are: 3,000. In IPv6 an address is a network of 64
-	// bits. A negative number does not count by address: behind a reverse proxy all have the same.
-	// A Unix socket has no addresses.
-	PerAddress int
-	Unproven   time.Duration // how long a connection may be unproven: 20 seconds
-}
-
-// reserved is the part of all connections that only those with priority may have proven: one in
-// eight, rounded up.
-func (c Connections) reserved() int { return (c.Most + 7) / 8 }
 
 // sendBuffer is what the system keeps of an answer for one connection. Without a bound it keeps
 // megabytes, and a reader that is slow but steady seems to have stopped while they are taken.
@@ -66,8 +44,10 @@ func (g *group) next() *boundConn {
 
 // guard counts the connections of one listener.
 type guard struct {
-	Connections
-	after func(time.Duration, func()) (stop func() bool) // time.AfterFunc, but for tests
+	most       int                                            // connections
+	perAddress int                                            // of them; negative for no such bound
+	unproven   time.Duration                                  // how long one may be
+	after      func(time.Duration, func()) (stop func() bool) // time.AfterFunc, but for tests
 
 	mu        sync.Mutex
 	all       group
@@ -76,24 +56,29 @@ type guard struct {
 	of        map[principal]int // the same, by principal
 }
 
-// Bound returns a listener for [Server] whose connections are bounded. Its Accept never waits for
-// one of them to end. TLS goes on top of it.
-func (c Connections) Bound(l net.Listener) net.Listener {
-	return &boundListener{l, newGuard(c, func(d time.Duration, f func()) (stop func() bool) {
+// Listener returns a listener for [Handler.Server] whose connections are bounded by [Limits]. Its
+// Accept never waits for one of them to end. TLS goes on top of it.
+//
+// A connection counts as unproven until a request on it was admitted by the gate. One too many is
+// accepted all the same: the unproven connection that is open for longest is closed for it, then
+// the one that is idle for longest. It is refused only where requests are in progress on all of
+// them. One in eight is kept for operators, metrics and newcomers.
+func (h *Handler) Listener(l net.Listener) net.Listener {
+	return &boundListener{l, newGuard(h.limits, func(d time.Duration, f func()) (stop func() bool) {
 		return time.AfterFunc(d, f).Stop
 	})}
 }
 
-func newGuard(c Connections, after func(time.Duration, func()) func() bool) *guard {
+func newGuard(l Limits, after func(time.Duration, func()) func() bool) *guard {
 	return &guard{
-		Connections: Connections{
-			Most:       cmp.Or(c.Most, 12000),
-			PerAddress: cmp.Or(c.PerAddress, 3000),
-			Unproven:   cmp.Or(c.Unproven, 20*time.Second),
-		},
+		most: l.Connections, perAddress: l.PerAddress, unproven: l.Unproven,
 		after: after, addresses: map[netip.Prefix]*group{}, of: map[principal]int{},
 	}
 }
+
+// reserved is the part of all connections that only those with priority may have proven: one in
+// eight, rounded up.
+func (g *guard) reserved() int { return (g.most + 7) / 8 }
 
 type boundListener struct {
 	net.Listener
@@ -153,7 +138,7 @@ func (g *guard) place(inner net.Conn) *boundConn {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := &boundConn{Conn: inner, guard: g, groups: []*group{&g.all}}
-	if address, has := addressOf(inner); has && g.PerAddress > 0 {
+	if address, has := addressOf(inner); has && g.perAddress > 0 {
 		c.address = address
 		of := g.addresses[address]
 		if of == nil {
@@ -161,7 +146,7 @@ func (g *guard) place(inner net.Conn) *boundConn {
 		}
 		c.groups = append(c.groups, of)
 	}
-	for i, most := range slices.Backward([]int{g.Most, g.PerAddress}[:len(c.groups)]) {
+	for i, most := range slices.Backward([]int{g.most, g.perAddress}[:len(c.groups)]) {
 		if c.groups[i].count < most {
 			continue
 		}
@@ -178,7 +163,7 @@ func (g *guard) place(inner net.Conn) *boundConn {
 		one.count++
 	}
 	g.wait(c, unproven)
-	c.stop = g.after(g.Unproven, c.expire)
+	c.stop = g.after(g.unproven, c.expire)
 	return c
 }
 
@@ -266,10 +251,10 @@ func prove(ctx context.Context, by Holder) bool {
 	g.disown(c)
 	c.priority = sideOf(by.Role) != ofOthers
 	if !c.priority {
-		if free := g.Most - g.reserved() - g.proven; g.of[by.principal()] >= free {
+		if free := g.most - g.reserved() - g.proven; g.of[by.principal()] >= free {
 			if c.kind != unproven {
 				g.wait(c, unproven)
-				c.stop = g.after(g.Unproven, c.expire)
+				c.stop = g.after(g.unproven, c.expire)
 			}
 			return false
 		}

@@ -27,7 +27,7 @@ type bench struct {
 	all    []*fake
 }
 
-func newBench(t *testing.T, l Connections) *bench {
+func newBench(t *testing.T, l Limits) *bench {
 	b := &bench{T: t}
 	b.guard = newGuard(l, func(_ time.Duration, f func()) func() bool {
 		b.timers = append(b.timers, f)
@@ -84,7 +84,7 @@ func isClosed(c *boundConn) bool { return c.Conn.(*fake).closed > 0 }
 // However many connections are open on which no request was admitted, one more gets in: for it the
 // one is closed that is open for longest.
 func TestBound_UnprovenConnectionsFillAll_NewcomerGetsIn(t *testing.T) {
-	b := newBench(t, Connections{Most: 100, PerAddress: 1000, Unproven: time.Minute})
+	b := newBench(t, Limits{Connections: 100, PerAddress: 1000, Unproven: time.Minute})
 	first := b.come("192.0.2.1")
 	for range 12000 {
 		if b.come("192.0.2.1") == nil {
@@ -109,7 +109,7 @@ func TestBound_UnprovenConnectionsFillAll_NewcomerGetsIn(t *testing.T) {
 // One address has no more than its share, so that it takes none from others; where there are no
 // addresses, or they are not counted, only the sum is bounded.
 func TestBound_OneAddress_HasItsShareOnly(t *testing.T) {
-	b := newBench(t, Connections{Most: 100, PerAddress: 10, Unproven: time.Minute})
+	b := newBench(t, Limits{Connections: 100, PerAddress: 10, Unproven: time.Minute})
 	other := b.come("198.51.100.7")
 	for range 500 {
 		b.come("192.0.2.1")
@@ -134,7 +134,7 @@ func TestBound_OneAddress_HasItsShareOnly(t *testing.T) {
 	if n := b.open(); n != 100 {
 		t.Errorf("with a Unix socket %d are open", n)
 	}
-	b = newBench(t, Connections{Most: 100, PerAddress: -1, Unproven: time.Minute})
+	b = newBench(t, Limits{Connections: 100, PerAddress: -1, Unproven: time.Minute})
 	for range 200 {
 		b.come("192.0.2.1")
 	}
@@ -146,7 +146,7 @@ func TestBound_OneAddress_HasItsShareOnly(t *testing.T) {
 // Principals have no more connections than are left for others, and one in eight is for operators
 // and newcomers only.
 func TestProve_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
-	b := newBench(t, Connections{Most: 80, PerAddress: -1, Unproven: time.Minute})
+	b := newBench(t, Limits{Connections: 80, PerAddress: -1, Unproven: time.Minute})
 	busy := func(principal string) (n int) {
 		for range 100 {
 			c := b.come("")
@@ -177,7 +177,7 @@ func TestProve_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
 // Of connections between two requests the one is closed for a newcomer that waits for longest, those
 // of operators last; one whose request is in progress never is.
 func TestBound_NoUnprovenConnection_IdleOneIsClosed(t *testing.T) {
-	b := newBench(t, Connections{Most: 4, PerAddress: -1, Unproven: time.Minute})
+	b := newBench(t, Limits{Connections: 4, PerAddress: -1, Unproven: time.Minute})
 	boss, old, young, active := b.come(""), b.come(""), b.come(""), b.come("")
 	b.prove(boss, "operator", Operator)
 	b.prove(young, "a", Desk)
@@ -205,7 +205,7 @@ func TestBound_NoUnprovenConnection_IdleOneIsClosed(t *testing.T) {
 // A connection on which no request is admitted in time is closed; one that was proven is not, and is
 // not counted after it was closed, whoever closed it, and how often.
 func TestBound_Unproven_IsClosedInTime(t *testing.T) {
-	b := newBench(t, Connections{Most: 4, PerAddress: 4, Unproven: time.Minute})
+	b := newBench(t, Limits{Connections: 4, PerAddress: 4, Unproven: time.Minute})
 	late, proven, gone := b.come("192.0.2.1"), b.come("192.0.2.1"), b.come("192.0.2.1")
 	b.prove(proven, "a", Desk)
 	if err := gone.Close(); err != nil {

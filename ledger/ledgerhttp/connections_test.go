@@ -11,13 +11,14 @@ import (
 )
 
 // servedOn runs a server of a handler on a bounded listener of the loopback address.
-func servedOn(t *testing.T, h http.Handler, c Connections) (address string) {
+func servedOn(t *testing.T, o Options) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	s := Server(h)
+	f := serving(t, o)
+	s := f.Server()
 	done := make(chan struct{})
-	go func() { defer close(done); _ = s.Serve(c.Bound(l)) }()
+	go func() { defer close(done); _ = s.Serve(f.Listener(l)) }()
 	t.Cleanup(func() { _ = s.Close(); <-done })
 	return l.Addr().String()
 }
@@ -38,8 +39,7 @@ func askBy(t *testing.T, conn net.Conn, in *bufio.Reader, role string) (int, err
 
 // Connections on which nothing is sent shut nobody out; those that were admitted serve more requests.
 func TestServer_IdleConnectionsFillAll_AnotherIsAnswered(t *testing.T) {
-	f := serving(t, Options{})
-	address := servedOn(t, f, Connections{Most: 16, PerAddress: -1, Unproven: time.Hour})
+	address := servedOn(t, Options{Limits: Limits{Connections: 16, PerAddress: -1, Unproven: time.Hour}})
 	dial := func() (net.Conn, *bufio.Reader) {
 		conn, err := net.Dial("tcp", address)
 		must(t, err)
@@ -74,8 +74,7 @@ func TestServer_IdleConnectionsFillAll_AnotherIsAnswered(t *testing.T) {
 
 // A connection on which no request is admitted ends, whether something is sent on it or not.
 func TestServer_UnprovenConnection_EndsSoon(t *testing.T) {
-	f := serving(t, Options{})
-	address := servedOn(t, f, Connections{Unproven: 20 * time.Millisecond})
+	address := servedOn(t, Options{Limits: Limits{Unproven: 20 * time.Millisecond}})
 	conn, err := net.Dial("tcp", address)
 	must(t, err)
 	defer func() { _ = conn.Close() }()

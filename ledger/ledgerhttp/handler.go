@@ -24,25 +24,30 @@ import (
 
 // Options say how a ledger is served.
 type Options struct {
-	// Gate tells who asks. It must be set: nothing is open without a choice.
-	Gate Gate
-	// Truth is asked for the true values that draws need and requests do not bring; see [TruthAt].
-	// nil asks nobody: such requests are answered with whose values they need. If it is set, only
-	// an operator may bring values: whoever does can find out by trying which is the true one, if
-	// the ledger has a truth key. If it is nil, desks bring those that their sales need, and are
-	// trusted with all.
+	// Gate returns the caller of a request, and false if it is not known: [Tokens.Admit],
+	// [Holder.Admit], or a function of the host's. It is called for each request and, while an answer
+	// takes long, each second and before more of it is sent, concurrently. It must be set.
+	Gate func(*http.Request) (Holder, bool)
+	// Truth is asked for the true values that draws need and requests do not bring. If it
+	// is set, only an operator may bring values: a caller that does can find out by trying which is
+	// the true one, if the ledger has a truth key. If it is nil, such requests are answered with
+	// whose values they need; desks bring those that their sales need, and are trusted with all.
 	Truth api.TruthFunc
-	// Leader, of a standby, tells the name of the host that has the ledger, for those who want to
-	// change something. nil, or an error, tells nothing.
+	// Leader, of a standby, returns the name of the host that has the ledger, for the answer to
+	// requests that change something. nil is for a ledger that is no standby.
 	Leader func(ctx context.Context) (string, error)
 	// Limits bound what requests may take. The zero value of each has a default.
 	Limits Limits
 	// Scratch is a directory for copies of the file that are being sent; "" is that of
 	// [os.TempDir]. They are readable to their owner only, and have no name while they are sent.
 	Scratch string
-	// Meter counts requests, and is read at /metrics; package metrics, below this one, has one for
-	// Prometheus. nil: there is nothing at /metrics.
-	Meter Meter
+	// Answered is called, concurrently, when a request was answered: with its operationId in the
+	// document of the API, such as "sell", its status, and the time until all of the answer was
+	// sent. Package metrics counts that for Prometheus. It must not panic, and may be nil.
+	Answered func(route string, status int, took time.Duration)
+	// Metrics answers requests at /metrics about the ledger that is served. It must not panic. nil:
+	// there is nothing at /metrics.
+	Metrics func(w http.ResponseWriter, r *http.Request, l *ledger.Ledger)
 	// Logger gets a line for each request: who asked, by name and role, for which route, and how it
 	// ended. No such line has a name of a person, a query or a body. What fails for a reason of the
 	// server's own has a line with its error, which may name somebody. No line has a true value.
@@ -172,8 +177,8 @@ func (h *Handler) guarded(r *route) http.Handler {
 			h.fail(out, holder.Role, err)
 		}
 		h.logged(c, time.Since(begun))
-		if h.options.Meter != nil {
-			h.options.Meter.Answered(Answer{Route: r.id, Status: out.status, Duration: time.Since(begun)})
+		if h.options.Answered != nil {
+			h.options.Answered(r.id, out.status, time.Since(begun))
 		}
 		if out.broken {
 			panic(http.ErrAbortHandler) // what was sent is not whole: the connection says so
@@ -197,7 +202,7 @@ func (h *Handler) logged(c *call, took time.Duration) {
 
 // admit finds out who asks, and whether they may.
 func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, error) {
-	holder, known := h.options.Gate.Admit(request)
+	holder, known := h.options.Gate(request)
 	if !known || !holder.valid() {
 		return Holder{}, problem.New(problem.Unauthorized, "there is no valid token with this request")
 	}

@@ -88,7 +88,7 @@ func (damaged) Head(context.Context) (journal.Head, error) {
 func TestHealth_StandbyHasStopped_SaysWhy(t *testing.T) {
 	found := make(chan struct{})
 	_, b := coupleBy(t, func(f journal.Follower) journal.Journal { return damaged{f, found} })
-	f := servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "a", nil }, Meter: &counting{}})
+	f := servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "a", nil }})
 	if h := healthOf(t, f, "operator"); h.Host != (observe.Host{Role: "standby"}) || h.Stopped != nil {
 		t.Errorf("before: %+v", h)
 	}

@@ -53,10 +53,8 @@ type fixture struct {
 	ledger *ledger.Ledger
 }
 
-// byHeader is a gate that believes whatever a request says of itself.
-type byHeader struct{}
-
-func (byHeader) Admit(r *http.Request) (Holder, bool) {
+// byHeader is a gate that believes what a request says of itself.
+func byHeader(r *http.Request) (Holder, bool) {
 	role, whom, _ := strings.Cut(r.Header.Get("Test-Role"), " ")
 	return Holder{Name: "test " + role, Role: Role(role), Whom: whom}, role != ""
 }
@@ -175,10 +173,10 @@ func serving(t testing.TB, o Options) *fixture {
 func servingOf(t testing.TB, l *ledger.Ledger, o Options) *fixture {
 	t.Helper()
 	if o.Gate == nil {
-		o.Gate = byHeader{}
+		o.Gate = byHeader
 	}
-	if o.Meter == nil {
-		o.Meter = &counting{}
+	if o.Metrics == nil {
+		o.Metrics = new(counting).serve
 	}
 	h, err := New(l, o)
 	must(t, err)

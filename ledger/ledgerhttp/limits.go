@@ -10,7 +10,7 @@ import (
 	"github.com/sluicedp/sluice/internal/problem"
 )
 
-// Limits bound what requests may take. A 0 is the default that is given with each.
+// Limits bound what requests and connections may take. A 0 is the default that is given with each.
 //
 // Limits count by principal: a buyer or an object, with all of its tokens, and of other roles a
 // token. Of what may be at a time a principal may have no more than is free then: alone at most
@@ -38,6 +38,15 @@ type Limits struct {
 	// Panels is how many large requests compute at a time, while others wait for their turn: half
 	// as many as processors, and at least 2.
 	Panels int
+
+	// Connections is how many are open at a time: 12,000. Each is a file descriptor, and the ledger
+	// needs some for its files.
+	Connections int
+	// PerAddress is how many connections of one IP address are: 3,000. In IPv6 an address is a
+	// network of 64 bits. A negative number does not count by address: behind a reverse proxy all
+	// have the same. A Unix socket has no addresses.
+	PerAddress int
+	Unproven   time.Duration // until a request on a connection must be admitted: 20 seconds
 }
 
 func (l Limits) orDefaults() Limits {
@@ -58,6 +67,9 @@ func (l Limits) orDefaults() Limits {
 		Records:     cmp.Or(l.Records, 500_000),
 		RecordBurst: cmp.Or(l.RecordBurst, 4_000_000),
 		Panels:      cmp.Or(l.Panels, max(2, runtime.GOMAXPROCS(0)/2)),
+		Connections: cmp.Or(l.Connections, 12_000),
+		PerAddress:  cmp.Or(l.PerAddress, 3_000),
+		Unproven:    cmp.Or(l.Unproven, 20*time.Second),
 	}
 }
 

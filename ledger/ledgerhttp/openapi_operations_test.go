@@ -42,7 +42,7 @@ func openAPI(all []route) ([]byte, error) {
 		return nil, err
 	}
 	types := schemas()
-	closed(types, "Role", "Who may do what: x-roles of an operation has those who may.", Roles())
+	closed(types, "Role", "Who may do what: x-roles of an operation has those who may.", everyRole())
 	out := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
@@ -104,7 +104,7 @@ func describeKeys(all map[string]*huma.Schema) error {
 func describes() *huma.Operation {
 	return &huma.Operation{
 		OperationID: "openAPI", Method: http.MethodGet, Path: documentPath, Summary: "Describe this API", Tags: []string{tagEvidence},
-		Description: "For everybody, without a token.", Security: []map[string][]string{{}}, Extensions: map[string]any{"x-roles": Roles()},
+		Description: "For everybody, without a token.", Security: []map[string][]string{{}}, Extensions: map[string]any{"x-roles": everyRole()},
 		Responses: map[string]*huma.Response{
 			"200": {
 				Description: "this document",

@@ -28,7 +28,7 @@ func (r *route) problemKinds() []string {
 		problem.Unexpected, problem.Interrupted, problem.Late, problem.Journal, problem.Corrupt, problem.Version, problem.Replaced, problem.InUse,
 		problem.Invalid, problem.Closed, problem.Stopped, problem.Behind, problem.Unauthorized, problem.TooMany, problem.Busy,
 	}
-	if len(r.roles) < len(Roles()) {
+	if len(r.roles) < len(everyRole()) {
 		kinds = append(kinds, problem.Forbidden)
 	}
 	if r.method == http.MethodPost {

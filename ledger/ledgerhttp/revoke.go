@@ -18,7 +18,7 @@ const recheckItems = 64
 
 // permitted returns an error if the caller may not read on: its token was removed, or is another's.
 func (c *call) permitted() error {
-	holder, known := c.handler.options.Gate.Admit(c.admitted)
+	holder, known := c.handler.options.Gate(c.admitted)
 	if !known || holder != c.holder {
 		return errRevoked()
 	}

@@ -30,7 +30,7 @@ func (r *revocable) Admit(*http.Request) (Holder, bool) {
 // removed, and says why.
 func TestStream_TokenRemovedWhileItWaits_Ends(t *testing.T) {
 	gate := &revocable{}
-	f := serving(t, Options{Gate: gate, Limits: Limits{Beat: time.Hour}})
+	f := serving(t, Options{Gate: gate.Admit, Limits: Limits{Beat: time.Hour}})
 	ticks := make(chan time.Time)
 	f.ticker = func() (<-chan time.Time, func()) { return ticks, func() {} }
 	_, c := served(t, f)
@@ -65,7 +65,7 @@ func TestStream_TokenRemovedWhileItWaits_Ends(t *testing.T) {
 // the gate for an hour.
 func TestStream_TokenRemoved_NoLaterEventIsSent(t *testing.T) {
 	gate := &revocable{}
-	f := serving(t, Options{Gate: gate, Limits: Limits{Beat: time.Hour}})
+	f := serving(t, Options{Gate: gate.Admit, Limits: Limits{Beat: time.Hour}})
 	f.ticker = func() (<-chan time.Time, func()) { return nil, func() {} } // never
 	_, c := served(t, f)
 	stats, err := f.ledger.Stats(t.Context())
@@ -90,7 +90,7 @@ func TestStream_TokenRemoved_NoLaterEventIsSent(t *testing.T) {
 // Lists, long answers and copies end when their token is removed in between.
 func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
 	gate := &revocable{}
-	f := serving(t, Options{Gate: gate})
+	f := serving(t, Options{Gate: gate.Admit})
 	var watched atomic.Int64
 	f.ticker = func() (<-chan time.Time, func()) {
 		watched.Add(1)
@@ -148,7 +148,7 @@ func (r *revoking) Write(p []byte) (int, error) {
 // An answer whose reader has stopped reading gets a second to end when its token is removed.
 func TestWatch_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
 	gate := &revocable{}
-	f := serving(t, Options{Gate: gate})
+	f := serving(t, Options{Gate: gate.Admit})
 	ticks := make(chan time.Time)
 	f.ticker = func() (<-chan time.Time, func()) { return ticks, func() {} }
 	w := &clocked{ResponseRecorder: httptest.NewRecorder()}
@@ -188,7 +188,7 @@ func TestWatch_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
 // A token that is removed from its file, or whose role is another, ends its streams by the file alone.
 func TestTokens_Removed_PermitsNoMore(t *testing.T) {
 	a := newTokensAt(t)
-	f := serving(t, Options{Gate: a.Tokens})
+	f := serving(t, Options{Gate: a.Admit})
 	request := httptest.NewRequest("GET", "/v1/events", nil)
 	request.Header.Set("Authorization", "Bearer "+a.token)
 	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, admitted: request}

@@ -2,10 +2,11 @@ package ledgerhttp
 
 import (
 	"net/http"
-	"slices"
+
+	"github.com/sluicedp/sluice/internal/access"
 )
 
-// Role says what somebody may do. docs/howto/serve.md has the table.
+// Role says what a caller may do. docs/howto/serve.md has the table.
 type Role string
 
 // The roles. None is above another: what each may do is listed with each route.
@@ -18,33 +19,24 @@ const (
 	Metrics  Role = "metrics"  // reads counts
 )
 
-// Roles returns all roles, the most powerful first.
-func Roles() []Role { return []Role{Operator, Desk, Buyer, Person, Auditor, Metrics} }
+// everyRole returns all roles, the most powerful first.
+func everyRole() (all []Role) {
+	for _, role := range access.Roles() {
+		all = append(all, Role(role))
+	}
+	return all
+}
 
-// named tells whether a role is that of a buyer or an object, which must be said.
-func (r Role) named() bool { return r == Buyer || r == Person }
-
-// Holder is who asks. [Limits] count buyers and persons by Whom, and others by Name.
+// Holder is a caller as [Options.Gate] knows it. [Limits] count buyers and persons by Whom, and
+// others by Name.
 type Holder struct {
 	Name string // for the log of the server, such as "web shop"
-	Role Role   // what they may do
+	Role Role   // what it may do
 	Whom string // the buyer, or the object; "" in roles that are of none
 }
 
-func (h Holder) valid() bool {
-	return slices.Contains(Roles(), h.Role) && (h.Whom != "") == h.Role.named()
-}
+// Admit is an [Options.Gate] that takes every request as one of this holder. It is for where
+// something else checks the caller, such as a Unix socket that only its owner may connect to.
+func (h Holder) Admit(*http.Request) (Holder, bool) { return h, true }
 
-// Gate tells who asks. It is called for each request, and while an answer takes long each second
-// and before more of it is sent, from any number of goroutines.
-type Gate interface {
-	// Admit returns who asks, and false if nobody knows them.
-	Admit(r *http.Request) (Holder, bool)
-}
-
-// Everybody is a gate that takes whoever comes for the same holder. It is for where something else
-// says who may come, such as a Unix socket that only its owner may connect to.
-type Everybody Holder
-
-// Admit implements [Gate].
-func (e Everybody) Admit(*http.Request) (Holder, bool) { return Holder(e), true }
+func (h Holder) valid() bool { return access.CheckRole(string(h.Role), h.Whom) == nil }

@@ -68,11 +68,11 @@ func may(t *testing.T) map[string]map[Role]bool {
 	out := map[string]map[Role]bool{}
 	for line := range strings.Lines(strings.TrimSpace(mayTable)) {
 		words := strings.Fields(line)
-		if len(words) != 1+len(Roles()) {
+		if len(words) != 1+len(everyRole()) {
 			t.Fatalf("%q", line)
 		}
 		out[words[0]] = map[Role]bool{}
-		for i, role := range Roles() {
+		for i, role := range everyRole() {
 			out[words[0]][role] = words[i+1] == string(role)
 		}
 	}
@@ -90,7 +90,7 @@ func TestEachRouteForEachRole(t *testing.T) {
 	for _, r := range all {
 		t.Run(r.id, func(t *testing.T) {
 			var f *fixture
-			for _, role := range append(Roles(), "") {
+			for _, role := range append(everyRole(), "") {
 				if f == nil || r.keyed && table[r.id][role] {
 					f = servingFor(t, &r)
 				}

@@ -27,7 +27,7 @@ func hostRoutes() []route {
 		get("stats", "/v1/stats", "Count what is in the ledger", counts, nil, stats),
 		get("health", "/v1/health", "Tell which host has the ledger, whether this one follows it or has stopped, "+
 			"and what waits", []Role{Operator, Auditor, Metrics}, nil, health),
-		get("metrics", "/metrics", "Show Prometheus what is counted", meters, nil, meter).as("text/plain"),
+		get("metrics", "/metrics", "Show Prometheus what is counted", meters, nil, metrics).as("text/plain"),
 		get("questions", "/v1/questions", "List the questions", notMetrics, nil, questions).growing(),
 		change("defineQuestion", "/v1/questions", "Define a question", host, defineQuestion),
 		change("enroll", "/v1/enrolments", "Enrol people in a question", host, enroll).growing(),

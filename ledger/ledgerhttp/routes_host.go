@@ -1,6 +1,7 @@
 package ledgerhttp
 
 import (
+	"context"
 	"reflect"
 	"strconv"
 
@@ -197,4 +198,14 @@ func levels(c *call) (httpapi.Levels, error) {
 
 func responses(c *call, p page) ([]api.Response, string, error) {
 	return c.ledger().ResponsesPage(c.ctx(), c.text("question"), c.epsilon("epsilon"), p.after, p.limit)
+}
+
+func metrics(c *call) (body, error) {
+	if c.handler.options.Metrics == nil {
+		return nil, problem.New(problem.NoRoute, "this server counts nothing")
+	}
+	return func(_ context.Context, w *writer) error {
+		c.handler.options.Metrics(w, c.request, c.ledger())
+		return nil
+	}, nil
 }

@@ -9,22 +9,19 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Server returns a server of a handler whose connections are bounded in time: one on which nothing
-// is sent, or half of a header, is closed. Its caller sets what it listens on, which [Connections]
-// bound in number, and how it is encrypted.
-func Server(h http.Handler) *http.Server {
-	s := &http.Server{
+// Server returns a server of the handler that closes a connection on which nothing, or half of a
+// header, is sent for long. The caller sets how it is encrypted, and serves on a
+// [Handler.Listener], which bounds connections in number.
+func (h *Handler) Server() *http.Server {
+	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ConnContext:       withConnection,
 		ConnState:         noteState,
+		ErrorLog:          log.New(&errorLog{logger: h.options.Logger, bound: newQuiet(time.Now)}, "", 0),
 	}
-	if h, is := h.(*Handler); is {
-		s.ErrorLog = log.New(&errorLog{logger: h.options.Logger, bound: newQuiet(time.Now)}, "", 0)
-	}
-	return s
 }
 
 // errorLog writes what a server says of connections, such as that TLS failed, to the log of a

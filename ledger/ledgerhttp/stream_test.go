@@ -22,6 +22,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
@@ -63,9 +64,9 @@ func (p *pipes) dial() (net.Conn, error) {
 }
 
 // served runs a server of a handler, in memory, and returns how to connect and a client.
-func served(t *testing.T, h http.Handler) (*pipes, *http.Client) {
+func served(t *testing.T, f *fixture) (*pipes, *http.Client) {
 	t.Helper()
-	p, s := newPipes(), Server(h)
+	p, s := newPipes(), f.Server()
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(p) }()
 	t.Cleanup(func() { _ = s.Close(); <-done })
@@ -264,12 +265,12 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 func TestStreamsEnd(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
 	write := func(text string) { must(t, os.WriteFile(path, []byte(text), 0o600)) }
-	token := NewToken()
-	file := fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, HashToken(token))
+	token := access.NewToken()
+	file := fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, access.HashToken(token))
 	write(file)
 	gate, err := OpenTokens(path, nil)
 	must(t, err)
-	f := servingOf(t, marketLedger(t, false), Options{Gate: gate, Limits: Limits{Beat: time.Millisecond}})
+	f := servingOf(t, marketLedger(t, false), Options{Gate: gate.Admit, Limits: Limits{Beat: time.Millisecond}})
 	_, c := served(t, f)
 	stream := func() *bufio.Reader {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://test/v1/events?from=1000000", nil)
@@ -476,7 +477,7 @@ func TestHalfARequestIsDropped(t *testing.T) {
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("status %d", response.StatusCode)
 	}
-	if s := Server(f); s.ReadHeaderTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
+	if s := f.Server(); s.ReadHeaderTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
 		t.Errorf("%+v", s)
 	}
 }

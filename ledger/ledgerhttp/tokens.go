@@ -2,111 +2,25 @@ package ledgerhttp
 
 import (
 	"bytes"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
-	"github.com/sluicedp/sluice/ledger"
+	"github.com/sluicedp/sluice/internal/access"
 )
 
-// tokenPrefix begins every token, so that one is recognized where it should not be.
-const tokenPrefix = "sluice_"
-
-// maxTokens is more than any file of tokens has, in bytes.
-const maxTokens = 4 << 20
-
-// NewToken returns a new token: 256 random bits in text. Files hold its hash ([HashToken]); itself
-// it is told once.
-func NewToken() string {
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // it never fails
-	return tokenPrefix + base64.RawURLEncoding.EncodeToString(secret)
-}
-
-// HashToken returns what a file of tokens holds of a token. A token has 256 random bits, so nobody
-// finds one by its hash, and no salt or slow hash is needed.
-func HashToken(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:])
-}
-
-// Token is what a file of tokens says of one.
-type Token struct {
-	Name   string `json:"name"`           // for people: each once
-	Role   Role   `json:"role"`           // what whoever has it may do
-	Whom   string `json:"whom,omitempty"` // the buyer, or the object, of roles that are of one
-	SHA256 string `json:"sha256"`         // by [HashToken]
-}
-
-// TokenFile is a file of tokens, in JSON.
-type TokenFile struct {
-	Tokens []Token `json:"tokens"` // in any order
-}
-
-// ReadTokens reads a file of tokens. What is none, or could let in somebody by mistake, is an
-// error: unknown roles, a role of somebody without a name, a name twice, a hash that is none.
-func ReadTokens(text []byte) (TokenFile, error) {
-	var file TokenFile
-	if err := json.Unmarshal(text, &file, json.RejectUnknownMembers(true)); err != nil {
-		return file, fmt.Errorf("a file of tokens: %w", err)
-	}
-	names, hashes := map[string]bool{}, map[string]bool{}
-	for _, t := range file.Tokens {
-		fault := t.fault()
-		switch {
-		case fault != nil:
-		case names[t.Name]:
-			fault = errors.New("the name is there twice")
-		case hashes[t.SHA256]:
-			fault = errors.New("the hash is there twice")
-		}
-		if fault != nil {
-			return file, fmt.Errorf("a file of tokens: %q: %w", t.Name, fault)
-		}
-		names[t.Name], hashes[t.SHA256] = true, true
-	}
-	return file, nil
-}
-
-// fault returns what is wrong with a token by itself, or nil.
-func (t Token) fault() error {
-	hash, err := hex.DecodeString(t.SHA256)
-	named := ledger.CheckName("token", t.Name)
-	if t.Whom != "" {
-		named = errors.Join(named, ledger.CheckName("buyer or object of a token", t.Whom))
-	}
-	switch {
-	case named != nil:
-		return named
-	case !slices.Contains(Roles(), t.Role):
-		return fmt.Errorf("there is no role %q; the roles are %q", t.Role, Roles())
-	case t.Role.named() && t.Whom == "":
-		return fmt.Errorf("the role %q is of somebody, and \"whom\" is missing", t.Role)
-	case !Holder{t.Name, t.Role, t.Whom}.valid():
-		return fmt.Errorf("the role %q is of nobody, and \"whom\" is %q", t.Role, t.Whom)
-	case err != nil || len(hash) != sha256.Size || t.SHA256 != strings.ToLower(t.SHA256):
-		return errors.New("not a SHA-256 in lower-case hexadecimal digits")
-	}
-	return nil
-}
-
-// Tokens is a [Gate] that knows tokens by a file. The file is opened again for each request, and
-// read unless it is certainly as it was, so that what is added or taken away counts at once. While
-// it cannot be read, nobody is admitted.
+// Tokens knows callers by a file of hashed tokens, which "ledgerctl token" writes: its method Admit
+// is an [Options.Gate]. The file is opened again for each request, and read unless it is certainly
+// unchanged, so that a token that is added or removed counts at once. While it cannot be read, no
+// caller is admitted. The file is JSON, with the SHA-256 of each token in hexadecimal digits:
+//
+//	{"tokens": [{"name": "shop", "role": "buyer", "whom": "acme", "sha256": "…"}]}
 type Tokens struct {
 	path  string
 	fault func(error)      // is told once of each state in which the file cannot be read
@@ -126,7 +40,7 @@ type Tokens struct {
 // rarely as that.
 const settling = 10 * time.Second
 
-// OpenTokens returns the gate of a file, which must be readable now. fault is called when it is not
+// OpenTokens opens a file of tokens, which must be readable now. fault is called when it is not
 // any more, from any goroutine; it may be nil.
 func OpenTokens(path string, fault func(error)) (*Tokens, error) {
 	if fault == nil {
@@ -136,13 +50,13 @@ func OpenTokens(path string, fault func(error)) (*Tokens, error) {
 	return t, t.refresh(look(path))
 }
 
-// Admit implements [Gate].
+// Admit returns the holder of the bearer token of a request, and false if there is none in the file.
 func (t *Tokens) Admit(r *http.Request) (Holder, bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || len(r.Header.Values("Authorization")) != 1 {
 		return Holder{}, false
 	}
-	hash := HashToken(strings.TrimSpace(token))
+	hash := access.HashToken(strings.TrimSpace(token))
 	is, marked, err := look(t.path) // before the lock: no other request need wait for it
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -210,10 +124,10 @@ func (t *Tokens) read() error {
 	var text []byte
 	file, _, err := openRegular(t.path)
 	if err == nil {
-		text, err = io.ReadAll(io.LimitReader(file, maxTokens+1))
+		text, err = io.ReadAll(io.LimitReader(file, access.MaxTokens+1))
 		_ = file.Close()
 	}
-	if err == nil && len(text) > maxTokens {
+	if err == nil && len(text) > access.MaxTokens {
 		err = fmt.Errorf("%q is too large", t.path)
 	}
 	if err == nil && t.known != nil && bytes.Equal(text, t.text) {
@@ -223,13 +137,14 @@ func (t *Tokens) read() error {
 	if err != nil {
 		return err
 	}
-	read, err := ReadTokens(bytes.TrimPrefix(text, []byte("\ufeff"))) // a byte order mark, which some editors write
+	// Some editors write a byte order mark.
+	read, err := access.ReadTokens(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err != nil {
 		return fmt.Errorf("%q: %w", t.path, err)
 	}
 	t.known, t.said = make(map[string]Holder, len(read.Tokens)), ""
 	for _, one := range read.Tokens {
-		t.known[one.SHA256] = Holder{one.Name, one.Role, one.Whom}
+		t.known[one.SHA256] = Holder{one.Name, Role(one.Role), one.Whom}
 	}
 	return nil
 }

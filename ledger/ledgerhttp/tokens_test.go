@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -22,8 +23,8 @@ type tokensAt struct {
 }
 
 func newTokensAt(t testing.TB) *tokensAt {
-	a := &tokensAt{t: t, token: NewToken(), clock: time.Now()}
-	a.file = fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, HashToken(a.token))
+	a := &tokensAt{t: t, token: access.NewToken(), clock: time.Now()}
+	a.file = fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, access.HashToken(a.token))
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
 	must(t, os.WriteFile(path, []byte(a.file), 0o600))
 	var err error
@@ -69,7 +70,7 @@ func (a *tokensAt) settle() {
 
 // other is the file's text with another token, of the same size.
 func (a *tokensAt) other() string {
-	return strings.Replace(a.file, HashToken(a.token), HashToken(NewToken()), 1)
+	return strings.Replace(a.file, access.HashToken(a.token), access.HashToken(access.NewToken()), 1)
 }
 
 // However a file is changed that was the same for long, the next request sees it.
@@ -125,5 +126,62 @@ func TestTokensOfOneTick(t *testing.T) {
 		a.read(false)
 		must(t, os.WriteFile(a.path, []byte(a.file), 0o600))
 		a.read(true)
+	}
+}
+
+// A token is one by its file as that is now; what is not in it, or not sent as it must be, is none, and a file that cannot be read lets in nobody.
+func TestTokens(t *testing.T) {
+	path := filepath.Join(pace.Scratch(t), "tokens.json")
+	token, other := access.NewToken(), access.NewToken()
+	if token == other || !strings.HasPrefix(token, "sluice_") || len(token) < 40 {
+		t.Fatalf("%s, %s", token, other)
+	}
+	file := `{"tokens":[{"name":"a","role":"buyer","whom":"acme","sha256":"` + access.HashToken(token) + `"}]}`
+	if _, err := OpenTokens(path, nil); err == nil {
+		t.Fatal("there is no file")
+	}
+	must(t, os.WriteFile(path, []byte(file), 0o600))
+	faults := 0
+	tokens, err := OpenTokens(path, func(error) { faults++ })
+	must(t, err)
+	admit := func(values ...string) bool {
+		holder, known := tokens.Admit(&http.Request{Header: http.Header{"Authorization": values}})
+		if known && (holder != Holder{"a", Buyer, "acme"}) {
+			t.Errorf("%+v", holder)
+		}
+		return known
+	}
+	for _, good := range []string{"Bearer " + token, "bearer " + token, "BEARER  " + token} {
+		if !admit(good) {
+			t.Errorf("%q is not let in", good)
+		}
+	}
+	for _, bad := range [][]string{nil, {""}, {token}, {"Bearer"}, {"Bearer "}, {"Bearer " + other}, {"Basic " + token}, {"Bearer " + access.HashToken(token)}, {"Bearer " + token[:len(token)-1]}, {"Bearer " + token, "Bearer " + token}} {
+		if admit(bad...) {
+			t.Errorf("%q is let in", bad)
+		}
+	}
+	for _, broken := range []string{"", "x", `{"tokens":[],"x":1}`, `{"tokens":[]}{}`, strings.Replace(file, "buyer", "king", 1), strings.Replace(file, `"whom":"acme",`, "", 1), strings.ToUpper(file), strings.Replace(file, `"sha256"`, `"name":"b","sha256"`, 1), strings.Replace(file, "buyer", "auditor", 1), strings.Replace(file, "]", `,{"name":"b","role":"operator","sha256":"`+access.HashToken(token)+`"}]`, 1)} {
+		must(t, os.WriteFile(path, []byte(broken), 0o600))
+		before := faults
+		for range 2 {
+			if admit("Bearer " + token) {
+				t.Errorf("%q lets in", broken)
+			}
+		}
+		if faults != before+1 {
+			t.Errorf("%q: told %d times", broken, faults-before)
+		}
+		if _, err := access.ReadTokens([]byte(broken)); err == nil {
+			t.Errorf("%q is read", broken)
+		}
+		must(t, os.WriteFile(path, []byte(file), 0o600))
+		if !admit("Bearer " + token) {
+			t.Fatal("what is mended is not read again")
+		}
+	}
+	must(t, os.Remove(path))
+	if admit("Bearer " + token) {
+		t.Error("without a file somebody is let in")
 	}
 }

@@ -531,7 +531,7 @@ func (s served) Close() error { return errors.Join(s.Client.Close(), s.close()) 
 
 // overHTTP serves a ledger, and returns it as who calls it has it.
 func overHTTP(ctx context.Context, l *ledger.Ledger) (shopLedger, error) {
-	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Everybody{Name: "shop", Role: ledgerhttp.Operator}})
+	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "shop", Role: ledgerhttp.Operator}.Admit})
 	if err != nil {
 		return nil, err
 	}
@@ -544,7 +544,7 @@ func overHTTP(ctx context.Context, l *ledger.Ledger) (shopLedger, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	server := ledgerhttp.Server(h)
+	server := h.Server()
 	go func() { _ = server.Serve(at) }()
 	c, err := ledgerclient.Dial(ctx, "unix:"+socket, ledgerclient.Options{})
 	if err != nil {

@@ -27,8 +27,8 @@ func watch(ctx context.Context, own *http.ServeMux, path string) (*ledger.Ledger
 }
 
 // serveWatched serves a ledger that was opened with these counts, and counts requests, too. At /metrics the gate says who may see them.
-func serveWatched(l *ledger.Ledger, counts *metrics.Metrics, gate ledgerhttp.Gate) (http.Handler, error) {
-	return ledgerhttp.New(l, ledgerhttp.Options{Gate: gate, Meter: counts})
+func serveWatched(l *ledger.Ledger, counts *metrics.Metrics, gate ledgerhttp.Holder) (http.Handler, error) {
+	return ledgerhttp.New(l, ledgerhttp.Options{Gate: gate.Admit, Answered: counts.Answered, Metrics: counts.ServeMetrics})
 }
 
 // A host shows Prometheus what its ledger does, on a server of its own.
@@ -80,7 +80,7 @@ func Example_served() {
 		panic(err)
 	}
 	defer func() { _ = l.Close() }()
-	handler, err := serveWatched(l, counts, ledgerhttp.Everybody{Name: "prometheus", Role: ledgerhttp.Metrics})
+	handler, err := serveWatched(l, counts, ledgerhttp.Holder{Name: "prometheus", Role: ledgerhttp.Metrics})
 	if err != nil {
 		panic(err)
 	}

@@ -3,6 +3,7 @@ package metrics
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -11,12 +12,11 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/observe"
 )
 
-// Metrics counts what a ledger and its server do. It is an [observe.Observer] and a
-// [ledgerhttp.Meter]; its methods may be called concurrently.
+// Metrics counts what a ledger and its server do. It is an [observe.Observer], and its methods may
+// be called concurrently.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -154,13 +154,13 @@ func (m *Metrics) Audited(a observe.Audit) {
 	}
 }
 
-// Answered implements [ledgerhttp.Meter].
-func (m *Metrics) Answered(a ledgerhttp.Answer) {
-	m.answered.WithLabelValues(a.Route, strconv.Itoa(a.Status)).Observe(a.Duration.Seconds())
+// Answered counts a request, as the Answered of ledgerhttp.Options.
+func (m *Metrics) Answered(route string, status int, took time.Duration) {
+	m.answered.WithLabelValues(route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// ServeMetrics implements [ledgerhttp.Meter]: the metrics, and how the ledger is doing, in the
-// format that Prometheus asks for. A ledger that does not answer has sluice_up 0, and nothing else
+// ServeMetrics writes the metrics and the state of a ledger in the format that Prometheus asks
+// for, as the Metrics of ledgerhttp.Options. A ledger that does not answer has sluice_up 0, and nothing else
 // of its own but what its host is, if it has stopped.
 func (m *Metrics) ServeMetrics(w http.ResponseWriter, r *http.Request, l *ledger.Ledger) {
 	now := prometheus.NewRegistry()

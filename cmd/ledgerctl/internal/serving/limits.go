@@ -3,7 +3,6 @@ package serving
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -59,27 +58,23 @@ func (l *limits) check() error {
 // and its copies.
 func spare(files int) int { return min(256, files/4) }
 
-// handler returns the limits of requests.
+// handler returns the limits of requests and connections.
 func (l *limits) handler() ledgerhttp.Limits {
+	perAddress := l.PerAddress
+	if perAddress == 0 {
+		perAddress = -1
+	}
 	return ledgerhttp.Limits{
+		Connections: l.Connections, PerAddress: perAddress, Unproven: l.Unproven,
 		Body: int64(l.Body), Memory: int64(l.Memory), Slowest: int(l.Slowest), Read: l.Read, Write: l.Write,
 		Time: l.Time, Running: l.Requests, Streams: l.Streams, Each: l.StreamsEach, Rate: l.Rate, Burst: l.Burst,
 		Records: l.Records, RecordBurst: l.RecordBurst, Panels: l.Large,
 	}
 }
 
-// bound returns a listener whose connections are bounded.
-func (l *limits) bound(at net.Listener) net.Listener {
-	c := ledgerhttp.Connections{Most: l.Connections, PerAddress: l.PerAddress, Unproven: l.Unproven}
-	if l.PerAddress == 0 {
-		c.PerAddress = -1
-	}
-	return c.Bound(at)
-}
-
 // server returns a server of a handler.
 func (l *limits) server(h *ledgerhttp.Handler) *http.Server {
-	s := ledgerhttp.Server(h)
+	s := h.Server()
 	s.ReadHeaderTimeout, s.IdleTimeout = l.Header, l.Idle
 	return s
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
-	"github.com/sluicedp/sluice/ledger/ledgerclient"
 )
 
 // tlsFiles are the flags for TLS. The zero value is none.
@@ -33,7 +33,7 @@ func listenOn(ctx context.Context, address string, s tlsFiles, f *input.Files,
 	if err != nil {
 		return nil, err
 	}
-	path, isSocket, err := ledgerclient.SocketPath(address)
+	path, isSocket, err := access.SocketPath(address)
 	if err != nil {
 		return nil, output.UsageError("", "--listen: %w", err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
+	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -106,7 +107,7 @@ func (h *Host) serve(cmd *cobra.Command, _ []string, f *serveFlags) (err error) 
 		return err
 	}
 	counts := metrics.New()
-	options.Meter = counts
+	options.Answered, options.Metrics = counts.Answered, counts.ServeMetrics
 	opening := ledger.Options{Observer: counts, Signer: signer, TruthTimeout: f.TruthTimeout, Standby: f.Standby,
 		Logger: options.Logger.Level(max(zerolog.WarnLevel, options.Logger.GetLevel()))}
 	if f.Journal != "" {
@@ -140,7 +141,7 @@ func (h *Host) serveOn(ctx context.Context, f *serveFlags, handler *ledgerhttp.H
 			return err
 		}
 	}
-	at, err := listenOn(ctx, f.Listen, f.TLS, h.Files, f.Limits.bound)
+	at, err := listenOn(ctx, f.Listen, f.TLS, h.Files, handler.Listener)
 	if err != nil {
 		return err
 	}
@@ -246,7 +247,7 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 		}
 		token = strings.TrimSpace(string(text))
 	}
-	if o.Truth, err = ledgerhttp.TruthAt(f.TruthURL, token, nil); err != nil {
+	if o.Truth, err = access.TruthsAt(f.TruthURL, token); err != nil {
 		return o, output.UsageError("", "--truth-url: %v", err)
 	}
 	return o, nil
@@ -256,11 +257,13 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 const maxToken = 64 << 10
 
 // gate says who may come. On a Unix socket that is its owner, unless tokens are asked for.
-func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) {
+func (h *Host) gate(
+	f *serveFlags, log zerolog.Logger,
+) (func(*http.Request) (ledgerhttp.Holder, bool), error) {
 	path := f.Tokens
 	switch {
 	case path == "" && strings.HasPrefix(f.Listen, "unix:"):
-		return ledgerhttp.Everybody{Name: "owner", Role: ledgerhttp.Operator}, nil
+		return ledgerhttp.Holder{Name: "owner", Role: ledgerhttp.Operator}.Admit, nil
 	case path == "":
 		path = h.tokensFile()
 	}
@@ -272,7 +275,7 @@ func (h *Host) gate(f *serveFlags, log zerolog.Logger) (ledgerhttp.Gate, error) 
 	if err != nil {
 		return nil, output.InputError("", "%v", err)
 	}
-	return tokens, nil
+	return tokens.Admit, nil
 }
 
 // serveSigner returns the key that signs, or nil if none is there and none is asked for.

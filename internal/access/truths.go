@@ -1,4 +1,4 @@
-package ledgerhttp
+package access
 
 import (
 	"bytes"
@@ -19,12 +19,12 @@ import (
 // most 256.
 const maxTold = 2 << 10
 
-// TruthAt returns a source of true values at a URL of the host's, which is fixed here and never
-// comes in a request: https, or http on this machine. It is posted
-// {"question":"vote","objects":["17","18"]}, up to 4,096 of them, and answers with
-// {"values":["yes",""]}, in the same order, "" for whom it has none. A token, unless "", is sent as
-// a bearer. Redirections are not followed. No error says what was answered.
-func TruthAt(at, token string, client *http.Client) (api.TruthFunc, error) {
+// TruthsAt returns a source of true values at a URL, which no request chooses: https, or http on
+// this machine. It is posted {"question":"vote","objects":["17","18"]}, with at most 4,096 objects,
+// and must answer {"values":["yes",""]}, in the same order; "" is for an object without a value. A
+// token, unless "", is sent as a bearer. Redirections are not followed. No error contains the
+// answer.
+func TruthsAt(at, token string) (api.TruthFunc, error) {
 	u, err := url.Parse(at)
 	switch {
 	case err != nil:
@@ -34,11 +34,9 @@ func TruthAt(at, token string, client *http.Client) (api.TruthFunc, error) {
 	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
 		return nil, errors.New("the URL of the true values must be https://, or http:// on this machine")
 	}
-	if client == nil {
-		client = http.DefaultClient
+	client := &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	one := *client
-	one.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return func(ctx context.Context, question string, objects []string) ([]string, error) {
 		body, err := stdjson.Marshal(struct {
 			Question string   `json:"question"`
@@ -55,7 +53,7 @@ func TruthAt(at, token string, client *http.Client) (api.TruthFunc, error) {
 		if token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
-		return told(&one, request, len(objects))
+		return told(client, request, len(objects))
 	}, nil
 }
 
@@ -83,7 +81,7 @@ func told(client *http.Client, request *http.Request, n int) ([]string, error) {
 	return answer.Values, nil
 }
 
-// isLoopback tells whether a host is this machine.
+// isLoopback reports whether a host is this machine.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
