@@ -249,11 +249,9 @@ func (c *Client) call(ctx context.Context, m message, out any) error {
 	return nil
 }
 
-// ask sends a request, and returns the answer as package ledger would: lists that are empty are
-// nil.
+// ask sends a request, and returns the answer as package ledger would.
 func ask[Out any](ctx context.Context, c *Client, m message) (out Out, err error) {
 	err = c.call(ctx, m, &out)
-	httpapi.WithoutEmptyLists(&out)
 	return out, err
 }
 

@@ -89,9 +89,8 @@ func reconcile(c *call, in httpapi.Reconcile) (api.ReconcileResult, error) {
 		}
 	}
 	if in.Expected != nil {
-		httpapi.WithoutEmptyLists(in.Expected)
 		r.Confirm = func(now api.ReconcileResult) error {
-			if httpapi.WithoutEmptyLists(&now); !reflect.DeepEqual(*in.Expected, now) {
+			if !reflect.DeepEqual(*in.Expected, now) {
 				const what = "what is to be done is not what was expected any more"
 				return problem.At("expected", problem.Changed, what)
 			}
