@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -165,7 +166,7 @@ func falsify(v reflect.Value, way string, left *int) string {
 			return way
 		}
 		return ""
-	case evidence.Hex:
+	case says.Hex:
 		if len(value) > 0 && take() {
 			value[len(value)-1] ^= 1
 			return way
@@ -245,7 +246,7 @@ func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]b
 }
 
 // tooLarge is nowhere written to, so that it takes no memory, and no time to clear.
-var tooLarge [evidence.MaxDocument + 1]byte
+var tooLarge [1<<30 + 1]byte
 
 // strictness holds a reader to the one form of a document.
 func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {

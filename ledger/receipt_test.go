@@ -22,6 +22,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
@@ -332,9 +333,9 @@ func TestSplicedReceipts(t *testing.T) {
 		"erased and whole": {func(r *evidence.Receipt) { r.Responses[1].Erased = true }, "nothing else"},
 		"erased with a salt": {func(r *evidence.Receipt) {
 			c := event.Commitment{1}
-			r.Responses[1] = evidence.SoldResponse{Price: r.Responses[1].Price, Event: r.Responses[1].Event, Leaf: r.Responses[1].Leaf, Erased: true, Commitment: c[:], Salt: evidence.Hex{1}}
+			r.Responses[1] = evidence.SoldResponse{Price: r.Responses[1].Price, Event: r.Responses[1].Event, Leaf: r.Responses[1].Leaf, Erased: true, Commitment: c[:], Salt: says.Hex{1}}
 		}, "nothing else"},
-		"whole with a commitment":           {func(r *evidence.Receipt) { r.Responses[1].Commitment = make(evidence.Hex, 32) }, "a commitment to a response that is there"},
+		"whole with a commitment":           {func(r *evidence.Receipt) { r.Responses[1].Commitment = make(says.Hex, 32) }, "a commitment to a response that is there"},
 		"another spelling of the id":        {func(r *evidence.Receipt) { r.Ledger = strings.ToUpper(r.Ledger) }, "no UUID in the usual form"},
 		"another spelling of the signature": {func(r *evidence.Receipt) { r.Evidence.Checkpoint = respelled(t, r.Evidence.Checkpoint) }, "not spelled as usual"},
 		"a sale that ends later":            {func(r *evidence.Receipt) { r.Refused += 1000 }, "the sale ends with event"},

@@ -21,6 +21,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/documents"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -367,12 +368,12 @@ func TestWhatAStatementLeavesOut(t *testing.T) {
 }
 
 // factOf returns the first fact of a statement that says such a thing.
-func factOf[D evidence.Detail](s *evidence.Statement) *evidence.Fact {
+func factOf[D says.Detail](s *evidence.Statement) *evidence.Fact {
 	return &s.Events[slices.IndexFunc(s.Events, func(f evidence.Fact) bool { _, ok := f.Says.(D); return ok })]
 }
 
 // detailOf returns the first such thing that a statement says.
-func detailOf[D evidence.Detail](s *evidence.Statement) D { return factOf[D](s).Says.(D) }
+func detailOf[D says.Detail](s *evidence.Statement) D { return factOf[D](s).Says.(D) }
 
 // responseIn returns the response of a fact, or nil if it has none.
 func responseIn(f *evidence.Fact) *string {
@@ -419,7 +420,7 @@ func TestSplicedStatements(t *testing.T) {
 		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "nobody" }, "is not named before"},
 		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "is none"},
 		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "is none"},
-		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = evidence.Hex{1} }, "a salt of 1 bytes"},
+		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = says.Hex{1} }, "a salt of 1 bytes"},
 		"an early expiry": {func(s *evidence.Statement) {
 			at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 			detailOf[*says.Reserved](s).Expires = at
@@ -584,18 +585,18 @@ func statementOfLog(t *testing.T, o *office, st evidence.Statement, change func(
 	log := change(logOf(t, pairs(t, o.store))[:st.Event])
 	s := &state.State{Reader: hashesOnly{map[string][]byte{}}}
 	edge := &merkle.Edge{}
-	var entries []evidence.Entry
+	var entries []documents.Entry
 	for _, ev := range log {
 		hashes := check.Value(edge.Append(ev.Leaf()))(t)
 		key := state.EventKey(ev.Number)
 		s.Reader.(hashesOnly).records[string(key)] = wire.Seal(state.BucketEvents, key, event.Entry{Event: ev, Previous: 0, Hashes: hashes}.Encode())
-		entries = append(entries, evidence.Entry{Event: ev, Leaf: hashes[0]})
+		entries = append(entries, documents.Entry{Event: ev, Leaf: hashes[0]})
 	}
-	facts := evidence.InWords(entries)
+	facts, _ := documents.Facts(entries) // with fields missing where the log is no ledger's
 	s.Counters.Events = st.Event
 	numbers := make([]uint64, len(st.Events))
 	for i, f := range st.Events {
-		numbers[i], st.Events[i] = f.Event, facts[f.Event]
+		numbers[i], st.Events[i] = f.Event, facts[f.Event-1]
 	}
 	head, proof, err := o.documents.Prove(s, st.Event, numbers)
 	must(t, err)
