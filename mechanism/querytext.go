@@ -14,10 +14,10 @@ import (
 //	plurality           which value is the commonest, by a ranking of all values?
 //	winner              which value is the commonest?
 //
-// [Query] describes them. VALUE is one of the values, to the letter. It may contain colons, and be empty: of a majority it
-// is all that follows the first colon, of a threshold all between the first colon and the last. N
-// is a decimal integer of 64 bits as Go prints it, without a plus sign and leading zeros, so that
-// each query has a single text, which [Query.Text] returns.
+// [Query] describes them. VALUE is one of the values, to the letter. It may contain colons, and be
+// empty: of a majority it is all that follows the first colon, of a threshold all between the first
+// colon and the last. N is a decimal integer of 64 bits as Go prints it, without a plus sign and
+// leading zeros, so that each query has a single text, which [Query.Text] returns.
 //
 // It returns [ErrInvalid] for any other text, for a value given twice and for fewer than two or
 // more than 1,024 values.
