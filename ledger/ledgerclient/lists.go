@@ -67,7 +67,7 @@ func items[T any](in *bufio.Reader, most int64, each func(T) bool) error {
 		if err := json.Unmarshal(line, &item); err != nil {
 			return err
 		}
-		if httpapi.WithoutEmptyLists(&item); !each(item) {
+		if !each(item) {
 			return errBroken
 		}
 	}

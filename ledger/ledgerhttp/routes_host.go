@@ -1,8 +1,9 @@
 package ledgerhttp
 
 import (
+	"bytes"
 	"context"
-	"reflect"
+	"errors"
 	"strconv"
 
 	"github.com/sluicedp/sluice/internal/problem"
@@ -89,9 +90,12 @@ func reconcile(c *call, in httpapi.Reconcile) (api.ReconcileResult, error) {
 		}
 	}
 	if in.Expected != nil {
-		httpapi.WithoutEmptyLists(in.Expected)
 		r.Confirm = func(now api.ReconcileResult) error {
-			if httpapi.WithoutEmptyLists(&now); !reflect.DeepEqual(*in.Expected, now) {
+			var want, is bytes.Buffer
+			if err := errors.Join(encode(&want, in.Expected), encode(&is, now)); err != nil {
+				return err
+			}
+			if !bytes.Equal(want.Bytes(), is.Bytes()) {
 				const what = "what is to be done is not what was expected any more"
 				return problem.At("expected", problem.Changed, what)
 			}

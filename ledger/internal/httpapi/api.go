@@ -3,7 +3,6 @@
 package httpapi
 
 import (
-	"reflect"
 	"time"
 
 	"github.com/sluicedp/sluice/ledger/api"
@@ -271,23 +270,4 @@ func Panel(request any) (named int, others bool) {
 		return 0, true
 	}
 	return 0, false
-}
-
-// WithoutEmptyLists replaces all empty lists by nil in what out points to: package ledger returns
-// nil for them, and JSON has [].
-func WithoutEmptyLists(out any) { dropEmpty(reflect.ValueOf(out).Elem()) }
-
-func dropEmpty(v reflect.Value) {
-	switch {
-	case v.Kind() == reflect.Slice && v.Len() == 0 && v.CanSet():
-		v.SetZero()
-	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
-		for i := range v.Len() {
-			dropEmpty(v.Index(i))
-		}
-	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			dropEmpty(v.Field(i))
-		}
-	}
 }
