@@ -103,7 +103,7 @@ func (l *Ledger) readTable(ctx context.Context, rows iter.Seq2[api.Member, error
 // reconciled returns a report with the names of the questions.
 func (l *Ledger) reconciled(ctx context.Context, r *enrollment.Report) (api.ReconcileResult, error) {
 	return engine.Read(ctx, &l.engine, func(s *state.State) (api.ReconcileResult, error) {
-		out := api.ReconcileResult{Questions: []api.Reconciled{}, Gone: r.Gone, Withdrawn: r.Withdrawn}
+		out := api.ReconcileResult{Gone: r.Gone, Withdrawn: r.Withdrawn}
 		for _, number := range slices.Sorted(maps.Keys(r.Questions)) {
 			q, err := s.Question(number)
 			if err != nil {

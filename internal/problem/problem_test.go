@@ -78,11 +78,10 @@ func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 	at := time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC)
 	refused := &api.RefusedError{Question: "q", Refused: []api.Refusal{{Object: "ann", Reason: api.ObjectCap, Remedy: api.RemedyLess}}, Unlisted: 3, TruthChanged: []string{"ann"},
 		Instead: &api.Budget{Question: "q", Objects: 1, At: at, Levels: []api.BudgetLevel{{Can: 1}}, Refused: []api.RefusalSum{{Reason: api.ObjectCap, Count: 1}}}}
-	none := []api.Refusal{}
 	for _, err := range []error{
 		refused,
-		&api.QuoteError{Quote: api.Quote{ID: "i", Offer: api.Offer{Buyer: "b", Price: 9}, Refused: none}, Expected: "x", MaxPrice: &most, Remedy: api.RemedyPaying},
-		&api.QuoteError{Quote: api.Quote{ID: "i", Refused: none}, Expected: "x", Remedy: api.RemedyQuoting, TermsChanged: true},
+		&api.QuoteError{Quote: api.Quote{ID: "i", Offer: api.Offer{Buyer: "b", Price: 9}}, Expected: "x", MaxPrice: &most, Remedy: api.RemedyPaying},
+		&api.QuoteError{Quote: api.Quote{ID: "i"}, Expected: "x", Remedy: api.RemedyQuoting, TermsChanged: true},
 		&api.GoneError{Gone: 3, Of: 7, Expected: 0},
 		&api.DisplacedError{Question: "q", Displaced: []api.Displaced{{Question: "r", Epsilon: privacy.MustEpsilon("2"), Objects: 3, Revenue: 900}}},
 		&api.KeyConflictError{Key: "k", Field: "Epsilon"},

@@ -11,9 +11,9 @@ type AdvanceRequest struct {
 
 // AdvanceResult tells what a sweep did.
 type AdvanceResult struct {
-	Questions []Advanced // those with anybody enrolled, in the order of their definition
-	First     uint64     // first and last event; other requests' events may lie between
-	Last      uint64     // as First
+	Questions List[Advanced] `json:"questions"` // those with anybody enrolled, in the order of their definition
+	First     uint64         `json:"first"`     // first and last event; other requests' events may lie between
+	Last      uint64         `json:"last"`      // as First
 }
 
 // Advanced tells what a sweep did in one question. Raised, Unchanged, Refused and Unlisted add up
@@ -24,7 +24,7 @@ type Advanced struct {
 	Unchanged int    `json:"unchanged"` // had them all, or have none coming, or are for sale
 	// Refused fall short of what is released, for this reason. A sweep lists the first [MaxPanel]
 	// of all questions; ledger.Ledger.Refusals yields all.
-	Refused []Refusal `json:"refused"`
+	Refused List[Refusal] `json:"refused"`
 	// Unlisted is how many more fall short, or did and are forgotten since.
 	Unlisted                   int      `json:"unlisted,omitempty"`
 	TruthChanged, TruthInvalid []string `json:"-"` // of those refused, for the host alone: see [RaiseResult]

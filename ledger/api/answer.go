@@ -29,7 +29,7 @@ type AnswerResult struct {
 	Charged privacy.Epsilon `json:"charged"` // to each object of the panel, by this request: ε, or 0
 	// Refused were left out, only if the request was partial. Of a recorded answer they are those
 	// that were left out when it was first given, without those forgotten since.
-	Refused                    []Refusal `json:"refused"`
-	TruthChanged, TruthInvalid []string  `json:"-"`     // of those refused, for the host alone: see [RaiseResult]
-	Event                      uint64    `json:"event"` // the event that recorded the answer
+	Refused                    List[Refusal] `json:"refused"`
+	TruthChanged, TruthInvalid []string      `json:"-"`     // of those refused, for the host alone: see [RaiseResult]
+	Event                      uint64        `json:"event"` // the event that recorded the answer
 }

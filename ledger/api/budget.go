@@ -17,11 +17,11 @@ type Budget struct {
 	At       time.Time `json:"at"`       // the instant whose ceilings bind
 	// Largest is the largest ε, on offer to the buyer of all of them, at which all can answer at
 	// once; 0 if there is none.
-	Largest privacy.Epsilon `json:"largest"`
-	Levels  []BudgetLevel   `json:"levels"` // by rising ε
+	Largest privacy.Epsilon   `json:"largest"`
+	Levels  List[BudgetLevel] `json:"levels"` // by rising ε
 	// Refused are those who cannot answer at the highest of the levels, by reason, the most
 	// frequent first.
-	Refused []RefusalSum `json:"refused"`
+	Refused List[RefusalSum] `json:"refused"`
 }
 
 // BudgetLevel says how many can answer at an ε.

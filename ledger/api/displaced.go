@@ -22,13 +22,13 @@ type AnswerQuote struct {
 	NotRaised error `json:"-"`
 	// Displaced are the levels on offer that the charge would take off the market. They say what
 	// objects have left, and so are for the host alone.
-	Displaced []Displaced `json:"displaced"`
+	Displaced List[Displaced] `json:"displaced"`
 	// Refused are the objects that would be left out, or for which the answer would be refused: the
 	// first 100 of them, or all that an answer left out which is recorded.
-	Refused  []Refusal    `json:"refused"`
-	Unlisted int          `json:"unlisted,omitempty"` // how many more
-	Sums     []RefusalSum `json:"sums,omitempty"`     // all of them, by reason
-	Event    uint64       `json:"event"`              // the last event that all this counts
+	Refused  List[Refusal] `json:"refused"`
+	Unlisted int           `json:"unlisted,omitempty"` // how many more
+	Sums     []RefusalSum  `json:"sums,omitempty"`     // all of them, by reason
+	Event    uint64        `json:"event"`              // the last event that all this counts
 }
 
 // Displaced is a level on offer that some objects of a panel could be sold at before they are

@@ -25,10 +25,10 @@ type EstimateRequest struct {
 
 // Estimate is the estimated distribution of a question's values, from released responses alone.
 type Estimate struct {
-	Question string          `json:"question"` // by its name
-	N        int64           `json:"n"`        // objects counted
-	Values   []ValueEstimate `json:"values"`   // in the order of the question's
-	Levels   []LevelCount    `json:"levels"`   // by rising ε
+	Question string              `json:"question"` // by its name
+	N        int64               `json:"n"`        // objects counted
+	Values   List[ValueEstimate] `json:"values"`   // in the order of the question's
+	Levels   List[LevelCount]    `json:"levels"`   // by rising ε
 	// Method is how levels are combined: "level" if there is one alone, "stratified" if each counts
 	// in proportion to its objects, "pooled" if by precision.
 	Method string `json:"method"`

@@ -48,10 +48,10 @@ type Quote struct {
 	// Refused are the objects that would not answer, and why: the first 100 of
 	// them. With [Order.StopAtRefusal] it is the first alone, and the quote has neither ID nor
 	// price.
-	Refused  []Refusal    `json:"refused"`
-	Unlisted int          `json:"unlisted,omitempty"` // how many more
-	Sums     []RefusalSum `json:"sums,omitempty"`     // all of them, by reason
-	Event    uint64       `json:"event"`              // the last one that all this counts; 0 in a [QuoteError]
+	Refused  List[Refusal] `json:"refused"`
+	Unlisted int           `json:"unlisted,omitempty"` // how many more
+	Sums     []RefusalSum  `json:"sums,omitempty"`     // all of them, by reason
+	Event    uint64        `json:"event"`              // the last one that all this counts; 0 in a [QuoteError]
 	// Instead says what the same objects could answer, if somebody is refused: see [RefusedError].
 	Instead *Budget `json:"instead,omitempty"`
 }

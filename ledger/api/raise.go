@@ -31,8 +31,8 @@ type RaiseResult struct {
 	Derived int `json:"derived"` // drawn below the current level without the truth, and free
 	// Refused were left out, only if the request was partial: the first [MaxPanel] of them.
 	// ledger.Ledger.Refusals yields all.
-	Refused  []Refusal `json:"refused"`
-	Unlisted int       `json:"unlisted,omitempty"` // how many more were left out, or were and are forgotten since
+	Refused  List[Refusal] `json:"refused"`
+	Unlisted int           `json:"unlisted,omitempty"` // how many more were left out, or were and are forgotten since
 	// TruthChanged are those of Refused whose true value is another than the one that their chain
 	// began with (see ledger.Options.TruthKey). Who learns that somebody's value has changed learns
 	// something about the values: this is for the host alone, and nobody else is told, nor is it

@@ -7,16 +7,16 @@ import (
 
 // ObjectState is everything the ledger knows of one object.
 type ObjectState struct {
-	Object    string          `json:"object"`    // its name
-	Cap       privacy.Epsilon `json:"cap"`       // the most that it may spend over all chains
-	Spent     privacy.Epsilon `json:"spent"`     // over all chains
-	Held      privacy.Epsilon `json:"held"`      // by reservations, beyond what is spent
-	Remaining privacy.Epsilon `json:"remaining"` // of the cap, without what is held
-	Earned    int64           `json:"earned"`    // by sales, in minor units of the currency
-	Forgotten uint64          `json:"forgotten"` // the event that last destroyed what was released, or 0
-	Currency  string          `json:"currency"`  // the ledger's
-	Event     uint64          `json:"event"`     // the last one that all this counts
-	Chains    []ChainState    `json:"chains"`    // in the order in which their questions were defined
+	Object    string           `json:"object"`    // its name
+	Cap       privacy.Epsilon  `json:"cap"`       // the most that it may spend over all chains
+	Spent     privacy.Epsilon  `json:"spent"`     // over all chains
+	Held      privacy.Epsilon  `json:"held"`      // by reservations, beyond what is spent
+	Remaining privacy.Epsilon  `json:"remaining"` // of the cap, without what is held
+	Earned    int64            `json:"earned"`    // by sales, in minor units of the currency
+	Forgotten uint64           `json:"forgotten"` // the event that last destroyed what was released, or 0
+	Currency  string           `json:"currency"`  // the ledger's
+	Event     uint64           `json:"event"`     // the last one that all this counts
+	Chains    List[ChainState] `json:"chains"`    // in the order in which their questions were defined
 }
 
 // ChainState is everything released of one object and question. Before the first response Epsilon
@@ -35,20 +35,20 @@ type ChainState struct {
 	Epsilon   privacy.Epsilon `json:"epsilon"`          // of the current level, which is what the responses cost
 	// Answered is what the question cost besides: answers to queries about it, and what was
 	// destroyed when the object was forgotten.
-	Answered privacy.Epsilon `json:"answered"`
-	Response string          `json:"response"` // at the current level
-	Ceiling  privacy.Epsilon `json:"ceiling"`  // by the policy, now; the object's cap may bind before
-	Levels   []LevelState    `json:"levels"`   // by rising ε
+	Answered privacy.Epsilon  `json:"answered"`
+	Response string           `json:"response"` // at the current level
+	Ceiling  privacy.Epsilon  `json:"ceiling"`  // by the policy, now; the object's cap may bind before
+	Levels   List[LevelState] `json:"levels"`   // by rising ε
 }
 
 // EarlierEpoch is what a chain was before its object began a new epoch. It is sold no more, and
 // counts in no estimate.
 type EarlierEpoch struct {
-	Epoch    int             `json:"epoch"`    // its number, from 1
-	Ended    uint64          `json:"ended"`    // the event that began the next
-	Epsilon  privacy.Epsilon `json:"epsilon"`  // of the highest level
-	Answered privacy.Epsilon `json:"answered"` // as in [ChainState]
-	Levels   []LevelState    `json:"levels"`   // by rising ε
+	Epoch    int              `json:"epoch"`    // its number, from 1
+	Ended    uint64           `json:"ended"`    // the event that began the next
+	Epsilon  privacy.Epsilon  `json:"epsilon"`  // of the highest level
+	Answered privacy.Epsilon  `json:"answered"` // as in [ChainState]
+	Levels   List[LevelState] `json:"levels"`   // by rising ε
 }
 
 // LevelState is one recorded response.

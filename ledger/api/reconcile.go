@@ -23,15 +23,15 @@ type Reconciled struct {
 	Dropped NameList `json:"dropped"`
 	// Refused have rows whose terms may allow more than they have agreed to ([NeedsConsent]): the
 	// first [MaxPanel] of all questions. They stay on their terms.
-	Refused  []Refusal `json:"refused"`
-	Unlisted int       `json:"unlisted"` // how many more were refused
+	Refused  List[Refusal] `json:"refused"`
+	Unlisted int           `json:"unlisted"` // how many more were refused
 }
 
 // NameList counts objects, and names the first of them, in the order of their names: of each kind
 // at most [MaxPanel] in one result.
 type NameList struct {
-	Count int      `json:"count"` // of all
-	First []string `json:"first"` // in the order of their names
+	Count int          `json:"count"` // of all
+	First List[string] `json:"first"` // in the order of their names
 }
 
 // Member is a row of the host's own table: an object that takes part in a question, and the terms
@@ -78,7 +78,7 @@ type ReconcileRequest struct {
 type ReconcileResult struct {
 	// Questions are those with a row, or with an object that takes part, in the order in which they
 	// were defined.
-	Questions []Reconciled `json:"questions"`
+	Questions List[Reconciled] `json:"questions"`
 	// Gone are those who take part in something and have no row at all.
 	Gone      NameList `json:"gone"`
 	Withdrawn int      `json:"withdrawn"` // of those gone; 0 unless that was asked for

@@ -34,11 +34,11 @@ type Reservation struct {
 	// Refused are the objects of the order that are left out, in the order of their names: those
 	// that were refused when it was granted, and once it is captured also those that the capture
 	// refused, as in [Sale]. It is empty if neither request was partial.
-	Refused []Refusal `json:"refused"`
-	Key     string    `json:"key"`     // of the request
-	Expires time.Time `json:"expires"` // in UTC; the first instant at which it holds nothing
-	First   uint64    `json:"first"`   // first and last event
-	Last    uint64    `json:"last"`    // as First
+	Refused List[Refusal] `json:"refused"`
+	Key     string        `json:"key"`     // of the request
+	Expires time.Time     `json:"expires"` // in UTC; the first instant at which it holds nothing
+	First   uint64        `json:"first"`   // first and last event
+	Last    uint64        `json:"last"`    // as First
 }
 
 // CaptureRequest asks to carry a reservation out.

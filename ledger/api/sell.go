@@ -33,10 +33,10 @@ type Sale struct {
 	// Refused are the objects of the order that are left out, in the order of their names: those
 	// that this request refused, and of a reservation that was captured also those that were
 	// refused when it was granted. It is empty if neither was partial.
-	Refused                    []Refusal `json:"refused"`
-	TruthChanged, TruthInvalid []string  `json:"-"`     // of those refused, for the host alone: see [RaiseResult]
-	Key                        string    `json:"key"`   // of the request
-	Time                       time.Time `json:"time"`  // in UTC, as the log has it
-	First                      uint64    `json:"first"` // first and last event
-	Last                       uint64    `json:"last"`  // as First
+	Refused                    List[Refusal] `json:"refused"`
+	TruthChanged, TruthInvalid []string      `json:"-"`     // of those refused, for the host alone: see [RaiseResult]
+	Key                        string        `json:"key"`   // of the request
+	Time                       time.Time     `json:"time"`  // in UTC, as the log has it
+	First                      uint64        `json:"first"` // first and last event
+	Last                       uint64        `json:"last"`  // as First
 }

@@ -31,8 +31,8 @@ type ChangeTermsResult struct {
 	Unchanged int `json:"unchanged"` // under these before
 	// Refused were left out, only if the request was partial: the first [MaxPanel] of them.
 	// ledger.Ledger.Refusals yields all.
-	Refused  []Refusal `json:"refused"`
-	Unlisted int       `json:"unlisted"` // how many more were left out, or were and are forgotten since
-	First    uint64    `json:"first"`    // first and last event; other requests' events may lie between
-	Last     uint64    `json:"last"`     // as First
+	Refused  List[Refusal] `json:"refused"`
+	Unlisted int           `json:"unlisted"` // how many more were left out, or were and are forgotten since
+	First    uint64        `json:"first"`    // first and last event; other requests' events may lie between
+	Last     uint64        `json:"last"`     // as First
 }

@@ -249,7 +249,7 @@ func (c *Client) call(ctx context.Context, m message, out any) error {
 	return nil
 }
 
-// ask sends a request, and returns the answer.
+// ask sends a request, and returns the answer as package ledger would.
 func ask[Out any](ctx context.Context, c *Client, m message) (out Out, err error) {
 	err = c.call(ctx, m, &out)
 	return out, err

@@ -299,7 +299,7 @@ func TestEvents_AreAsDescribed(t *testing.T) {
 }
 
 func emptyDetail(kind string) says.Detail {
-	all := says.Details()
+	all := event.Details()
 	return all[slices.IndexFunc(all, func(d says.Detail) bool { return d.Kind() == kind })]
 }
 

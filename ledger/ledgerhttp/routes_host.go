@@ -1,9 +1,8 @@
 package ledgerhttp
 
 import (
-	"bytes"
 	"context"
-	"errors"
+	"reflect"
 	"strconv"
 
 	"github.com/sluicedp/sluice/internal/problem"
@@ -91,11 +90,7 @@ func reconcile(c *call, in httpapi.Reconcile) (api.ReconcileResult, error) {
 	}
 	if in.Expected != nil {
 		r.Confirm = func(now api.ReconcileResult) error {
-			var want, is bytes.Buffer
-			if err := errors.Join(encode(&want, in.Expected), encode(&is, now)); err != nil {
-				return err
-			}
-			if !bytes.Equal(want.Bytes(), is.Bytes()) {
+			if !reflect.DeepEqual(*in.Expected, now) {
 				const what = "what is to be done is not what was expected any more"
 				return problem.At("expected", problem.Changed, what)
 			}
