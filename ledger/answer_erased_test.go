@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
@@ -37,8 +38,7 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	<-begun
 	go func() { answered <- ask("second", "0.5") }()
 	for {
-		n, err := l.Health(t.Context())
-		must(t, err)
+		n := check.Value(l.Health(t.Context()))(t)
 		if n.Waiting > 0 {
 			break
 		}

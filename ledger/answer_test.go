@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -59,9 +60,8 @@ func wantReference(t *testing.T, l *Ledger, reference *rrchain.Sampler, name str
 		if got.Value != vote().Values[want.Response] {
 			t.Fatalf("levels %v: at ε=%s the ledger answers %q, rrchain %q", order, epsilon, got.Value, vote().Values[want.Response])
 		}
-		if method := methodOf(eventAt(t, l, got.Event)); method != how {
-			t.Errorf("levels %v: ε=%s came about by %q, want %q", order, epsilon, method, how)
-		}
+		method := methodOf(eventAt(t, l, got.Event))
+		check.That(t, method == how, "levels %v: ε=%s came about by %q, want %q", order, epsilon, method, how)
 	}
 }
 
@@ -104,8 +104,7 @@ func TestRandomWordsUsedDoNotDependOnTheTruth(t *testing.T) {
 		"all blank": func(int) string { return "blank" },
 		"mixed":     func(i int) string { return vote().Values[i%3] },
 	} {
-		if got := next(truth); got != want {
-			t.Errorf("%s: another number of random words than for all yes", name)
-		}
+		got := next(truth)
+		check.That(t, got == want, "%s: another number of random words than for all yes", name)
 	}
 }

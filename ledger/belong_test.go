@@ -202,8 +202,8 @@ func TestNothingIsMadeBesideTheJournalOfAnother(t *testing.T) {
 	l := open(t, votersFile(t, "9", "ann"), Options{})
 	for name, err := range map[string]error{
 		"Create":    Create(t.Context(), path, CreateOptions{}),
-		"Backup":    second(l.Backup(t.Context(), path, nil)),
-		"CompactTo": second(l.CompactTo(t.Context(), path, nil)),
+		"Backup":    check.Err(l.Backup(t.Context(), path, nil)),
+		"CompactTo": check.Err(l.CompactTo(t.Context(), path, nil)),
 	} {
 		check.That(t, errors.Is(err, fs.ErrExist) && strings.Contains(err.Error(), path+".journal"),
 			"%s: %v", name, err)

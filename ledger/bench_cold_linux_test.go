@@ -63,7 +63,7 @@ func BenchmarkProve(b *testing.B) {
 				if _, _, err := l.documents.Prove(s, s.Counters.Events, []uint64{number}); err != nil {
 					return err
 				}
-				_, err := documents.Entry(s, number)
+				_, err := documents.ReadEntry(s, number)
 				return err
 			})
 		}

@@ -204,7 +204,7 @@ func openCold(b *testing.B, path string, all samples) {
 func proveOne(ctx context.Context, l *Ledger) error {
 	return l.engine.View(ctx, func(s *state.State) error {
 		number := 1 + rand.Uint64N(s.Counters.Events)
-		if _, err := documents.Entry(s, number); err != nil {
+		if _, err := documents.ReadEntry(s, number); err != nil {
 			return err
 		}
 		_, _, err := l.documents.Prove(s, s.Counters.Events, []uint64{number})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -47,8 +48,7 @@ func bazaarPolicies(t *testing.T) (all []policy.Policy) {
 		`{"kind":"min","of":[{"kind":"market","max":"2",` + price + `},{"kind":"unlock","total":"1","orders":2}]}`,
 		`{"kind":"min","of":[{"kind":"market","max":"2",` + price + `},{"kind":"sum","of":[` + calendar + `,{"kind":"unlock","total":"0.8","orders":2}]}]}`,
 	} {
-		p, err := policy.Parse([]byte(text))
-		must(t, err)
+		p := check.Value(policy.Parse([]byte(text)))(t)
 		all = append(all, p)
 	}
 	return all
@@ -69,8 +69,7 @@ func newBazaar(t *testing.T, seed uint64) *bazaar {
 			} else {
 				r.Cap = b.epsilon(5, 30)
 			}
-			_, err := b.ledger.Enroll(t.Context(), r)
-			must(t, err)
+			must(t, check.Err(b.ledger.Enroll(t.Context(), r)))
 		}
 	}
 	return b
@@ -80,9 +79,7 @@ func (b *bazaar) key() string { b.keys++; return fmt.Sprint("request ", b.keys) 
 
 // epsilon returns a multiple of 0.1.
 func (b *bazaar) epsilon(from, to int) privacy.Epsilon {
-	e, err := privacy.EpsilonFromNano(int64(from+b.random.IntN(to-from)) * 100_000_000)
-	must(b.T, err)
-	return e
+	return check.Value(privacy.EpsilonFromNano(int64(from+b.random.IntN(to-from)) * 100_000_000))(b.T)
 }
 
 func (b *bazaar) some() []string {
@@ -135,8 +132,7 @@ func (b *bazaar) tried(buyer string, names []string, epsilon privacy.Epsilon) (c
 		must(b.T, err)
 		return q.Objects, q.Price, q.Refused
 	}
-	q, err := b.ledger.requests.Question(b.Context(), "vote")
-	must(b.T, err)
+	q := check.Value(b.ledger.requests.Question(b.Context(), "vote"))(b.T)
 	must(b.T, b.ledger.engine.View(b.Context(), func(s *state.State) error {
 		ask := rules.Asking{Question: q, Epsilon: epsilon, At: s.Clock}
 		for _, name := range names {
@@ -183,8 +179,7 @@ func (b *bazaar) check(buyer string, names []string) {
 		b.Errorf("%q: refused are %+v, not %+v", buyer, got.Refused, want)
 	}
 	for nano := int64(1); nano <= 30; nano++ {
-		at, err := privacy.EpsilonFromNano(nano * 100_000_000)
-		must(b.T, err)
+		at := check.Value(privacy.EpsilonFromNano(nano * 100_000_000))(b.T)
 		if _, _, refused := b.tried(buyer, names, at); len(refused) == 0 && got.Largest.Less(at) && b.offered(buyer, names, at) || len(refused) > 0 && got.Largest == at {
 			b.Errorf("%q: the largest ε is %s, and at %s are refused %v", buyer, got.Largest, at, refused)
 		}
@@ -195,12 +190,10 @@ func (b *bazaar) check(buyer string, names []string) {
 // checkKept compares a budget that may be kept with one for which everybody is looked at. What is kept stays.
 func (b *bazaar) checkKept(r api.BudgetRequest) {
 	b.Helper()
-	got, err := b.ledger.Budget(b.Context(), r)
-	must(b.T, err)
+	got := check.Value(b.ledger.Budget(b.Context(), r))(b.T)
 	kept := b.ledger.requests.Forecasts.All
 	b.ledger.requests.Forecasts.All = nil
-	fresh, err := b.ledger.Budget(b.Context(), r)
-	must(b.T, err)
+	fresh := check.Value(b.ledger.Budget(b.Context(), r))(b.T)
 	if b.ledger.requests.Forecasts.All = kept; fmt.Sprint(got) != fmt.Sprint(fresh) {
 		b.Errorf("kept of %+v is %+v, and it is %+v", r, got, fresh)
 	}
@@ -209,8 +202,7 @@ func (b *bazaar) checkKept(r api.BudgetRequest) {
 // offered tells whether the terms of all people offer a level. A buyer may hold one that is not on offer any more.
 func (b *bazaar) offered(buyer string, names []string, level privacy.Epsilon) bool {
 	for _, name := range names {
-		state, err := b.ledger.Object(b.Context(), name)
-		must(b.T, err)
+		state := check.Value(b.ledger.Object(b.Context(), name))(b.T)
 		for _, c := range state.Chains {
 			if buyer == "" || c.Question != "vote" {
 				continue
@@ -296,9 +288,7 @@ func TestABudgetAgreesWithOrders(t *testing.T) {
 				b.check(buyer, names)
 				b.checkTime(buyer, names[0])
 			}
-			if t.Failed() {
-				t.Fatalf("seed %d", seed)
-			}
+			check.Need(t, !t.Failed(), "seed %d", seed)
 		}
 	}
 }
@@ -311,8 +301,7 @@ func TestABudgetWaitsForReservationsOfTheLevel(t *testing.T) {
 	}
 	rising, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.1")}, policy.Step{At: epoch().AddDate(0, 0, 9), Ceiling: eps(t, "1")})
 	must(t, err)
-	lower, err := policy.Min(levels(1), rising)
-	must(t, err)
+	lower := check.Value(policy.Min(levels(1), rising))(t)
 	lowered := func(l *Ledger) { // below what was released: that is still to be had
 		carryOut(t, l, order(t, "raise", "1", "ann"))
 		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "terms", Question: "vote", Objects: []string{"ann"}, Policy: &lower, Consent: "yes"})
@@ -461,15 +450,13 @@ func TestABudgetIsKept(t *testing.T) {
 			if c.before != nil {
 				c.before(l)
 			}
-			_, err := l.Budget(t.Context(), request)
-			must(t, err)
+			must(t, check.Err(l.Budget(t.Context(), request)))
 			for key, one := range l.requests.Forecasts.All {
 				one.Budget.Objects = 99 // so it is recognized
 				l.requests.Forecasts.All[key] = one
 			}
 			c.then(l)
-			got, err := l.Budget(t.Context(), request)
-			must(t, err)
+			got := check.Value(l.Budget(t.Context(), request))(t)
 			if kept := got.Objects == 99; kept != c.kept || got.Event != stats(t, l).Events {
 				t.Errorf("%s, of %s: kept is %v, as of event %d", c.name, panel, kept, got.Event)
 			}
@@ -510,9 +497,7 @@ func TestAKeptBudgetIsTheBudget(t *testing.T) {
 			for _, r := range asked {
 				b.checkKept(r)
 			}
-			if t.Failed() {
-				t.Fatalf("seed %d", seed)
-			}
+			check.Need(t, !t.Failed(), "seed %d", seed)
 		}
 	}
 }
@@ -546,14 +531,11 @@ func TestTimeEndsAKeptBudget(t *testing.T) {
 			reserve(t, l, api.ReserveRequest{Key: question, Order: o, For: time.Duration(i+1) * time.Hour})
 		}
 		r := api.BudgetRequest{Question: "vote", Buyer: c.buyer, Objects: []string{"ann"}, Epsilons: c.levels}
-		before, err := l.Budget(t.Context(), r)
-		must(t, err)
+		before := check.Value(l.Budget(t.Context(), r))(t)
 		now = now.Add(time.Hour)
-		got, err := l.Budget(t.Context(), r)
-		must(t, err)
-		if before.Largest == eps(t, "1") || got.Largest != eps(t, "1") {
-			t.Errorf("%s: first the largest ε is %s, and then %s", c.name, before.Largest, got.Largest)
-		}
+		got := check.Value(l.Budget(t.Context(), r))(t)
+		check.That(t, before.Largest != eps(t, "1") && got.Largest == eps(t, "1"),
+			"%s: first the largest ε is %s, and then %s", c.name, before.Largest, got.Largest)
 	}
 }
 
@@ -662,15 +644,11 @@ func TestARefusedRequestSaysWhatIsPossible(t *testing.T) {
 			all := b.requests(untold)
 			r := all[b.random.IntN(len(all))]
 			took[r.name+" "+b.try(r, untold)]++
-			if t.Failed() {
-				t.Fatalf("seed %d", seed)
-			}
+			check.Need(t, !t.Failed(), "seed %d", seed)
 		}
 	}
 	for _, way := range []string{"raise less", "raise fewer", "raise later", "sell less", "sell fewer", "answer less", "answer fewer"} {
-		if took[way] == 0 {
-			t.Errorf("no request was tried again by %q", way)
-		}
+		check.That(t, took[way] != 0, "no request was tried again by %q", way)
 	}
 }
 
@@ -710,9 +688,7 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 		spending.Go(func() {
 			for i := caller; i < people; i += callers { // whoever is asked this can answer nothing else
 				_, err := l.Release(t.Context(), api.ReleaseRequest{Key: names[i], Question: "home", Object: names[i], Epsilon: eps(t, "1"), Truth: sameTruth("yes")})
-				if err != nil {
-					t.Error(err)
-				}
+				check.OK(t, err)
 			}
 		})
 	}
@@ -720,9 +696,8 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 	for done := false; !done; {
 		b, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", All: true, Epsilons: []privacy.Epsilon{eps(t, "1")}})
 		must(t, err)
-		if known, again := seen[b.Event]; again && known != b.Levels[0].Can {
-			t.Errorf("as of event %d: %d, and %d", b.Event, known, b.Levels[0].Can)
-		}
+		known, again := seen[b.Event]
+		check.That(t, !again || known == b.Levels[0].Can, "as of event %d: %d, and %d", b.Event, known, b.Levels[0].Can)
 		seen[b.Event] = b.Levels[0].Can
 		done = b.Levels[0].Can == 0
 	}
@@ -733,9 +708,8 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 		if r, is := ev.Says.(event.Released); is && r.Question == "home" {
 			can--
 		}
-		if got, looked := seen[ev.Number]; looked && got != can {
-			t.Errorf("as of event %d: %d, where %d can answer", ev.Number, got, can)
-		}
+		got, looked := seen[ev.Number]
+		check.That(t, !looked || got == can, "as of event %d: %d, where %d can answer", ev.Number, got, can)
 	}
 }
 
@@ -745,8 +719,7 @@ func TestABudgetOfNobodyIsAtALevelOfTheQuestion(t *testing.T) {
 	family := fixture.Skewed(t)
 	define(t, l, api.Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: api.Finite, Mechanism: &api.Mechanism{Family: family}})
 	enroll(t, l, "numbered", "0.01", "ann")
-	got, err := l.Budget(t.Context(), api.BudgetRequest{Question: "numbered", All: true})
-	must(t, err)
+	got := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "numbered", All: true}))(t)
 	if lowest := family.Epsilons()[0]; len(got.Levels) != 1 || got.Levels[0].Epsilon != lowest || got.Levels[0].Can != 0 || !got.Largest.IsZero() {
 		t.Errorf("%+v, where the lowest level is %s", got, lowest)
 	}

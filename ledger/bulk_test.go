@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -24,9 +25,8 @@ func TestAPartMadeAheadRefusesToo(t *testing.T) {
 	request.Partial = true
 	for range 2 { // the second time is told from the log
 		result := carryOut(t, l, request)
-		if len(result.Refused) != 7 || result.Drawn != len(known)-len(gone) {
-			t.Errorf("%d drawn, refused %+v", result.Drawn, result.Refused)
-		}
+		check.That(t, len(result.Refused) == 7 && result.Drawn == len(known)-len(gone),
+			"%d drawn, refused %+v", result.Drawn, result.Refused)
 	}
 	wantClean(t, l, api.VerifyRequest{})
 }
@@ -36,17 +36,13 @@ func TestARequestThatLostAPartGoesOn(t *testing.T) {
 	names := crowd(4 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "10", names...), Options{})
 	request := order(t, "raise", "1", names...)
-	request.Progress = afterPart(func() {
-		s.set(func() error { return errDisk }, nil)
-	})
-	_, err := l.Raise(t.Context(), request)
-	wantErr(t, err, errDisk)
+	request.Progress = afterPart(func() { s.set(func() error { return errDisk }, nil) })
+	wantErr(t, check.Err(l.Raise(t.Context(), request)), errDisk)
 	s.set(nil, nil)
 	release(t, l, releaseOf(t, "between", names[2*state.PartSize], "1"))
 	request.Progress = nil
-	if result := carryOut(t, l, request); result.Drawn != len(names)-1 || result.Reused != 1 {
-		t.Errorf("%+v", result)
-	}
+	result := carryOut(t, l, request)
+	check.That(t, result.Drawn == len(names)-1 && result.Reused == 1, "%+v", result)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -79,16 +75,14 @@ func TestPanicsInASurvey(t *testing.T) {
 	}
 	func() {
 		defer func() {
-			if p := recover(); p != "torn page" {
-				t.Errorf("recovered %v", p)
-			}
+			p := recover()
+			check.That(t, p == "torn page", "recovered %v", p)
 		}()
 		_, err := l.Raise(t.Context(), request)
 		t.Errorf("no panic, but %v", err)
 	}()
-	if result := carryOut(t, l, request); result.Drawn != len(names) {
-		t.Errorf("%+v", result)
-	}
+	result := carryOut(t, l, request)
+	check.That(t, result.Drawn == len(names), "%+v", result)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -110,9 +104,8 @@ func TestASurveyAsksForEachOnce(t *testing.T) {
 	request.Progress = func(_, all int) { total = all }
 	result := carryOut(t, l, request)
 	want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(left, name) })
-	if result.Drawn != len(want) || total != len(want) || !slices.Equal(asked, want) {
-		t.Errorf("%d of %d drawn, %d asked for, want %d", result.Drawn, total, len(asked), len(want))
-	}
+	check.That(t, result.Drawn == len(want) && total == len(want) && slices.Equal(asked, want),
+		"%d of %d drawn, %d asked for, want %d", result.Drawn, total, len(asked), len(want))
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -121,9 +114,7 @@ func TestASurveyAsksForEachOnce(t *testing.T) {
 func TestTimesHaveNoMonotonicReading(t *testing.T) {
 	s := &state.State{}
 	s.SetClock(time.Now())
-	if s.Clock != s.Clock.Round(0) || s.Now != s.Now.Round(0) {
-		t.Errorf("%v and %v", s.Clock, s.Now)
-	}
+	check.That(t, s.Clock == s.Clock.Round(0) && s.Now == s.Now.Round(0), "%v and %v", s.Clock, s.Now)
 }
 
 // The memory of a part's changes is used again for the part after the next. What came of each part, whom it left out above
@@ -152,8 +143,7 @@ func TestEachPartTellsWhomItLeftOut(t *testing.T) {
 	for _, r := range result.Refused {
 		refused = append(refused, r.Object)
 	}
-	if !slices.Equal(refused, left) || result.Drawn != len(names)-len(left) {
-		t.Errorf("%d drawn, and %d left out of %d: %.5q", result.Drawn, len(refused), len(left), refused)
-	}
+	check.That(t, slices.Equal(refused, left) && result.Drawn == len(names)-len(left),
+		"%d drawn, and %d left out of %d: %.5q", result.Drawn, len(refused), len(left), refused)
 	wantClean(t, l, api.VerifyRequest{})
 }

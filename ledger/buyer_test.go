@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
@@ -17,8 +18,7 @@ func TestQuoteBuyer_LevelNotListed_IsRefusedWhateverWasSold(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{}), "2", "1.5", "ann", "bob") // the terms list 1 and 2
 	no := func(epsilon string) {
 		t.Helper()
-		q, err := l.QuoteBuyer(t.Context(), purchase(t, "", "acme", epsilon, "ann").Order)
-		must(t, err)
+		q := check.Value(l.QuoteBuyer(t.Context(), purchase(t, "", "acme", epsilon, "ann").Order))(t)
 		want := []api.Refusal{{Object: "ann", Reason: api.NotAvailable, Asked: eps(t, epsilon), Remedy: api.RemedyNothing}}
 		if !slices.Equal(q.Refused, want) || q.Price != 0 || q.Objects != 0 || q.Event != 0 || q.Instead != nil {
 			t.Errorf("at ε=%s: %+v", epsilon, q)
@@ -29,8 +29,7 @@ func TestQuoteBuyer_LevelNotListed_IsRefusedWhateverWasSold(t *testing.T) {
 	sell(t, l, purchase(t, "bolt", "bolt", "0.5", "ann"))
 	no("0.5")
 	no("2")
-	q, err := l.QuoteBuyer(t.Context(), purchase(t, "", "acme", "1", "ann").Order)
-	must(t, err)
+	q := check.Value(l.QuoteBuyer(t.Context(), purchase(t, "", "acme", "1", "ann").Order))(t)
 	full, err := l.Quote(t.Context(), purchase(t, "", "acme", "1", "ann").Order)
 	must(t, err)
 	if q.ID != full.ID || q.Price != 100 || len(q.Refused) != 0 || q.Draws+q.Resales+q.Degradations+q.Insertions != 0 || full.Draws != 1 {
@@ -56,16 +55,13 @@ func TestQuote_ID_DoesNotDependOnReasons(t *testing.T) {
 		sell(t, l, purchase(t, "bolt", "bolt", "2", "ann"))
 	}} {
 		then()
-		q, err := l.Quote(t.Context(), order)
-		must(t, err)
+		q := check.Value(l.Quote(t.Context(), order))(t)
 		ids = append(ids, q.ID)
 		if want := []api.Reason{api.ObjectCap, api.HoldersFull}[len(ids)-1]; len(q.Refused) != 1 || q.Refused[0].Reason != want {
 			t.Errorf("refused are %v, want for %s", q.Refused, want)
 		}
 	}
-	if ids[0] != ids[1] {
-		t.Errorf("the buyer can tell why it is refused: %v", ids)
-	}
+	check.That(t, ids[0] == ids[1], "the buyer can tell why it is refused: %v", ids)
 }
 
 // A buyer's sales and reservations are numbered from 1, in the order of its requests, and keep their numbers.
@@ -77,15 +73,13 @@ func TestOrderOf_BuyersInTurn_CountsEachByItself(t *testing.T) {
 		if i%2 == 0 {
 			s := sell(t, l, purchase(t, fmt.Sprint(i), buyer, "1", "ann"))
 			number = s.Number
-			if s.Ordinal != uint64(len(want[buyer]))+1 {
-				t.Errorf("sale %d to %s is its order %d", number, buyer, s.Ordinal)
-			}
+			check.That(t, s.Ordinal == uint64(len(want[buyer]))+1,
+				"sale %d to %s is its order %d", number, buyer, s.Ordinal)
 		} else {
 			r := reserve(t, l, api.ReserveRequest{Key: fmt.Sprint(i), Order: purchase(t, "", buyer, "2", "ann").Order, For: time.Hour})
 			if number = r.Number; i == 3 {
-				if s := commit(t, l, "captured", number); s.Ordinal != r.Ordinal || s.Number != number {
-					t.Errorf("%+v became %+v", r, s)
-				}
+				s := commit(t, l, "captured", number)
+				check.That(t, s.Ordinal == r.Ordinal && s.Number == number, "%+v became %+v", r, s)
 			}
 		}
 		want[buyer] = append(want[buyer], number)
@@ -97,22 +91,19 @@ func TestOrderOf_BuyersInTurn_CountsEachByItself(t *testing.T) {
 			}
 		}
 		for _, none := range []uint64{0, uint64(len(numbers)) + 1, 1 << 63} {
-			if _, err := l.OrderOf(t.Context(), buyer, none); !errors.Is(err, api.ErrUnknown) {
-				t.Errorf("order %d of %s: %v", none, buyer, err)
-			}
+			_, err := l.OrderOf(t.Context(), buyer, none)
+			check.That(t, errors.Is(err, api.ErrUnknown), "order %d of %s: %v", none, buyer, err)
 		}
 		var listed []uint64
 		for s, err := range l.Sales(t.Context(), buyer) {
 			must(t, err)
 			listed = append(listed, s.Number)
 		}
-		if sold := slices.DeleteFunc(slices.Clone(numbers), func(n uint64) bool { _, err := l.Sale(t.Context(), n); return err != nil }); !slices.Equal(listed, sold) {
-			t.Errorf("sales to %s are %v, want %v", buyer, listed, sold)
-		}
+		sold := slices.DeleteFunc(slices.Clone(numbers), func(n uint64) bool { _, err := l.Sale(t.Context(), n); return err != nil })
+		check.That(t, slices.Equal(listed, sold), "sales to %s are %v, want %v", buyer, listed, sold)
 	}
-	if _, err := l.OrderOf(t.Context(), "nobody", 1); !errors.Is(err, api.ErrUnknown) {
-		t.Errorf("an order of nobody: %v", err)
-	}
+	_, err := l.OrderOf(t.Context(), "nobody", 1)
+	check.That(t, errors.Is(err, api.ErrUnknown), "an order of nobody: %v", err)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -123,21 +114,17 @@ func TestConsistencyOf_OtherSizes_AreUnknown(t *testing.T) {
 	other := sell(t, l, purchase(t, "2", "bolt", "1", "ann"))
 	held := reserve(t, l, api.ReserveRequest{Key: "3", Order: purchase(t, "", "acme", "2", "ann").Order, For: time.Hour})
 	second := sell(t, l, purchase(t, "4", "acme", "2", "ann"))
-	if proof, err := l.ConsistencyOf(t.Context(), "acme", first.Last, second.Last); err != nil || len(proof) == 0 {
-		t.Errorf("%v, %v", proof, err)
-	}
+	proof, err := l.ConsistencyOf(t.Context(), "acme", first.Last, second.Last)
+	check.That(t, err == nil && len(proof) != 0, "%v, %v", proof, err)
 	for _, size := range []uint64{0, 1, other.Last, held.Last, second.Last - 1, second.Last + 1, 1 << 62} {
 		for _, sizes := range [][2]uint64{{first.Last, size}, {size, second.Last}} {
-			if _, err := l.ConsistencyOf(t.Context(), "acme", sizes[0], sizes[1]); !errors.Is(err, api.ErrUnknown) {
-				t.Errorf("from %d to %d: %v", sizes[0], sizes[1], err)
-			}
+			_, err := l.ConsistencyOf(t.Context(), "acme", sizes[0], sizes[1])
+			check.That(t, errors.Is(err, api.ErrUnknown), "from %d to %d: %v", sizes[0], sizes[1], err)
 		}
 	}
-	if _, err := l.ConsistencyOf(t.Context(), "nobody", first.Last, first.Last); !errors.Is(err, api.ErrUnknown) {
-		t.Errorf("of nobody: %v", err)
-	}
-	_, err := l.ConsistencyOf(t.Context(), "acme", second.Last, first.Last)
-	if want := fmt.Sprintf("invalid request: a proof that %d events are the first of %d", second.Last, first.Last); !errors.Is(err, api.ErrInvalid) || err.Error() != want {
-		t.Errorf("backwards: %v", err)
-	}
+	_, err = l.ConsistencyOf(t.Context(), "nobody", first.Last, first.Last)
+	check.That(t, errors.Is(err, api.ErrUnknown), "of nobody: %v", err)
+	_, err = l.ConsistencyOf(t.Context(), "acme", second.Last, first.Last)
+	want := fmt.Sprintf("invalid request: a proof that %d events are the first of %d", second.Last, first.Last)
+	check.That(t, errors.Is(err, api.ErrInvalid) && err.Error() == want, "backwards: %v", err)
 }

@@ -145,7 +145,7 @@ func (h *hookedHosts) followed(t *testing.T) {
 }
 
 // reads checks that the host with the hooks can be read.
-func (h *hookedHosts) reads() error { return failed(h.l.Object(context.Background(), crowd(9)[0])) }
+func (h *hookedHosts) reads() error { return check.Err(h.l.Object(context.Background(), crowd(9)[0])) }
 
 // blocked has a method wait, and returns what waits until it is called, and what lets it go on.
 func (h *hookedHosts) blocked(method string) (called func(), goOn func()) {
@@ -215,7 +215,7 @@ func journalOpened(method string, how Options) func(*testing.T) {
 		o := h.options
 		o.ReadOnly = how.ReadOnly
 		h.hooks[method].set(hostPanics)
-		panicked, err := serve(func() error { return failed(Open(t.Context(), h.path, o)) })
+		panicked, err := serve(func() error { return check.Err(Open(t.Context(), h.path, o)) })
 		check.That(t, panicked == "the host's own", "recovered %v, error %v; want the panic", panicked, err)
 		closed(t, open(t, h.path, h.options))
 	}

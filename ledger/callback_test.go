@@ -143,7 +143,7 @@ func callers(t testing.TB) map[string]caller {
 	}
 	signing := func(o *Options, h *hook) { o.Signer = hookedSigner{o.Signer, h} }
 	sold := func(t testing.TB, l *Ledger) { sell(t, l, purchase(t, "s", "acme", "1", person...)) }
-	receipt := func(t testing.TB, l *Ledger, _ *hook) error { return failed(l.Receipt(t.Context(), 1)) }
+	receipt := func(t testing.TB, l *Ledger, _ *hook) error { return check.Err(l.Receipt(t.Context(), 1)) }
 	published := func(t testing.TB, l *Ledger, h *hook) error {
 		response, err := l.Release(t.Context(), releaseOf(t, "r", person[0], "1"))
 		for deadline := time.Now().Add(patience); err == nil && h.published.Load() < response.Event; time.Sleep(time.Millisecond) {
@@ -157,64 +157,64 @@ func callers(t testing.TB) map[string]caller {
 		"SellRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 			r := purchase(t, "s", "acme", "1", person...)
 			r.Progress = h.progress
-			return failed(l.Sell(t.Context(), r))
+			return check.Err(l.Sell(t.Context(), r))
 		}},
 		"SellRequest.Truth": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 			r := purchase(t, "s", "acme", "1", person...)
 			r.Truth = h.truth
-			return failed(l.Sell(t.Context(), r))
+			return check.Err(l.Sell(t.Context(), r))
 		}},
 		"CaptureRequest.Progress": {panics: true, prepare: func(t testing.TB, l *Ledger) {
 			reserve(t, l, api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", person...).Order, For: time.Hour})
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes"), Progress: h.progress}))
+			return check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes"), Progress: h.progress}))
 		}},
 		"CaptureRequest.Truth": {panics: true, prepare: func(t testing.TB, l *Ledger) {
 			reserve(t, l, api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "1", person...).Order, For: time.Hour})
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: 1, Truth: h.truth}))
+			return check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: 1, Truth: h.truth}))
 		}},
 		"RaiseRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 			r := order(t, "r", "1", person...)
 			r.Progress = h.progress
-			return failed(l.Raise(t.Context(), r))
+			return check.Err(l.Raise(t.Context(), r))
 		}},
 		"RaiseRequest.Truth": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 			r := order(t, "r", "1", person...)
 			r.Truth = h.truth
-			return failed(l.Raise(t.Context(), r))
+			return check.Err(l.Raise(t.Context(), r))
 		}},
 		"ReleaseRequest.Truth": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 			r := releaseOf(t, "r", person[0], "1")
 			r.Truth = h.truth
-			return failed(l.Release(t.Context(), r))
+			return check.Err(l.Release(t.Context(), r))
 		}},
 		"AnswerRequest.Truth": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Answer(t.Context(), api.AnswerRequest{
+			return check.Err(l.Answer(t.Context(), api.AnswerRequest{
 				Key: "a", Question: all, Query: "majority:yes", Epsilon: eps(t, "0.25"), Objects: person, Truth: h.truth, AcceptLoss: true,
 			}))
 		}},
 		"EnrollRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Enroll(t.Context(), api.EnrollRequest{Key: "n", Question: all, Objects: []string{"new"}, Cap: eps(t, "1"), Progress: h.progress}))
+			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "n", Question: all, Objects: []string{"new"}, Cap: eps(t, "1"), Progress: h.progress}))
 		}},
 		"EnrollRequest.Terms": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Enroll(t.Context(), api.EnrollRequest{Key: "n", Question: all, Objects: []string{"new"},
+			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "n", Question: all, Objects: []string{"new"},
 				Terms: func(string) (policy.Policy, privacy.Epsilon) {
 					h.call()
 					return policy.Policy{}, eps(t, "1")
 				}}))
 		}},
 		"ChangeTermsRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "t", Question: all, Objects: person, Cap: eps(t, "4"), Progress: h.progress}))
+			return check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "t", Question: all, Objects: person, Cap: eps(t, "4"), Progress: h.progress}))
 		}},
 		"AdvanceRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Advance(t.Context(), api.AdvanceRequest{Key: "d", Truth: sameTruth("yes"), Progress: h.progress}))
+			return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "d", Truth: sameTruth("yes"), Progress: h.progress}))
 		}},
 		"AdvanceRequest.Truth": {panics: true, prepare: func(t testing.TB, l *Ledger) {
 			due := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")}))(t)
 			enrollUnder(t, l, all, due, "5", "due")
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Advance(t.Context(), api.AdvanceRequest{Key: "d", Truth: h.truth}))
+			return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "d", Truth: h.truth}))
 		}},
 		"ReconcileRequest.Progress": {panics: true, request: reconciling(func(r *api.ReconcileRequest, h *hook) { r.Progress = h.progress })},
 		"ReconcileRequest.Confirm": {panics: true, request: reconciling(func(r *api.ReconcileRequest, h *hook) {
@@ -233,7 +233,7 @@ func callers(t testing.TB) map[string]caller {
 		"EstimateRequest.Include": {panics: true, prepare: func(t testing.TB, l *Ledger) {
 			release(t, l, releaseOf(t, "r", person[0], "1"))
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Estimate(t.Context(), api.EstimateRequest{Question: all, Include: func(string) bool {
+			return check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: all, Include: func(string) bool {
 				h.call()
 				return true
 			}}))
@@ -244,17 +244,17 @@ func callers(t testing.TB) map[string]caller {
 			return l.Compact(t.Context(), h.progress)
 		}},
 		"VerifyRequest.Progress": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
-			return failed(l.Verify(t.Context(), api.VerifyRequest{Progress: func(uint64, uint64) { h.call() }}))
+			return check.Err(l.Verify(t.Context(), api.VerifyRequest{Progress: func(uint64, uint64) { h.call() }}))
 		}},
 		"VerifyRequest.Report": {panics: true, options: func(o *Options, _ *hook) {
 			o.Now, o.ClockAhead = func() time.Time { return time.Now().Add(time.Hour) }, time.Now().Add(2*time.Hour)
 		}, request: func(t testing.TB, l *Ledger, h *hook) error {
 			l.engine.Clock = time.Now // the events are ahead of it: a problem
-			return failed(l.Verify(t.Context(), api.VerifyRequest{Report: func(api.Finding) { h.call() }}))
+			return check.Err(l.Verify(t.Context(), api.VerifyRequest{Report: func(api.Finding) { h.call() }}))
 		}},
 		"VerifyRequest.Verifiers": {panics: true, request: func(t testing.TB, l *Ledger, h *hook) error {
 			_, verifier, _ := logKey(t, "sluice-test", 1)
-			return failed(l.Verify(t.Context(), api.VerifyRequest{
+			return check.Err(l.Verify(t.Context(), api.VerifyRequest{
 				Checkpoints: [][]byte{checkpointOf(t, l)}, Verifiers: hookedVerifiers{note.VerifierList(verifier), h},
 			}))
 		}},
@@ -272,21 +272,21 @@ func callers(t testing.TB) map[string]caller {
 			return l.Responses(t.Context(), all, eps(t, "1"))
 		}),
 		"Options.Now, writing":        {panics: true, options: clocked, request: released},
-		"Options.Now, reading":        {panics: true, options: clocked, request: func(t testing.TB, l *Ledger, _ *hook) error { return failed(l.Object(t.Context(), person[0])) }},
+		"Options.Now, reading":        {panics: true, options: clocked, request: func(t testing.TB, l *Ledger, _ *hook) error { return check.Err(l.Object(t.Context(), person[0])) }},
 		"Options.Observer, Committed": {logs: "Observer", options: observed, request: released},
 		"Options.Observer, Refused":   {logs: "Observer", options: observed, request: refused},
 		"Options.Observer, Audited": {logs: "Observer", options: observed, request: func(t testing.TB, l *Ledger, _ *hook) error {
-			return failed(l.Verify(t.Context(), api.VerifyRequest{}))
+			return check.Err(l.Verify(t.Context(), api.VerifyRequest{}))
 		}},
 		"Options.Logger, committed":         {options: logged(zerolog.DebugLevel), request: released},
 		"Options.Logger, refused":           {options: logged(zerolog.InfoLevel), request: refused},
 		"Options.Logger, refused in a sale": {options: logged(zerolog.InfoLevel), request: refusedInTheCommit},
 		"Options.Signer, checkpoint": {panics: true, options: signing, request: func(t testing.TB, l *Ledger, _ *hook) error {
-			return failed(l.Checkpoint(t.Context()))
+			return check.Err(l.Checkpoint(t.Context()))
 		}},
 		"Options.Signer, receipt": {panics: true, options: signing, prepare: sold, request: receipt},
 		"Options.Signer, statement": {panics: true, options: signing, request: func(t testing.TB, l *Ledger, _ *hook) error {
-			return failed(l.Statement(t.Context(), api.ObjectRequest{Key: "s", Object: person[0]}))
+			return check.Err(l.Statement(t.Context(), api.ObjectRequest{Key: "s", Object: person[0]}))
 		}},
 		"Options.Signer, publishing": {logs: "Options.Signer panicked", closes: true, options: func(o *Options, h *hook) {
 			signing(o, h)
@@ -326,14 +326,14 @@ func reconciling(set func(*api.ReconcileRequest, *hook)) func(testing.TB, *Ledge
 		})
 		r := api.ReconcileRequest{Members: rows}
 		set(&r, h)
-		return failed(l.Reconcile(t.Context(), r))
+		return check.Err(l.Reconcile(t.Context(), r))
 	}
 }
 
 // copyingBy makes a copy.
 func copyingBy(how func(*Ledger, context.Context, string, api.Progress) (api.Copied, error)) func(testing.TB, *Ledger, *hook) error {
 	return func(t testing.TB, l *Ledger, h *hook) error {
-		return failed(how(l, t.Context(), pace.Scratch(t)+"/copy.db", h.progress))
+		return check.Err(how(l, t.Context(), pace.Scratch(t)+"/copy.db", h.progress))
 	}
 }
 
@@ -508,7 +508,7 @@ func TestOpen_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 			signed := checkpointOf(t, l)
 			closed(t, l)
 			check.Need(t, h.opened == 0, "%d handles of the journal are open", h.opened)
-			panicked, err := serve(func() error { return failed(Open(t.Context(), path, options(h, signed))) })
+			panicked, err := serve(func() error { return check.Err(Open(t.Context(), path, options(h, signed))) })
 			check.That(t, panicked == "the host's own", "recovered %v, error %v; want the panic", panicked, err)
 			check.That(t, h.opened == 0, "%d handles of the journal are open", h.opened)
 			closed(t, open(t, path, o)) // neither the file nor the claim is held
@@ -528,7 +528,7 @@ func TestTakeOver_FunctionOfTheHostPanics_ReleasesAll(t *testing.T) {
 	c.catchUp(b)
 	b.engine.Clock = time.Now // only the ledger that goes on has the clock that panics
 	take.set(func() { panic("the host's own") })
-	panicked, err := serve(func() error { return failed(b.TakeOver(t.Context())) })
+	panicked, err := serve(func() error { return check.Err(b.TakeOver(t.Context())) })
 	check.Need(t, panicked == "the host's own", "recovered %v, error %v; want the panic", panicked, err)
 	_ = c.a.Close() // it has the claim of this process
 	o = c.options("b")

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
@@ -21,22 +22,17 @@ func TestChannel_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 		{unary, api.Channel{Encoding: api.Unary, Values: 3, P: 0.5, Q: 1 / (e + 1)}},
 		{finite, api.Channel{Encoding: api.Finite, Values: len(finite.Values)}},
 	} {
-		got, err := c.question.Channel(eps(t, "0.5"))
-		must(t, err)
+		got := check.Value(c.question.Channel(eps(t, "0.5")))(t)
 		if math.Abs(got.P-c.want.P) > 1e-15 || math.Abs(got.Q-c.want.Q) > 1e-15 || got.Encoding != c.want.Encoding || got.Values != c.want.Values {
 			t.Errorf("%s: %+v, want %+v", c.want.Encoding, got, c.want)
 		}
-		_, err = c.question.Channel(privacy.Epsilon{})
-		wantErr(t, err, api.ErrInvalid)
+		wantErr(t, check.Err(c.question.Channel(privacy.Epsilon{})), api.ErrInvalid)
 	}
-	_, err := api.Question{Encoding: api.Direct}.Channel(eps(t, "0.5"))
-	wantErr(t, err, api.ErrInvalid)
+	wantErr(t, check.Err(api.Question{Encoding: api.Direct}.Channel(eps(t, "0.5"))), api.ErrInvalid)
 	for _, epsilon := range []privacy.Epsilon{nano(t, 1), eps(t, "40"), privacy.MaxEpsilon()} {
-		got, err := direct.Channel(epsilon)
-		must(t, err)
-		if !(got.P > got.Q && got.P <= 1 && got.Q >= 0) || math.Abs(got.P+2*got.Q-1) > 1e-15 {
-			t.Errorf("ε=%s: %+v", epsilon, got)
-		}
+		got := check.Value(direct.Channel(epsilon))(t)
+		check.That(t, got.P > got.Q && got.P <= 1 && got.Q >= 0 && !(math.Abs(got.P+2*got.Q-1) > 1e-15),
+			"ε=%s: %+v", epsilon, got)
 	}
 }
 
@@ -46,14 +42,10 @@ func TestDeliveries_OfASale_HaveItsNumberAndChannel(t *testing.T) {
 	sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob"))
 	sale := sell(t, l, purchase(t, "2", "acme", "0.5", "ann", "bob"))
 	all := delivered(t, l, sale.Number)
-	if len(all) != 2 {
-		t.Fatalf("delivered %v", all)
-	}
+	check.Need(t, len(all) == 2, "delivered %v", all)
 	for _, d := range all {
-		want, err := questionsOf(t, l)[0].Channel(d.Epsilon)
-		must(t, err)
-		if d.Sale != sale.Number || d.Epsilon != eps(t, "0.5") || d.Channel != want || d.P == 0 {
-			t.Errorf("%+v, want the channel %+v", d, want)
-		}
+		want := check.Value(questionsOf(t, l)[0].Channel(d.Epsilon))(t)
+		check.That(t, d.Sale == sale.Number && d.Epsilon == eps(t, "0.5") && d.Channel == want && d.P != 0,
+			"%+v, want the channel %+v", d, want)
 	}
 }

@@ -31,10 +31,8 @@ func logKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, s
 	t.Helper()
 	secret, public, err := note.GenerateKey(bytes.NewReader(bytes.Repeat([]byte{seed}, 64)), name)
 	must(t, err)
-	signer, err := note.NewSigner(secret)
-	must(t, err)
-	verifier, err := note.NewVerifier(public)
-	must(t, err)
+	signer := check.Value(note.NewSigner(secret))(t)
+	verifier := check.Value(note.NewVerifier(public))(t)
 	return signer, verifier, public
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -32,9 +33,7 @@ func (c *fakeClock) read() time.Time   { return *c.now.Load() }
 func wantOrderedTimes(t *testing.T, l *Ledger) (last time.Time) {
 	t.Helper()
 	for _, ev := range events(t, l) {
-		if ev.Time.Before(last) {
-			t.Errorf("event %d at %v comes after one at %v", ev.Number, ev.Time, last)
-		}
+		check.That(t, !ev.Time.Before(last), "event %d at %v comes after one at %v", ev.Number, ev.Time, last)
 		if last = ev.Time; last.Location() != time.UTC {
 			t.Errorf("event %d is in the zone %v", ev.Number, last.Location())
 		}
@@ -63,40 +62,21 @@ func TestAClockBeyondItsRangeIsRefused(t *testing.T) {
 	for _, seconds := range []int64{9_214_646_400, 32_503_680_000, 1 << 62} { // the years 2262, 3000 and many more
 		clock.set(time.Unix(seconds, 0))
 		unchanged(t, l.engine.Store, func() {
-			_, err := l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5"))
-			wantErr(t, err, api.ErrClock)
+			wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "1", "ann", "0.5"))), api.ErrClock)
 		})
 	}
 	clock.set(time.Date(2261, 12, 31, 23, 59, 59, 999_999_999, time.UTC))
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	clock.set(epoch()) // too late: the log is in 2261, and stays there, and works
 	release(t, l, releaseOf(t, "2", "ann", "0.75"))
-	if last := wantOrderedTimes(t, l); last.Year() != 2261 {
-		t.Errorf("the log is at %v", last)
-	}
+	last := wantOrderedTimes(t, l)
+	check.That(t, last.Year() == 2261, "the log is at %v", last)
 	auditStore(t, l.engine.Store)
 
 	s := &kv.Memory{}
-	err := s.Update(func(w kv.Writer) error {
+	wantErr(t, s.Update(func(w kv.Writer) error {
 		return format(w, time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC), CreateOptions{})
-	})
-	wantErr(t, err, api.ErrClock)
-}
-
-// A clock that fails in the middle of a large order stops it there; it goes on later.
-func TestALargeOrderOutlivesABadClock(t *testing.T) {
-	clock := newClock(epoch())
-	l := openMemory(t, bigPanel(t, "1").engine.Store, Options{Now: clock.read})
-	r := order(t, "k", "0.5")
-	r.Progress = during(func() { clock.set(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)) })
-	_, err := l.Raise(t.Context(), r)
-	wantErr(t, err, api.ErrClock)
-	clock.set(epoch().Add(-time.Hour))
-	if got := carryOut(t, l, r); got.Drawn != big {
-		t.Errorf("%+v", got)
-	}
-	wantOrderedTimes(t, l)
-	wantWhole(t, l, "0.5")
+	}), api.ErrClock)
 }
 
 // TestTheAuditNamesTheFirstEventOfTheFuture verifies a log that a clock far ahead wrote some of.
@@ -113,9 +93,7 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 		for i := range got {
 			got[i].Text, _, _ = strings.Cut(got[i].Text, "; ")
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("the audit finds %+v, want %+v", got, want)
-		}
+		check.That(t, slices.Equal(got, want), "the audit finds %+v, want %+v", got, want)
 	}
 	wantProblems()
 	closed(t, l)
@@ -126,8 +104,7 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 	release(t, l, releaseOf(t, "2", "ann", "0.75")) // the log stays where it is
 	n := stats(t, l).Events - first + 1
 	wantProblems(api.Finding{Kind: "clock", Event: first, Text: fmt.Sprintf("%d events lie in the future, from event %d of %s on", n, first, far.Format(time.RFC3339Nano))})
-	_, err := l.Backup(t.Context(), path+".copy", nil)
-	must(t, err)
+	must(t, check.Err(l.Backup(t.Context(), path+".copy", nil)))
 }
 
 // While a sweep runs: the part after the jump releases no more than the clock allows then, and the next sweep
@@ -136,17 +113,14 @@ func TestAClockThatGoesBackDuringASweep(t *testing.T) {
 	clock := newClock(epoch())
 	l := sweepers(t, open(t, create(t), Options{Now: clock.read}), crowd(big)...)
 	back := during(func() { clock.set(epoch().Add(-30 * time.Minute)) })
-	_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: back})
-	must(t, err)
+	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: back})))
 	wantOrderedTimes(t, l)
 	low, high := len(responses(t, l, "vote", eps(t, "0.25"))), len(responses(t, l, "vote", eps(t, "0.5")))
-	if low != big || high != state.PartSize {
-		t.Errorf("%d and %d have answered, want all %d and the %d of the first part", low, high, big, state.PartSize)
-	}
+	check.That(t, low == big && high == state.PartSize,
+		"%d and %d have answered, want all %d and the %d of the first part", low, high, big, state.PartSize)
 	clock.set(epoch())
 	var source asked
-	_, err = l.Advance(t.Context(), api.AdvanceRequest{Key: "again", Truth: source.truth("yes")})
-	must(t, err)
+	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "again", Truth: source.truth("yes")})))
 	if n := countKind(events(t, l), "released"); n != 2*big || len(source.names()) != big-state.PartSize {
 		t.Errorf("%d responses were released, and %d objects asked about", n, len(source.names()))
 	}

@@ -21,10 +21,10 @@ func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 	dir, made := tests.Scratch(t), 0
 	for name, write := range map[string]func(ctx context.Context, p api.Progress) error{
 		"backup": func(ctx context.Context, p api.Progress) error {
-			return second(l.Backup(ctx, filepath.Join(dir, "backup"), p))
+			return check.Err(l.Backup(ctx, filepath.Join(dir, "backup"), p))
 		},
 		"records": func(ctx context.Context, p api.Progress) error {
-			return second(l.CompactTo(ctx, filepath.Join(dir, "records"), p))
+			return check.Err(l.CompactTo(ctx, filepath.Join(dir, "records"), p))
 		},
 		"compact": l.Compact,
 	} {
@@ -67,8 +67,6 @@ func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 	check.That(t, n == uint64(6_000+made), "%d people, %d came late", n, made)
 }
 
-func second[T any](_ T, err error) error { return err }
-
 // closing is a store whose ledger is closed when it is about to be copied.
 type closing struct {
 	kv.Store
@@ -86,8 +84,8 @@ func (c closing) Compact(ctx context.Context, p kv.Progress) error {
 // Whoever copies a ledger while it is closed is told so, and not that some database is not open.
 func TestACopyOfALedgerThatIsBeingClosed(t *testing.T) {
 	for name, write := range map[string]func(l *Ledger, path string) error{
-		"backup":  func(l *Ledger, path string) error { return second(l.Backup(t.Context(), path, nil)) },
-		"records": func(l *Ledger, path string) error { return second(l.CompactTo(t.Context(), path, nil)) },
+		"backup":  func(l *Ledger, path string) error { return check.Err(l.Backup(t.Context(), path, nil)) },
+		"records": func(l *Ledger, path string) error { return check.Err(l.CompactTo(t.Context(), path, nil)) },
 		"compact": func(l *Ledger, _ string) error { return l.Compact(t.Context(), nil) },
 	} {
 		l := check.Value(Open(t.Context(), votersFile(t, "1", "ann"), Options{}))(t)

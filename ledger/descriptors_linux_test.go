@@ -57,7 +57,7 @@ func TestDescriptorsChild(t *testing.T) {
 	people, number := crowd(4), 0
 	draw := func(object string) error {
 		number++
-		return second(l.Release(t.Context(), releaseOf(t, fmt.Sprint("r", number), object, fmt.Sprintf("0.%06d", number))))
+		return check.Err(l.Release(t.Context(), releaseOf(t, fmt.Sprint("r", number), object, fmt.Sprintf("0.%06d", number))))
 	}
 	beside := filepath.Join(filepath.Dir(path), "copy.db")
 	for _, step := range []struct {
@@ -65,13 +65,13 @@ func TestDescriptorsChild(t *testing.T) {
 		call func() error
 	}{
 		{"the first commit", func() error {
-			return second(l.Release(t.Context(), releaseOf(t, "first", people[0], "1")))
+			return check.Err(l.Release(t.Context(), releaseOf(t, "first", people[0], "1")))
 		}},
-		{"Backup", func() error { return second(l.Backup(t.Context(), beside, nil)) }},
-		{"CompactTo", func() error { return second(l.CompactTo(t.Context(), beside+"2", nil)) }},
+		{"Backup", func() error { return check.Err(l.Backup(t.Context(), beside, nil)) }},
+		{"CompactTo", func() error { return check.Err(l.CompactTo(t.Context(), beside+"2", nil)) }},
 		{"Compact", func() error { return l.Compact(t.Context(), nil) }},
 		{"Forget", func() error { return l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: people[1]}) }},
-		{"Open", func() error { return failed(Open(t.Context(), beside, Options{ReadOnly: true})) }},
+		{"Open", func() error { return check.Err(Open(t.Context(), beside, Options{ReadOnly: true})) }},
 	} {
 		table.fill()
 		err := step.call()
@@ -84,7 +84,7 @@ func TestDescriptorsChild(t *testing.T) {
 		check.That(t, err == nil && len(left) == 0, "%s left %v, %v", step.name, left, err)
 		if step.name != "the first commit" { // which makes the journal: the others need not wait for a file
 			must(t, draw(people[2]))
-			must(t, second(l.Object(t.Context(), people[2])))
+			must(t, check.Err(l.Object(t.Context(), people[2])))
 		}
 		table.free()
 		if step.name == "Open" {

@@ -216,7 +216,7 @@ func TestAJournalElsewhereThatCannotBe(t *testing.T) {
 			closed(t, open(t, path, Options{}))
 		})
 	}
-	wantErr(t, second(openStore(t.Context(), new(kv.Memory), newHost().options())), api.ErrInvalid)
+	wantErr(t, check.Err(openStore(t.Context(), new(kv.Memory), newHost().options())), api.ErrInvalid)
 }
 
 // boasting is a journal that says that it has more than it shows.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
@@ -56,9 +57,7 @@ func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
 	comeBack(t, l, "ann")
 	draw("back", "yes")
 	note()
-	if len(tags) != 4 {
-		t.Errorf("four chains about two values have %d tags", len(tags))
-	}
+	check.That(t, len(tags) == 4, "four chains about two values have %d tags", len(tags))
 }
 
 // An answer about a panel is not raised where somebody's value is another one since: it is drawn anew, and charged in full.
@@ -67,18 +66,13 @@ func TestAnswersAreNotRaisedAcrossEpochs(t *testing.T) {
 	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
 	beginEpoch(t, l, "2", "ann")
 	r := inquire(t, "3", "majority:yes", "1", ballots("ann"), "ann", "bob")
-	q, err := l.QuoteAnswer(t.Context(), r)
-	must(t, err)
-	if q.Charge != eps(t, "1") || !errors.Is(q.NotRaised, request.ErrNewEpoch) {
-		t.Errorf("%+v", q)
-	}
-	if got := answerTo(t, l, r); got.Charged != eps(t, "1") {
-		t.Errorf("%+v", got)
-	}
+	q := check.Value(l.QuoteAnswer(t.Context(), r))(t)
+	check.That(t, q.Charge == eps(t, "1") && errors.Is(q.NotRaised, request.ErrNewEpoch), "%+v", q)
+	got := answerTo(t, l, r)
+	check.That(t, got.Charged == eps(t, "1"), "%+v", got)
 	r.Key, r.Epsilon = "4", eps(t, "1.25")
-	if got := answerTo(t, l, r); got.Charged != eps(t, "0.25") {
-		t.Errorf("%+v: nobody began an epoch since", got)
-	}
+	got = answerTo(t, l, r)
+	check.That(t, got.Charged == eps(t, "0.25"), "%+v: nobody began an epoch since", got)
 	auditStore(t, l.engine.Store)
 }
 
@@ -88,29 +82,24 @@ func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
 		"release": func(l *Ledger, truth api.TruthFunc) error {
 			r := releaseOf(t, "r", "ann", "1")
 			r.Truth = truth
-			_, err := l.Release(t.Context(), r)
-			return err
+			return check.Err(l.Release(t.Context(), r))
 		},
 		"sell": func(l *Ledger, truth api.TruthFunc) error {
 			r := purchase(t, "r", "acme", "1", "ann")
 			r.Truth = truth
-			_, err := l.Sell(t.Context(), r)
-			return err
+			return check.Err(l.Sell(t.Context(), r))
 		},
 		"advance": func(l *Ledger, truth api.TruthFunc) error {
-			_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "r", Truth: truth})
-			return err
+			return check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "r", Truth: truth}))
 		},
 		"answer": func(l *Ledger, truth api.TruthFunc) error {
-			_, err := l.Answer(t.Context(), inquire(t, "r", "majority:yes", "1", truth, "ann"))
-			return err
+			return check.Err(l.Answer(t.Context(), inquire(t, "r", "majority:yes", "1", truth, "ann")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := inMemory(t, Options{Now: func() time.Time { return epoch().Add(2 * time.Hour) }, TruthKey: truthKey()})
 			define(t, l, vote())
-			under, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "2")})
-			must(t, err)
+			under := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "2")}))(t)
 			if name == "sell" {
 				under = market(t, "2")
 			}
@@ -126,9 +115,8 @@ func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
 			}))
 			c, _, err := readChainOf(t, l, "ann")
 			must(t, err)
-			if calls < 2 || c.Bound == nil || *c.Bound != l.rules.Binder.Truth("ann", 1, c.Since, 1) {
-				t.Errorf("asked %d times: the new epoch is about another value than the new one", calls)
-			}
+			check.That(t, calls >= 2 && c.Bound != nil && *c.Bound == l.rules.Binder.Truth("ann", 1, c.Since, 1),
+				"asked %d times: the new epoch is about another value than the new one", calls)
 			auditStore(t, l.engine.Store)
 		})
 	}
@@ -150,9 +138,8 @@ func TestEpochsAreDrawnFromChance(t *testing.T) {
 	release(t, l, releaseOf(t, "3", "ann", "1"))
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "4", Object: "ann"}))
 	comeBack(t, l, "ann")
-	if c, _, err := readChainOf(t, l, "ann"); err != nil || c.Noise != 0 {
-		t.Errorf("%+v, %v", c, err)
-	}
+	c, _, err := readChainOf(t, l, "ann")
+	check.That(t, err == nil && c.Noise == 0, "%+v, %v", c, err)
 	auditStore(t, l.engine.Store)
 }
 
@@ -164,9 +151,7 @@ func TestStatementsTellEpochs(t *testing.T) {
 	beginEpoch(t, o.Ledger, "kim 2", "kim")
 	release(t, o.Ledger, releaseOf(t, "kim 3", "kim", "0.25"))
 	st := statementOf(t, o.Ledger, "kim 4", "kim")
-	if len(st.Chains) != 2 || st.Spent != eps(t, "0.75") {
-		t.Fatalf("%+v", st.Chains)
-	}
+	check.Need(t, len(st.Chains) == 2 && st.Spent == eps(t, "0.75"), "%+v", st.Chains)
 	first, second := st.Chains[0], st.Chains[1]
 	if first.Epoch != 1 || first.Ended == 0 || first.Spent != eps(t, "0.5") || second.Epoch != 2 || second.Ended != 0 || second.Spent != eps(t, "0.25") {
 		t.Errorf("%+v", st.Chains)

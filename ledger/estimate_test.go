@@ -5,9 +5,9 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -56,8 +56,7 @@ func wantEstimate(t *testing.T, l *Ledger, r api.EstimateRequest, confidence flo
 	t.Helper()
 	shares, err := estimate.Frequencies(estimate.Options{Confidence: confidence, Pool: r.Pool, Population: r.Population}, counts...)
 	must(t, err)
-	p, err := estimate.Disagreement(counts...)
-	must(t, err)
+	p := check.Value(estimate.Disagreement(counts...))(t)
 	want := api.Estimate{Question: "vote", Event: stats(t, l).Events}
 	combinedAs(&want, len(counts), r, p)
 	for _, c := range counts {
@@ -77,9 +76,8 @@ func wantEstimate(t *testing.T, l *Ledger, r api.EstimateRequest, confidence flo
 		includes = append(includes, everybody)
 	}
 	for _, r.Include = range includes {
-		if got, err := l.Estimate(t.Context(), r); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("got\n%+v, %v\nwant\n%+v", got, err, want)
-		}
+		got, err := l.Estimate(t.Context(), r)
+		check.That(t, err == nil && reflect.DeepEqual(got, want), "got\n%+v, %v\nwant\n%+v", got, err, want)
 	}
 }
 
@@ -139,32 +137,6 @@ func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
 	}
 }
 
-func TestEachObjectCountsOnceWithItsCurrentLevel(t *testing.T) {
-	wantEstimate(t, polled(t), api.EstimateRequest{}, 0.95,
-		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
-		estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
-}
-
-func TestAnEstimateOfOneLevelTakesThatLevelOnly(t *testing.T) {
-	wantEstimate(t, polled(t), api.EstimateRequest{Epsilon: eps(t, "0.5"), Confidence: 0.5}, 0.5,
-		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{2, 0, 1}})
-}
-
-func TestAnEstimateCountsWhomItIncludes(t *testing.T) {
-	wantEstimate(t, polled(t), api.EstimateRequest{Include: func(name string) bool { return strings.Contains("a d f", name) }, Confidence: 0.999}, 0.999,
-		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
-		estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 1, 0}})
-}
-
-// A level that was only derived counts at its own ε, and not as the current one.
-func TestADerivedLevelIsNotTheCurrentOne(t *testing.T) {
-	l := polled(t)
-	release(t, l, api.ReleaseRequest{Key: "k", Question: "vote", Object: "b", Epsilon: eps(t, "0.25"), Truth: never(t)})
-	wantEstimate(t, l, api.EstimateRequest{}, 0.95,
-		estimate.Counts{Epsilon: eps(t, "0.5"), ByValue: []int64{1, 0, 0}},
-		estimate.Counts{Epsilon: eps(t, "1"), ByValue: []int64{0, 3, 1}})
-}
-
 func TestThereIsNoEstimateFromNothing(t *testing.T) {
 	l := polled(t)
 	for name, r := range map[string]api.EstimateRequest{
@@ -178,8 +150,7 @@ func TestThereIsNoEstimateFromNothing(t *testing.T) {
 		}
 	}
 	define(t, l, smoker())
-	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "smoker"})
-	wantErr(t, err, api.ErrNoResponses)
+	wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "smoker"})), api.ErrNoResponses)
 }
 
 func TestABadConfidenceIsInvalid(t *testing.T) {
@@ -198,25 +169,20 @@ func TestAnImpossibleResponseIsNotCounted(t *testing.T) {
 	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: everybody})
 	wantErr(t, err, api.ErrCorrupt)
 	wantErr(t, firstError(l.Responses(t.Context(), "vote", eps(t, "1"))), api.ErrCorrupt)
-	_, err = l.Object(t.Context(), "b")
-	wantErr(t, err, api.ErrCorrupt)
+	wantErr(t, check.Err(l.Object(t.Context(), "b")), api.ErrCorrupt)
 }
 
 func TestLevelsAreThoseOfAllResponses(t *testing.T) {
 	l := polled(t)
 	want := []api.LevelCount{{Epsilon: eps(t, "0.5"), N: 3}, {Epsilon: eps(t, "1"), N: 4}}
-	if got, err := api.Collect(l.Levels(t.Context(), "vote")); err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %v, %v, want %v", got, err, want)
-	}
+	got, err := api.Collect(l.Levels(t.Context(), "vote"))
+	check.That(t, err == nil && slices.Equal(got, want), "got %v, %v, want %v", got, err, want)
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "a"}))
 	want[0].N = 2
-	if got, err := api.Collect(l.Levels(t.Context(), "vote")); err != nil || !slices.Equal(got, want) {
-		t.Errorf("after one was forgotten: %v, %v, want %v", got, err, want)
-	}
-	_, err := api.Collect(l.Levels(t.Context(), "nothing"))
-	wantErr(t, err, api.ErrUnknown)
+	got, err = api.Collect(l.Levels(t.Context(), "vote"))
+	check.That(t, err == nil && slices.Equal(got, want), "after one was forgotten: %v, %v, want %v", got, err, want)
+	wantErr(t, check.Err(api.Collect(l.Levels(t.Context(), "nothing"))), api.ErrUnknown)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = api.Collect(l.Levels(ctx, "vote"))
-	wantErr(t, err, context.Canceled)
+	wantErr(t, check.Err(api.Collect(l.Levels(ctx, "vote"))), context.Canceled)
 }

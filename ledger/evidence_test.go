@@ -17,7 +17,9 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -78,9 +80,7 @@ type document interface {
 // text is a document as its holder keeps it.
 func text(t testing.TB, d any) []byte {
 	t.Helper()
-	data, err := json.Marshal(d)
-	must(t, err)
-	return data
+	return check.Value(json.Marshal(d))(t)
 }
 
 func wantSound(t testing.TB, what string, d document, keys note.Verifiers) {
@@ -166,7 +166,7 @@ func falsify(v reflect.Value, way string, left *int) string {
 			return way
 		}
 		return ""
-	case evidence.Hex:
+	case says.Hex:
 		if len(value) > 0 && take() {
 			value[len(value)-1] ^= 1
 			return way
@@ -242,21 +242,18 @@ func everyByte[T document](t *testing.T, d T, keys note.Verifiers, read func([]b
 			}
 		}
 	}
-	if unread == 0 || refused == 0 {
-		t.Errorf("%d variants cannot be read, %d can", unread, refused)
-	}
+	check.That(t, unread != 0 && refused != 0, "%d variants cannot be read, %d can", unread, refused)
 }
 
 // tooLarge is nowhere written to, so that it takes no memory, and no time to clear.
-var tooLarge [evidence.MaxDocument + 1]byte
+var tooLarge [1<<30 + 1]byte
 
 // strictness holds a reader to the one form of a document.
 func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 	t.Helper()
 	whole := string(text(t, d))
-	if got, err := read([]byte(whole)); err != nil || string(text(t, got)) != whole {
-		t.Errorf("the document is read as another (%v)", err)
-	}
+	got, err := read([]byte(whole))
+	check.That(t, err == nil && string(text(t, got)) == whole, "the document is read as another (%v)", err)
 	for name, change := range map[string]func(string) string{
 		"indented":           func(string) string { return indented(t, d) },
 		"space in front":     func(s string) string { return " " + s },
@@ -287,14 +284,12 @@ func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 		"escaped letter in a name": func(s string) string {
 			return strings.Replace(s, `"currency"`, `"c\u0075rrency"`, 1)
 		},
-		"capital hex":      func(s string) string { return strings.Replace(s, `"salt":"`, `"salt":"AA`, 1) },
-		"time with offset": func(s string) string { return strings.Replace(s, `T12:00:00Z`, `T13:00:00+01:00`, 1) },
-		"time with zeros":  func(s string) string { return strings.Replace(s, `T12:00:00Z`, `T12:00:00.000Z`, 1) },
-		"ε as a number":    func(s string) string { return strings.Replace(s, `"epsilon":"0.5"`, `"epsilon":0.5`, 1) },
-		"ε with zeros":     func(s string) string { return strings.Replace(s, `"epsilon":"0.5"`, `"epsilon":"0.50"`, 1) },
-		"number with point": func(s string) string {
-			return strings.Replace(s, `"event":1,`, `"event":1.0,`, 1)
-		},
+		"capital hex":          func(s string) string { return strings.Replace(s, `"salt":"`, `"salt":"AA`, 1) },
+		"time with offset":     func(s string) string { return strings.Replace(s, `T12:00:00Z`, `T13:00:00+01:00`, 1) },
+		"time with zeros":      func(s string) string { return strings.Replace(s, `T12:00:00Z`, `T12:00:00.000Z`, 1) },
+		"ε as a number":        func(s string) string { return strings.Replace(s, `"epsilon":"0.5"`, `"epsilon":0.5`, 1) },
+		"ε with zeros":         func(s string) string { return strings.Replace(s, `"epsilon":"0.5"`, `"epsilon":"0.50"`, 1) },
+		"number with point":    func(s string) string { return strings.Replace(s, `"event":1,`, `"event":1.0,`, 1) },
 		"number with exponent": func(s string) string { return strings.Replace(s, `"event":1,`, `"event":1e0,`, 1) },
 		"negative number":      func(s string) string { return strings.Replace(s, `"event":1,`, `"event":-1,`, 1) },
 		"byte order mark":      func(s string) string { return "\ufeff" + s },
@@ -307,23 +302,19 @@ func strictness[T document](t *testing.T, d T, read func([]byte) (T, error)) {
 		"no list":                 func(s string) string { return strings.Replace(s, `"values":[`, `"values":7,"x":[`, 1) },
 	} {
 		other := change(whole)
-		if other == whole {
-			t.Errorf("%s: the document has no place for it", name)
-		}
+		check.That(t, other != whole, "%s: the document has no place for it", name)
 		_, err := read([]byte(other))
 		if !errors.Is(err, api.ErrInvalid) || len(err.Error()) > 500 || name == "many short items" && !strings.Contains(err.Error(), "too short") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := read(tooLarge[:]); !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), "at most") {
-		t.Errorf("too large: %v", err)
-	}
+	_, err = read(tooLarge[:])
+	check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "at most"), "too large: %v", err)
 }
 
 func indented(t testing.TB, d any) string {
 	t.Helper()
-	data, err := json.MarshalIndent(d, "", "\t")
-	must(t, err)
+	data := check.Value(json.MarshalIndent(d, "", "\t"))(t)
 	return string(data)
 }
 
@@ -334,13 +325,10 @@ func strictInAnyZone[T document](t *testing.T, d T, read func([]byte) (T, error)
 	defer func() { time.Local = local }()
 	time.Local = time.FixedZone("here", 3600)
 	data := strings.Replace(string(text(t, d)), "T12:00:00Z", "T13:00:00+01:00", 1)
-	if _, err := read([]byte(data)); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("a time of the zone of this machine: %v", err)
-	}
+	_, err := read([]byte(data))
+	check.That(t, errors.Is(err, api.ErrInvalid), "a time of the zone of this machine: %v", err)
 	got, err := read(text(t, d))
-	if err != nil || !bytes.Equal(text(t, got), text(t, d)) {
-		t.Errorf("the document as it was written: %v", err)
-	}
+	check.That(t, err == nil && bytes.Equal(text(t, got), text(t, d)), "the document as it was written: %v", err)
 }
 
 // wrongKeys verifies a document by keys that did not sign it.
@@ -352,9 +340,7 @@ func wrongKeys(t *testing.T, d document) {
 	wantFault(t, "another name", d, note.VerifierList(named), "not signed by any known key")
 	wantFault(t, "no keys", d, note.VerifierList(), "not signed by any known key")
 	for _, keys := range []note.Verifiers{note.VerifierList(other), note.VerifierList(named), note.VerifierList()} {
-		if d.Verify(keys).Signed {
-			t.Error("signed by a key that did not sign")
-		}
+		check.That(t, !d.Verify(keys).Signed, "signed by a key that did not sign")
 	}
 }
 
@@ -373,24 +359,19 @@ func respelled(t *testing.T, checkpoint string) string {
 // resigned returns a checkpoint of another log that the key of this one signed.
 func resigned(t *testing.T, o *office, change func(*merkle.Checkpoint)) string {
 	t.Helper()
-	head, err := o.Head(t.Context(), 0)
-	must(t, err)
+	head := check.Value(o.Head(t.Context(), 0))(t)
 	c := merkle.Checkpoint{Origin: head.Origin, Size: head.Events, Root: head.Root}
 	change(&c)
-	signed, err := c.Sign(o.documents.Signer)
-	must(t, err)
+	signed := check.Value(c.Sign(o.documents.Signer))(t)
 	return string(signed)
 }
 
 // wantExtended holds two checkpoints against each other.
 func wantExtended(t *testing.T, o *office, early, late string) {
 	t.Helper()
-	from, err := evidence.OpenCheckpoint([]byte(early), o.keys)
-	must(t, err)
-	to, err := evidence.OpenCheckpoint([]byte(late), o.keys)
-	must(t, err)
-	proof, err := o.Consistency(t.Context(), from.Events, to.Events)
-	must(t, err)
+	from := check.Value(evidence.OpenCheckpoint([]byte(early), o.keys))(t)
+	to := check.Value(evidence.OpenCheckpoint([]byte(late), o.keys))(t)
+	proof := check.Value(o.Consistency(t.Context(), from.Events, to.Events))(t)
 	must(t, tlog.CheckTree(proof, int64(to.Events), to.Root, int64(from.Events), from.Root))
 }
 
@@ -445,9 +426,8 @@ func TestAProofSaysWhatItWillRead(t *testing.T) {
 			if must(t, err); head != again || !slices.Equal(proof, same) {
 				t.Errorf("another proof of %d in %d", numbers, size)
 			}
-			if f.read < len(f.announced) || len(f.surprises) > 0 || len(f.announced) == 0 {
-				t.Errorf("a proof of %d in %d: %d announced, %d read, without being announced %v", numbers, size, len(f.announced), f.read, f.surprises)
-			}
+			check.That(t, f.read >= len(f.announced) && len(f.surprises) <= 0 && len(f.announced) != 0,
+				"a proof of %d in %d: %d announced, %d read, without being announced %v", numbers, size, len(f.announced), f.read, f.surprises)
 			s.Reader = plain
 			return nil
 		}))
@@ -459,8 +439,7 @@ func cosigned(t testing.TB, checkpoint, name string, seed byte) (more string, ve
 	t.Helper()
 	signer, verifier, _ := logKey(t, name, seed)
 	body, _, _ := strings.Cut(checkpoint, "\n\n")
-	signed, err := note.Sign(&note.Note{Text: body + "\n"}, signer)
-	must(t, err)
+	signed := check.Value(note.Sign(&note.Note{Text: body + "\n"}, signer))(t)
 	_, line, _ := strings.Cut(string(signed), "\n\n")
 	return checkpoint + line, verifier
 }
@@ -480,9 +459,8 @@ func cosigners(t *testing.T, o *office, checkpoint string, with func(checkpoint 
 		"the witness is known":     {[]note.Verifier{key, witness}, []string{id}, nil},
 	} {
 		c := with(both).Verify(note.VerifierList(test.keys...))
-		if !c.OK() || !slices.Equal(c.Cosigned, test.cosigned) || !slices.Equal(c.Ignored, test.ignored) {
-			t.Errorf("%s: %+v", name, c)
-		}
+		check.That(t, c.OK() && slices.Equal(c.Cosigned, test.cosigned) && slices.Equal(c.Ignored, test.ignored),
+			"%s: %+v", name, c)
 	}
 	wantFault(t, "the witness alone is known", with(both), note.VerifierList(witness), "no known key with the name of its origin")
 	other, _ := cosigned(t, strings.Replace(checkpoint, "\n", "\n1", 1), "witness.example", 7)
@@ -521,8 +499,7 @@ func TestCosignersOfDocuments(t *testing.T) {
 		r.Evidence.Checkpoint = checkpoint
 		return r
 	})
-	st, err := o.Statement(t.Context(), api.ObjectRequest{Key: "statement", Object: "ann"})
-	must(t, err)
+	st := check.Value(o.Statement(t.Context(), api.ObjectRequest{Key: "statement", Object: "ann"}))(t)
 	cosigners(t, o, st.Checkpoint, func(checkpoint string) document {
 		st.Checkpoint = checkpoint
 		return st
@@ -531,15 +508,13 @@ func TestCosignersOfDocuments(t *testing.T) {
 	for i := range signed {
 		for _, mask := range []byte{1, 2, 4, 8, 16, 32, 64, 128, 255} {
 			signed[i] ^= mask
-			if _, err := evidence.OpenCheckpoint(signed, o.keys); !errors.Is(err, api.ErrCheckpoint) {
-				t.Fatalf("byte %d, ^%#x: %v", i, mask, err)
-			}
+			_, err := evidence.OpenCheckpoint(signed, o.keys)
+			check.Need(t, errors.Is(err, api.ErrCheckpoint), "byte %d, ^%#x: %v", i, mask, err)
 			signed[i] ^= mask
 		}
 	}
 	for _, other := range []string{" " + string(signed), string(signed) + "\n", "\n" + string(signed), strings.ReplaceAll(string(signed), "\n", "\r\n"), strings.TrimSpace(string(signed)), respelled(t, string(signed))} {
-		if _, err := evidence.OpenCheckpoint([]byte(other), o.keys); !errors.Is(err, api.ErrCheckpoint) {
-			t.Errorf("%q: %v", other, err)
-		}
+		_, err := evidence.OpenCheckpoint([]byte(other), o.keys)
+		check.That(t, errors.Is(err, api.ErrCheckpoint), "%q: %v", other, err)
 	}
 }

@@ -6,23 +6,19 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
-	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
-	"github.com/sluicedp/sluice/ledger/internal/kv"
-	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
-	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
@@ -83,9 +79,8 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 		if got, want := all[1].Mechanism.Outputs, [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}; !reflect.DeepEqual(got, want) || all[1].Encoding != api.Finite {
 			t.Errorf("without names outputs are called %q", got)
 		}
-		if !bytes.Equal(text(t, all[1].Mechanism.Family), text(t, fixture.Skewed(t))) {
-			t.Error("the family is kept as another")
-		}
+		check.That(t, bytes.Equal(text(t, all[1].Mechanism.Family), text(t, fixture.Skewed(t))),
+			"the family is kept as another")
 		closed(t, l)
 		l = open(t, path, Options{})
 	}
@@ -94,9 +89,7 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 			t.Errorf("the log says %+v", ev)
 		}
 	}
-	if numbered.Mechanism.Outputs != nil {
-		t.Error("the host's mechanism was given names")
-	}
+	check.That(t, numbered.Mechanism.Outputs == nil, "the host's mechanism was given names")
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
 }
@@ -191,9 +184,8 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 		must(t, l.DefineQuestion(t.Context(), "k", like(first)))
 		before := questionsOf(t, l)
 		for key, want := range map[string]error{"other": test.want, "k": test.same} {
-			if err := l.DefineQuestion(t.Context(), key, test.q); !errors.Is(err, want) {
-				t.Errorf("%s, with the key %q: got the error %v, want %v", name, key, err, want)
-			}
+			err := l.DefineQuestion(t.Context(), key, test.q)
+			check.That(t, errors.Is(err, want), "%s, with the key %q: got the error %v, want %v", name, key, err, want)
 		}
 		if after := questionsOf(t, l); !bytes.Equal(text(t, after), text(t, before)) || len(after) != 1 {
 			t.Errorf("%s: the question is %s now", name, text(t, after))
@@ -208,74 +200,6 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 
 // Requests.
 
-// Invariants 3 and 5: the same key gives the same output, also from the file, and so does every other request for it.
-// Nobody is asked for the truth again, nor for what lies below. What all cost together is the highest ε.
-func TestOutputsAreTheSameForEverybody(t *testing.T) {
-	path := create(t)
-	l := guests(t, open(t, path, Options{}), "ann", "bob")
-	released := func(r api.ReleaseRequest) func(*Ledger, api.TruthFunc) any {
-		return func(l *Ledger, truth api.TruthFunc) any { r.Truth = truth; return release(t, l, r) }
-	}
-	calls := []func(*Ledger, api.TruthFunc) any{
-		released(partyOf(t, "first", "ann", "1")),
-		func(l *Ledger, truth api.TruthFunc) any {
-			r := partiesFor(t, "raise", "acme", "2", "ann", "bob")
-			r.Truth = truth
-			return delivered(t, l, sell(t, l, r).Number)
-		},
-		released(partyOf(t, "insert", "bob", "1")),
-		func(l *Ledger, truth api.TruthFunc) any {
-			r := partiesOf(t, "degrade", "0.5")
-			r.Truth = truth
-			return []any{carryOut(t, l, r), responses(t, l, "party", eps(t, "0.5"))}
-		},
-	}
-	var first []any
-	for i, call := range calls {
-		truth := sameTruth("C")
-		if i > 1 {
-			truth = never(t)
-		}
-		first = append(first, call(l, truth))
-	}
-	if got := delivered(t, l, 1)["ann"]; got.Price != 200 || got.Epsilon != eps(t, "2") {
-		t.Errorf("ann sold %+v", got)
-	}
-	before := pairs(t, l.engine.Store)
-	for range 2 {
-		for i, call := range calls {
-			if again := call(l, never(t)); !reflect.DeepEqual(again, first[i]) {
-				t.Errorf("call %d came to\n%v\nand again to\n%v", i, first[i], again)
-			}
-		}
-		same(t, "stored after repetitions", pairs(t, l.engine.Store), before)
-		closed(t, l)
-		l = open(t, path, Options{})
-	}
-	for i, epsilon := range []string{"0.5", "1", "2"} {
-		r := partiesFor(t, "again "+epsilon, "zeta", epsilon, "ann")
-		r.Truth = never(t)
-		s := sell(t, l, r)
-		one := partyOf(t, "host "+epsilon, "ann", epsilon)
-		one.Truth = never(t)
-		got := delivered(t, l, s.Number)["ann"]
-		if s.Resales != 1 || got.Response != release(t, l, one) || got.Response != responses(t, l, "party", eps(t, epsilon))["ann"] || got.Price != []int64{50, 50, 100}[i] {
-			t.Errorf("at ε=%s zeta got %+v", epsilon, got)
-		}
-		if !slices.Contains(fixture.Party(t).Mechanism.Outputs[i], got.Value) {
-			t.Errorf("at ε=%s the output is %q", epsilon, got.Value)
-		}
-	}
-	for _, name := range []string{"ann", "bob"} {
-		o := objectOf(t, l, name)
-		if o.Spent != eps(t, "2") || len(o.Chains[0].Levels) != 3 || o.Chains[0].Response != o.Chains[0].Levels[2].Response || o.Chains[0].Epsilon != eps(t, "2") {
-			t.Errorf("%s came to %+v", name, o)
-		}
-	}
-	auditAll(t, l, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
-}
-
 // What a raise costs is the difference of the levels' ε: also of what reservations hold, and of what budgets refuse.
 func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
@@ -283,16 +207,14 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	enrollUnder(t, l, "party", market(t, "9"), "1.75", "ann")
 	spent := func(want string) {
 		t.Helper()
-		if o := objectOf(t, l, "ann"); o.Spent != eps(t, want) {
-			t.Errorf("ann has spent %s, want %s", o.Spent, want)
-		}
+		o := objectOf(t, l, "ann")
+		check.That(t, o.Spent == eps(t, want), "ann has spent %s, want %s", o.Spent, want)
 	}
 	release(t, l, partyOf(t, "1", "ann", "0.5"))
 	spent("0.5")
 	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: partiesFor(t, "", "acme", "1", "ann").Order, For: time.Hour})
-	if o := objectOf(t, l, "ann"); o.Held != eps(t, "0.5") {
-		t.Errorf("%s is held", o.Held)
-	}
+	o := objectOf(t, l, "ann")
+	check.That(t, o.Held == eps(t, "0.5"), "%s is held", o.Held)
 	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: r.Number, Truth: sameTruth("C")})
 	must(t, err)
 	spent("1")
@@ -316,14 +238,12 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 				"release": func() error {
 					r := partyOf(t, "k", "ann", epsilon)
 					r.Truth = never(t)
-					_, err := l.Release(t.Context(), r)
-					return err
+					return check.Err(l.Release(t.Context(), r))
 				},
 				"raise": func() error {
 					r := partiesOf(t, "k", epsilon)
 					r.Partial, r.Truth = true, never(t)
-					_, err := l.Raise(t.Context(), r)
-					return err
+					return check.Err(l.Raise(t.Context(), r))
 				},
 				"quote": func() error { _, err := l.Quote(t.Context(), partiesFor(t, "", "acme", epsilon).Order); return err },
 				"reserve": func() error {
@@ -333,8 +253,7 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 				"sell": func() error {
 					r := partiesFor(t, "k", "acme", epsilon, "ann")
 					r.Partial, r.Truth = true, never(t)
-					_, err := l.Sell(t.Context(), r)
-					return err
+					return check.Err(l.Sell(t.Context(), r))
 				},
 			} {
 				if err := make(); !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), "0.5, 1, 2 only, not at "+at.String()) {
@@ -346,9 +265,8 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 	// An estimate of what cannot be there is one of no responses.
 	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: eps(t, "1.5")})
 	wantErr(t, err, api.ErrNoResponses)
-	if all := responses(t, l, "party", eps(t, "1.5")); len(all) != 0 {
-		t.Errorf("at ε=1.5 there is %v", all)
-	}
+	all := responses(t, l, "party", eps(t, "1.5"))
+	check.That(t, len(all) == 0, "at ε=1.5 there is %v", all)
 }
 
 // Sweeps.
@@ -360,9 +278,7 @@ func stair(t testing.TB, ceilings ...string) policy.Policy {
 	for i, ceiling := range ceilings {
 		steps = append(steps, policy.Step{At: epoch().Add(time.Duration(24*(i+1)) * time.Hour), Ceiling: eps(t, ceiling)})
 	}
-	p, err := policy.Steps(steps...)
-	must(t, err)
-	return p
+	return check.Value(policy.Steps(steps...))(t)
 }
 
 // levelsOf returns the levels of an object's chain, by rising ε, with the number of their events.
@@ -388,16 +304,14 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 		released := 0
 		for i, day := range days {
 			clock.set(epoch().Add(time.Duration(24*day) * time.Hour))
-			r, err := l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("C")})
-			must(t, err)
+			r := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("C")}))(t)
 			want := ""
 			if day > 0 {
 				want = came[day-1]
 			}
 			for _, one := range names {
-				if got := levelsOf(t, l, one); got != want {
-					t.Errorf("%s: on day %d %s has the levels %q, want %q", name, day, one, got, want)
-				}
+				got := levelsOf(t, l, one)
+				check.That(t, got == want, "%s: on day %d %s has the levels %q, want %q", name, day, one, got, want)
 			}
 			if one := r.Questions[0]; len(one.Refused) != 0 || one.Raised+one.Unchanged != len(names) {
 				t.Errorf("%s: on day %d it came to %+v", name, day, r)
@@ -406,14 +320,12 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 			for range strings.Fields(want) {
 				now += len(names)
 			}
-			if got := countKind(events(t, l), "released"); got != now {
-				t.Errorf("%s: on day %d there are %d releases, want %d", name, day, got, now)
-			}
+			got := countKind(events(t, l), "released")
+			check.That(t, got == now, "%s: on day %d there are %d releases, want %d", name, day, got, now)
 			released = now
 		}
-		if released != 3*len(names) || objectOf(t, l, "ann").Spent != eps(t, "2") {
-			t.Errorf("%s: %d releases", name, released)
-		}
+		check.That(t, released == 3*len(names) && objectOf(t, l, "ann").Spent == eps(t, "2"),
+			"%s: %d releases", name, released)
 		auditStore(t, l.engine.Store)
 		wantClean(t, l, api.VerifyRequest{})
 	}
@@ -427,18 +339,15 @@ func TestASweepBehindARaise(t *testing.T) {
 	enrollUnder(t, l, "party", stair(t, "0.6", "1.5", "2.5"), "9", "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
 	release(t, l, api.ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("C")})
-	if got := levelsOf(t, l, "ann"); got != "1" {
-		t.Errorf("after the raise ann has the levels %q", got)
-	}
+	got := levelsOf(t, l, "ann")
+	check.That(t, got == "1", "after the raise ann has the levels %q", got)
 	a := &asked{}
-	_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: a.truth("C")})
-	must(t, err)
+	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: a.truth("C")})))
 	if !slices.Equal(a.names(), []string{"bob"}) || levelsOf(t, l, "ann") != "0.5 1" || levelsOf(t, l, "bob") != "0.5 1" {
 		t.Errorf("asked about %q; ann has %q, bob %q", a.names(), levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
 	}
 	clock.set(epoch().Add(30 * 24 * time.Hour))
-	_, err = l.Advance(t.Context(), api.AdvanceRequest{Key: "2", Truth: a.truth("C")})
-	must(t, err)
+	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "2", Truth: a.truth("C")})))
 	if levelsOf(t, l, "ann") != "0.5 1 2" || levelsOf(t, l, "bob") != "0.5 1 2" {
 		t.Errorf("ann has %q, bob %q", levelsOf(t, l, "ann"), levelsOf(t, l, "bob"))
 	}
@@ -453,14 +362,12 @@ func TestASweepRefusesALevelNotACeiling(t *testing.T) {
 	define(t, l, fixture.Party(t))
 	enrollUnder(t, l, "party", stair(t, "0.75", "1.5", "3"), "1.9", "ann")
 	clock.set(epoch().Add(100 * time.Hour))
-	r, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: sameTruth("C")})
-	must(t, err)
+	r := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: sameTruth("C")}))(t)
 	if left := r.Questions[0].Refused; len(left) != 1 || left[0].Asked != eps(t, "2") || left[0].Cost != eps(t, "1") || left[0].Reason != api.ObjectCap {
 		t.Errorf("it came to %+v", r)
 	}
-	if got := levelsOf(t, l, "ann"); got != "0.5 1" {
-		t.Errorf("ann has the levels %q", got)
-	}
+	got := levelsOf(t, l, "ann")
+	check.That(t, got == "0.5 1", "ann has the levels %q", got)
 }
 
 // Keys.
@@ -472,18 +379,16 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	define(t, l, vote())
 	enroll(t, l, "vote", "9", "ann")
 	for question, want := range map[uint32]uint32{1: 0, 2: 1} {
-		if got := chainOf(t, l, question, "ann").Noise; got != want {
-			t.Errorf("the chain of question %d has the noise key %d, want %d", question, got, want)
-		}
+		got := chainOf(t, l, question, "ann").Noise
+		check.That(t, got == want, "the chain of question %d has the noise key %d, want %d", question, got, want)
 	}
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "ann")
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "bob"}))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "bob")
 	for _, name := range []string{"ann", "bob"} {
-		if got := chainOf(t, l, 1, name).Noise; got != 0 {
-			t.Errorf("%s came back with the noise key %d", name, got)
-		}
+		got := chainOf(t, l, 1, name).Noise
+		check.That(t, got == 0, "%s came back with the noise key %d", name, got)
 	}
 	carryOut(t, l, partiesOf(t, "r", "1"))
 	auditStore(t, l.engine.Store)
@@ -505,35 +410,7 @@ func TestOutputsAreDrawnFromChance(t *testing.T) {
 		carryOut(t, l, partiesOf(t, "r", "0.5"))
 		came[i] = allResponses(t, l, names)
 	}
-	if reflect.DeepEqual(came[0], came[1]) {
-		t.Error("two ledgers have drawn the same")
-	}
-}
-
-// A chain is bound to its truth, and refuses another one when it is raised; below its highest level nobody asks.
-func TestAnOutputIsBoundToItsTruth(t *testing.T) {
-	path := create(t)
-	l := guests(t, open(t, path, Options{TruthKey: truthKey()}), "ann")
-	release(t, l, partyOf(t, "1", "ann", "1"))
-	closed(t, l)
-	l = open(t, path, Options{TruthKey: truthKey()})
-	other := partyOf(t, "2", "ann", "2")
-	other.Truth = sameTruth("B")
-	unchanged(t, l.engine.Store, func() {
-		_, err := l.Release(t.Context(), other)
-		wantChanged(t, err, "ann")
-	})
-	lower := partyOf(t, "3", "ann", "0.5")
-	lower.Truth = never(t)
-	release(t, l, lower)
-	release(t, l, partyOf(t, "4", "ann", "2"))
-	closed(t, l)
-	l = open(t, path, Options{})
-	define(t, l, api.Question{Name: "q", Values: valuesOf(2), Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}})
-	must(t, l.Close())
-	if all := countKind(events(t, open(t, path, Options{TruthKey: truthKey()})), "bound"); all != 1 {
-		t.Errorf("bound %d times", all)
-	}
+	check.That(t, !reflect.DeepEqual(came[0], came[1]), "two ledgers have drawn the same")
 }
 
 // A truth that is none of the values, or an output for a truth, is refused, and the error does not contain it.
@@ -544,121 +421,13 @@ func TestAnOutputIsNoTruth(t *testing.T) {
 		r.Truth = sameTruth(truth)
 		unchanged(t, l.engine.Store, func() {
 			_, err := l.Release(t.Context(), r)
-			if err == nil || strings.Contains(err.Error(), fmt.Sprintf("%q", truth)) {
-				t.Errorf("the truth %q: %v", truth, err)
-			}
+			check.That(t, err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%q", truth)),
+				"the truth %q: %v", truth, err)
 		})
 	}
 }
 
-// Answers to queries are about truths, at any ε, whatever the question's mechanism.
-func TestAnswersDoNotDependOnTheMechanism(t *testing.T) {
-	var came []any
-	for _, with := range []bool{false, true} {
-		l := inMemory(t, Options{Now: epoch})
-		_, random := sampler(7)
-		l.requests.Sampler = &mechanism.Sampler{Random: random}
-		q := api.Question{Name: "vote", Values: []string{"yes", "no"}}
-		if with {
-			q.Mechanism = &api.Mechanism{Family: fixture.Skewed(t)}
-		}
-		define(t, l, q)
-		enroll(t, l, "vote", "3", "ann", "bob", "cid")
-		var all []any
-		for i, epsilon := range []string{"0.25", "0.7", "0.5"} {
-			r := inquire(t, fmt.Sprint(i), "majority:yes", epsilon, ballots("ann", "cid"), "ann", "bob", "cid")
-			all = append(all, answerTo(t, l, r))
-		}
-		all = append(all, objectOf(t, l, "ann").Spent)
-		came = append(came, all)
-		auditStore(t, l.engine.Store)
-	}
-	if !reflect.DeepEqual(came[0], came[1]) {
-		t.Errorf("without a mechanism it came to\n%+v\nwith one to\n%+v", came[0], came[1])
-	}
-}
-
 // Estimates.
-
-// finiteCounts counts the responses of a question at one ε, or at the current levels, from what the ledger tells.
-func finiteCounts(t testing.TB, l *Ledger, q api.Question, names []string, only privacy.Epsilon) (counts []estimate.Counts, sizes []api.LevelCount) {
-	t.Helper()
-	for i, epsilon := range q.Mechanism.Family.Epsilons() {
-		m, _ := q.Mechanism.Family.Level(epsilon)
-		c := estimate.Counts{Mechanism: m, ByValue: make([]int64, m.Outputs())}
-		n := int64(0)
-		for _, name := range names {
-			chain := objectOf(t, l, name).Chains[0]
-			for _, at := range chain.Levels {
-				if at.Epsilon == epsilon && (epsilon == only || only.IsZero() && epsilon == chain.Epsilon) {
-					c.ByValue[slices.Index(q.Mechanism.Outputs[i], at.Response)]++
-					n++
-				}
-			}
-		}
-		if n > 0 {
-			counts, sizes = append(counts, c), append(sizes, api.LevelCount{Epsilon: epsilon, N: n})
-		}
-	}
-	return counts, sizes
-}
-
-// Estimates are those of package estimate from the responses, whether they are kept running or counted anew, over one
-// level or all, and go on being so when somebody withdraws, is forgotten and comes back.
-func TestFiniteEstimatesAreThoseOfTheResponses(t *testing.T) {
-	names := crowd(40)
-	path := create(t)
-	l := guests(t, open(t, path, Options{}), names...)
-	q := questionsOf(t, l)[0]
-	check := func(what string, present []string) {
-		t.Helper()
-		for _, epsilon := range []privacy.Epsilon{{}, eps(t, "0.5"), eps(t, "1"), eps(t, "2")} {
-			counts, sizes := finiteCounts(t, l, q, present, epsilon)
-			got, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: epsilon, Confidence: 0.9})
-			if len(counts) == 0 {
-				wantErr(t, err, api.ErrNoResponses)
-				continue
-			}
-			must(t, err)
-			shares, err := estimate.Frequencies(estimate.Options{Confidence: 0.9}, counts...)
-			must(t, err)
-			want := api.Estimate{Question: "party", Levels: sizes, Event: stats(t, l).Events}
-			p, err := estimate.Disagreement(counts...)
-			must(t, err)
-			combinedAs(&want, len(counts), api.EstimateRequest{}, p)
-			for i, s := range shares {
-				want.Values = append(want.Values, api.ValueEstimate{Value: q.Values[i], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})
-			}
-			for _, size := range sizes {
-				want.N += size.N
-			}
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("%s, at ε=%s: got\n%+v\nwant\n%+v", what, epsilon, got, want)
-			}
-		}
-		wantRecount(t, l, "party", eps(t, "0.5"), eps(t, "1"), eps(t, "2"))
-	}
-	check("nobody", names)
-	carryOut(t, l, partiesOf(t, "1", "1", names[:30]...))
-	check("some", names)
-	carryOut(t, l, partiesOf(t, "2", "2", names[20:35]...))
-	carryOut(t, l, partiesOf(t, "3", "0.5"))
-	check("all", names)
-	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: names[1]}))
-	check("one has withdrawn", names)
-	for i, name := range []string{names[2], names[25], names[39]} {
-		must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprint("f", i), Object: name}))
-	}
-	check("three are forgotten", names)
-	enrollUnder(t, l, "party", market(t, "9"), "9", names[2])
-	carryOut(t, l, partiesOf(t, "4", "1", names[2]))
-	check("one came back", names)
-	closed(t, l)
-	l = open(t, path, Options{})
-	check("opened again", names)
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
-}
 
 // The estimate is unbiased: of 4,000 objects with planned truths, each share is found, within what its
 // Variance plans. Each estimate is a mean of so many bounded gains that the normal law holds far out.
@@ -683,8 +452,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 		m, _ := q.Mechanism.Family.Level(epsilon)
 		variances, err := estimate.Variance(estimate.Counts{Mechanism: m, ByValue: []int64{2200, 1200, 500, 100}})
 		must(t, err)
-		e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: epsilon})
-		must(t, err)
+		e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: epsilon}))(t)
 		for v, one := range e.Values {
 			stattest.Normal(one.Estimate-float64(shares[v])/4000, math.Sqrt(variances[v])).Holds(t, "level %d, %s", i, one.Value)
 		}
@@ -701,9 +469,8 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 	carryOut(t, l, api.RaiseRequest{Key: "r", Question: "q", Epsilon: top, All: true, Truth: sameTruth("b")})
 	for _, r := range []api.EstimateRequest{{Question: "q"}, {Question: "q", Epsilon: top}, {Question: "q", Include: everybody}} {
 		_, err := l.Estimate(t.Context(), r)
-		if !errors.Is(err, api.ErrInvalid) || !strings.Contains(err.Error(), "apart") {
-			t.Errorf("%+v: got the error %v", r, err)
-		}
+		check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "apart"),
+			"%+v: got the error %v", r, err)
 	}
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
@@ -711,105 +478,8 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 
 // Keeping and copying.
 
-// A backup, a compacted copy and the file compacted in place have the mechanism and go on with it.
-func TestCopiesHaveTheMechanism(t *testing.T) {
-	dir := tests.Scratch(t)
-	path := filepath.Join(dir, "ledger.db")
-	must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
-	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")
-	carryOut(t, l, partiesOf(t, "1", "1"))
-	release(t, l, partyOf(t, "2", "ann", "0.5"))
-	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "cid"}))
-	want, stored := allResponses(t, l, []string{"ann", "bob"}), pairs(t, l.engine.Store)
-	_, err := l.Backup(t.Context(), filepath.Join(dir, "backup.db"), nil)
-	must(t, err)
-	_, err = l.CompactTo(t.Context(), filepath.Join(dir, "compact.db"), nil)
-	must(t, err)
-	must(t, l.Compact(t.Context(), nil))
-	closed(t, l)
-	for _, name := range []string{"backup.db", "compact.db", "ledger.db"} {
-		l := open(t, filepath.Join(dir, name), Options{})
-		if got := allResponses(t, l, []string{"ann", "bob"}); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s has %v, want %v", name, got, want)
-		}
-		same(t, name, pairs(t, l.engine.Store), stored)
-		wantClean(t, l, api.VerifyRequest{})
-		release(t, l, partyOf(t, "3", "bob", "2"))
-		auditStore(t, l.engine.Store)
-		closed(t, l)
-	}
-}
-
-// What was released is gone when somebody is forgotten, and comes anew when they come back; what was spent stays.
-func TestForgetDestroysOutputs(t *testing.T) {
-	s := &kv.Memory{}
-	begin(t, s)
-	l := guests(t, openMemory(t, s, Options{Now: epoch}), "ann", "bob")
-	sell(t, l, partiesFor(t, "1", "acme", "1", "ann", "bob"))
-	release(t, l, partyOf(t, "2", "ann", "0.5"))
-	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
-	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "1") || len(o.Chains[0].Levels) != 0 || o.Chains[0].Answered != eps(t, "1") {
-		t.Errorf("ann came to %+v", o)
-	}
-	if all, err := collect(l.Deliveries(t.Context(), 1)); err != nil || !all[0].Erased || all[0].Value != "" || all[1].Erased || all[1].Value == "" {
-		t.Errorf("delivered is %+v, %v", all, err)
-	}
-	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "bob"}))
-	_, err := l.Release(t.Context(), partyOf(t, "3", "bob", "2"))
-	if all := refusals(t, err); all[0].Reason != api.Withdrawn {
-		t.Errorf("refused: %+v", all)
-	}
-	before := objectOf(t, l, "bob").Chains[0].Levels
-	enrollUnder(t, l, "party", market(t, "9"), "9", "bob", "ann")
-	release(t, l, partyOf(t, "4", "bob", "2"))
-	release(t, l, partyOf(t, "5", "ann", "2"))
-	if o := objectOf(t, l, "bob"); o.Spent != eps(t, "2") || o.Chains[0].Levels[0].Response != before[0].Response {
-		t.Errorf("bob came to %+v", o)
-	}
-	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "3") || len(o.Chains[0].Levels) != 1 {
-		t.Errorf("ann came to %+v", o)
-	}
-	auditStore(t, s)
-	wantClean(t, l, api.VerifyRequest{})
-}
-
 // steadyOutputs returns a sampler of outputs on repeatable random bits.
 func steadyOutputs(seed uint64) *finite.Sampler {
 	random := rand.NewChaCha8([32]byte{byte(seed)})
 	return &finite.Sampler{Random: exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })}
-}
-
-// Whoever watches is told the outputs, and the mechanism of a question that is defined.
-func TestOutputsAreWatched(t *testing.T) {
-	l := guests(t, inMemory(t, Options{}), "ann", "bob")
-	l.engine.Chances.Outputs = steadyOutputs(1)
-	var want []string
-	for i, epsilon := range []string{"1", "2", "0.5"} {
-		want = append(want, release(t, l, partyOf(t, fmt.Sprint(i), "ann", epsilon)).Value)
-	}
-	s := sell(t, l, partiesFor(t, "s", "acme", "0.5", "bob"))
-	want = append(want, delivered(t, l, s.Number)["bob"].Value)
-	var got []string
-	mechanisms := 0
-	for ev, err := range l.Watch(t.Context(), 1) {
-		must(t, err)
-		switch d := ev.Says.(type) {
-		case event.Released:
-			got = append(got, d.Response)
-		case event.Sold:
-			got = append(got, d.Response)
-		case event.QuestionDefined:
-			mechanisms += len(d.Mechanism.Outputs)
-		default:
-			if bytes.Contains(text(t, ev), []byte(`"mechanism"`)) {
-				t.Errorf("%+v has a mechanism", ev)
-			}
-		}
-		if ev.Number == s.Last {
-			break
-		}
-	}
-	if !slices.Equal(got, want) || mechanisms != 3 {
-		t.Errorf("watched %q, released was %q; %d levels", got, want, mechanisms)
-	}
 }

@@ -224,14 +224,11 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 		}
 	}
 	fixed, small := market(t, "1.5"), market(t, "0.75")
-	halves, err := policy.Unlock(eps(t, "1"), 2)
-	must(t, err)
-	shares, err := policy.Min(fixed, halves)
-	must(t, err)
+	halves := check.Value(policy.Unlock(eps(t, "1"), 2))(t)
+	shares := check.Value(policy.Min(fixed, halves))(t)
 	days, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(24 * time.Hour), Ceiling: eps(t, "1")})
 	must(t, err)
-	timed, err := policy.Min(fixed, days)
-	must(t, err)
+	timed := check.Value(policy.Min(fixed, days))(t)
 	for name, steps := range map[string][]func(){
 		"all at once":                          {holds("vote", "acme", "1.5", "ann"), refused("vote", "acme", "1.500000001", "ann"), holds("vote", "zeta", "1.5", "ann")},
 		"behind what was raised":               {raises("0.7", "ann"), holds("vote", "acme", "1.5", "ann"), holds("vote", "zeta", "0.2", "ann")},

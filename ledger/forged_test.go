@@ -50,10 +50,8 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	terms := market(t, "1.5", func(m *policy.Market) {
 		m.Stride, m.Holders, m.Barred, m.Until = eps(t, "0.25"), 2, []string{"initech"}, epoch().Add(100*time.Hour)
 	})
-	halves, err := policy.Unlock(eps(t, "1"), 2)
-	must(t, err)
-	unlocked, err := policy.Min(market(t, "1.5"), halves)
-	must(t, err)
+	halves := check.Value(policy.Unlock(eps(t, "1"), 2))(t)
+	unlocked := check.Value(policy.Min(market(t, "1.5"), halves))(t)
 	define(t, l, vote())
 	define(t, l, smoker())
 	enrollUnder(t, l, "vote", timed, "2", "ann", "bob")
@@ -331,8 +329,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 			dearer := market(t, "1.5", func(m *policy.Market) { m.Floor = 76 })
 			must(t, s.Put(state.BucketPolicies, state.PolicyNumberKey(c.Policy), []byte(dearer.String())))
 			// What the sale as a whole may cost was higher, for others.
-			r, err := s.Sale(third)
-			must(t, err)
+			r := check.Value(s.Sale(third))(t)
 			r.Price = 100
 			must(t, s.PutSale(third, r))
 		}},
@@ -771,18 +768,26 @@ func forgottenMarket(t *testing.T) []event.Event {
 	return logOf(t, pairs(t, s))
 }
 
+// forgedEvent changes the first event of a type that is erased, or is not.
+func forgedEvent[C any, P interface {
+	*C
+	event.Change
+}](erased bool, edit func(*C)) func(*testing.T, []event.Event) []event.Event {
+	return func(t *testing.T, log []event.Event) []event.Event {
+		i := slices.IndexFunc(log, func(ev event.Event) bool {
+			_, is := ev.Change.(P)
+			return is && (ev.Erased != nil) == erased
+		})
+		check.Need(t, i >= 0, "no event of this kind")
+		c := *log[i].Change.(P)
+		edit(&c)
+		log[i].Change = P(&c)
+		return log
+	}
+}
+
 // What is left of a log must add up as well.
 func TestApplyRefusesForgedErasures(t *testing.T) {
-	nth := func(t *testing.T, log []event.Event, k event.Kind, erased bool) *event.Event {
-		t.Helper()
-		for i := range log {
-			if log[i].Change.Kind() == k && (log[i].Erased != nil) == erased {
-				return &log[i]
-			}
-		}
-		t.Fatalf("no event of kind %s", k)
-		return nil
-	}
 	about := func(t *testing.T, log []event.Event, name string) *event.Event {
 		t.Helper()
 		i := indexOf(t, log, func(c event.Change) bool { f, ok := c.(*event.Forgotten); return ok && f.Object == name })
@@ -854,62 +859,14 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 			log = forget("ann", func(c *event.Forgotten) { c.Events -= more })(t, log)
 			return forget("zoe", func(c *event.Forgotten) { c.Events += more })(t, log)
 		}},
-		"sold for less": {"is not the sum of its objects", func(t *testing.T, log []event.Event) []event.Event {
-			ev := nth(t, log, event.KindSold, true)
-			c := *ev.Change.(*event.Sold)
-			c.Price--
-			ev.Change = &c
-			return log
-		}},
-		"sold for more": {"is no part of sale", func(t *testing.T, log []event.Event) []event.Event {
-			ev := nth(t, log, event.KindSold, true)
-			c := *ev.Change.(*event.Sold)
-			c.Price += 51
-			ev.Change = &c
-			return log
-		}},
-		"held for less": {"is not the sum of its objects", func(t *testing.T, log []event.Event) []event.Event {
-			ev := nth(t, log, event.KindHeld, true)
-			c := *ev.Change.(*event.Held)
-			c.Price--
-			ev.Change = &c
-			return log
-		}},
-		"sold in another sale": {"is not complete, or not begun", func(t *testing.T, log []event.Event) []event.Event {
-			ev := nth(t, log, event.KindSold, true)
-			c := *ev.Change.(*event.Sold)
-			c.Sale++
-			ev.Change = &c
-			return log
-		}},
-		"it says it upgrades": {"is not the sum of its objects", func(t *testing.T, log []event.Event) []event.Event {
-			ev := nth(t, log, event.KindSale, false)
-			c := *ev.Change.(*event.SaleMade)
-			c.Tally.Upgrades = 2
-			ev.Change = &c
-			return log
-		}},
-		"it counts no objects": {"counts other objects than it has", func(t *testing.T, log []event.Event) []event.Event {
-			ev := nth(t, log, event.KindSale, false)
-			c := *ev.Change.(*event.SaleMade)
-			c.Tally = event.SaleTally{Draws: 1}
-			ev.Change = &c
-			return log
-		}},
-		"a larger panel": {"not everybody in the panel of 3", func(t *testing.T, log []event.Event) []event.Event {
-			ev := nth(t, log, event.KindAnswered, true)
-			c := *ev.Change.(*event.Answered)
-			c.Objects++
-			ev.Change = &c
-			return log
-		}},
-		"another ε": {"not everybody in the panel", func(t *testing.T, log []event.Event) []event.Event {
-			ev := nth(t, log, event.KindAnswered, true)
-			c := *ev.Change.(*event.Answered)
-			c.Epsilon = eps(t, "0.2")
-			ev.Change = &c
-			return log
-		}},
+		"sold for less":        {"is not the sum of its objects", forgedEvent(true, func(c *event.Sold) { c.Price-- })},
+		"sold for more":        {"is no part of sale", forgedEvent(true, func(c *event.Sold) { c.Price += 51 })},
+		"held for less":        {"is not the sum of its objects", forgedEvent(true, func(c *event.Held) { c.Price-- })},
+		"sold in another sale": {"is not complete, or not begun", forgedEvent(true, func(c *event.Sold) { c.Sale++ })},
+		"it says it upgrades":  {"is not the sum of its objects", forgedEvent(false, func(c *event.SaleMade) { c.Tally.Upgrades = 2 })},
+		"it counts no objects": {"counts other objects than it has", forgedEvent(false, func(c *event.SaleMade) { c.Tally = event.SaleTally{Draws: 1} })},
+		"a larger panel":       {"not everybody in the panel of 3", forgedEvent(true, func(c *event.Answered) { c.Objects++ })},
+		"another ε":            {"not everybody in the panel", forgedEvent(true, func(c *event.Answered) { c.Epsilon = eps(t, "0.2") })},
 		"fewer were refused": {"refuses 0 objects where 1 were named", func(t *testing.T, log []event.Event) []event.Event {
 			i := indexOf(t, log, isSettled("1"))
 			c := *log[i].Change.(*event.Settled)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -68,8 +69,7 @@ func jointRequests(t *testing.T) []jointRequest {
 		{"sold as quoted", "1", func(l *Ledger, key, epsilon string, names []string) (any, error) {
 			r := purchase(t, key, "zeta", epsilon, names...)
 			if quoted == "" {
-				q, err := l.Quote(t.Context(), r.Order)
-				must(t, err)
+				q := check.Value(l.Quote(t.Context(), r.Order))(t)
 				quoted = q.ID
 			}
 			r.QuoteID = quoted
@@ -96,8 +96,7 @@ func jointLedger(t *testing.T, s *kv.Memory, object string, requests []jointRequ
 	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), queriesOf(1)
 	define(t, l, vote())
 	for _, r := range requests {
-		_, err := r.send(l, r.key, r.epsilon, []string{"ann", object, "cid"})
-		must(t, err)
+		must(t, check.Err(r.send(l, r.key, r.epsilon, []string{"ann", object, "cid"})))
 	}
 	return l
 }
@@ -115,9 +114,7 @@ func TestForget_OfOneOfSeveral_LeavesNothingThatDependsOnTheName(t *testing.T) {
 		left[i] = withoutSalts(t, s, name)
 		auditStore(t, s)
 	}
-	if whole[0] == whole[1] {
-		t.Error("nothing depended on the name to begin with")
-	}
+	check.That(t, whole[0] != whole[1], "nothing depended on the name to begin with")
 	for i := range max(len(left[0]), len(left[1])) {
 		if i >= len(left[0]) || i >= len(left[1]) || left[0][i] != left[1][i] {
 			t.Fatalf("the ledgers differ in\n%s\n%s", left[0][i:][:1], left[1][i:][:1])
@@ -130,16 +127,14 @@ func withoutSalts(t *testing.T, s *kv.Memory, name string) (all []string) {
 	t.Helper()
 	secret := map[string]string{name: "<name>", fmt.Sprintf("%x", wire.HashText(name)): "<key of the test>"}
 	for _, p := range pairs(t, s) {
-		payload, err := unsealed(p)
-		must(t, err)
+		payload := check.Value(unsealed(p))(t)
 		switch {
 		case p.bucket == state.BucketEvents:
 			number := uint64(0)
 			for _, b := range p.key {
 				number = number<<8 | uint64(b)
 			}
-			n, err := event.DecodeEntry(number, payload)
-			must(t, err)
+			n := check.Value(event.DecodeEntry(number, payload))(t)
 			if end, is := n.Change.(*event.Settled); is && strings.HasPrefix(end.Key, "forget ") {
 				end.Digest, end.Marks = [32]byte{}, event.Marks{} // of the request that names the object for good
 			}
@@ -148,8 +143,7 @@ func withoutSalts(t *testing.T, s *kv.Memory, name string) (all []string) {
 			}
 			payload = n.Encode()
 		case p.bucket == state.BucketMeta && string(p.key) == state.KeyCounters:
-			c, err := state.DecodeCounters(payload)
-			must(t, err)
+			c := check.Value(state.DecodeCounters(payload))(t)
 			c.Root = [32]byte{}
 			payload = c.Encode()
 		case p.bucket == state.BucketMeta && string(p.key) == state.KeyAbout:
@@ -175,9 +169,8 @@ func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T
 		t.Helper()
 		_, err := r.send(l, r.key, epsilon, names)
 		wantErr(t, err, api.ErrKeyConflict)
-		if !strings.HasSuffix(fmt.Sprint(err), "differs in "+field) {
-			t.Errorf("%s: %v, want a difference in %s", r.key, err, field)
-		}
+		check.That(t, strings.HasSuffix(fmt.Sprint(err), "differs in "+field),
+			"%s: %v, want a difference in %s", r.key, err, field)
 	}
 	enroll(t, l, "vote", "8", "eve")
 	last := jointRequest{"of others", "0.5", func(l *Ledger, key, epsilon string, names []string) (any, error) {
@@ -199,15 +192,11 @@ func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T
 	forget(t, l, "bob")
 	for _, r := range requests {
 		after, err := r.send(l, r.key, r.epsilon, names)
-		if err != nil {
-			t.Errorf("%s: %v", r.key, err)
-		}
+		check.That(t, err == nil, "%s: %v", r.key, err)
 		if want := fmt.Sprint(before[r.key]); r.key != "raised too high" && fmt.Sprint(after) != want {
 			t.Errorf("%s: %v, and before the object was forgotten %s", r.key, after, want)
 		}
-		if strings.Contains(fmt.Sprint(after), "bob") {
-			t.Errorf("%s: %v", r.key, after)
-		}
+		check.That(t, !strings.Contains(fmt.Sprint(after), "bob"), "%s: %v", r.key, after)
 		conflict(r, "Objects", r.epsilon, "ann", "bob")
 		switch {
 		case r.key == "enrolled under terms": // in which there is nothing else
@@ -218,9 +207,8 @@ func TestForget_RequestOfSeveralComesAgain_IsRecognizedWithoutNames(t *testing.T
 		}
 	}
 	conflict(last, "Objects", last.epsilon, "ann", "eve") // it did not name the object
-	if n := stats(t, l).Events; n != events+2 {
-		t.Errorf("the repetitions recorded %d events", n-events-2)
-	}
+	n := stats(t, l).Events
+	check.That(t, n == events+2, "the repetitions recorded %d events", n-events-2)
 	auditStore(t, s)
 }
 
@@ -229,19 +217,15 @@ func TestForget_OfOneInAPanel_LeavesNoAnswerToDeriveFrom(t *testing.T) {
 	l := jointLedger(t, &kv.Memory{}, "bob", jointRequests(t))
 	forget(t, l, "bob")
 	r := inquire(t, "new", "majority:yes", "0.25", never(t), "ann", "bob", "cid")
-	_, err := l.Answer(t.Context(), r)
-	if refused := refusals(t, err); len(refused) != 1 || refused[0].Object != "bob" {
-		t.Errorf("%+v", refused)
-	}
+	refused := refusals(t, check.Err(l.Answer(t.Context(), r)))
+	check.That(t, len(refused) == 1 && refused[0].Object == "bob", "%+v", refused)
 	var kept int
 	for _, p := range pairs(t, l.engine.Store) {
 		if p.bucket == state.BucketAnswers {
 			kept++
 		}
 	}
-	if kept != 0 {
-		t.Errorf("%d panels are recorded", kept)
-	}
+	check.That(t, kept == 0, "%d panels are recorded", kept)
 }
 
 // A request in parts is settled part by part. What it says of all its objects is erased with any of them, also with one that it
@@ -256,20 +240,15 @@ func TestForget_RequestInParts_IsErasedWithAnyObject(t *testing.T) {
 		cutShort(t, func(ctx context.Context, p api.Progress) error {
 			r := r
 			r.Progress = p
-			_, err := l.Raise(ctx, r)
-			return err
+			return check.Err(l.Raise(ctx, r))
 		})
 		sum := event.RaiseRequest("vote", r.Epsilon, false, names, false).Objects.Digest
 		has := func() bool {
 			return slices.ContainsFunc(pairs(t, l.engine.Store), func(p pair) bool { return bytes.Contains(p.value, sum[:]) })
 		}
-		if !has() {
-			t.Fatal("the digest is not in the ledger to begin with")
-		}
+		check.Need(t, has(), "the digest is not in the ledger to begin with")
 		forget(t, l, names[which])
-		if has() {
-			t.Errorf("object %d is forgotten, and the digest is still there", which)
-		}
+		check.That(t, !has(), "object %d is forgotten, and the digest is still there", which)
 		auditStore(t, l.engine.Store)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -93,44 +94,29 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 	path, options := eventful(t, name)
 	l := open(t, path, options)
 	secrets := append(secretsOf(t, l, name), secretsOfSeveral(t, l)...) // all of which name it
-	if len(secrets) < 2*10 {
-		t.Fatalf("only %d secrets", len(secrets))
-	}
-	before, err := os.ReadFile(path)
-	must(t, err)
+	check.Need(t, len(secrets) >= 2*10, "only %d secrets", len(secrets))
+	before := check.Value(os.ReadFile(path))(t)
 	for _, secret := range secrets {
-		if !bytes.Contains(before, secret) {
-			t.Fatalf("%x is not in the file to begin with", secret)
-		}
+		check.Need(t, bytes.Contains(before, secret), "%x is not in the file to begin with", secret)
 	}
 	forget(t, l, name)
 	auditStore(t, l.engine.Store)
 	must(t, l.Compact(t.Context(), nil))
-	after, err := os.ReadFile(path)
-	must(t, err)
+	after := check.Value(os.ReadFile(path))(t)
 	for _, secret := range secrets {
-		if bytes.Contains(after, secret) {
-			t.Errorf("%x is still in the file", secret)
-		}
+		check.That(t, !bytes.Contains(after, secret), "%x is still in the file", secret)
 	}
 	// The object, its place in the question, its chain, and the event that forgot it; bbolt may repeat a key in a
 	// branch page, which a file of this size does not have.
-	if n := bytes.Count(after, []byte(name)); n != 4 {
-		t.Errorf("the name is %d times in the file", n)
-	}
+	n := bytes.Count(after, []byte(name))
+	check.That(t, n == 4, "the name is %d times in the file", n)
 	for _, ev := range events(t, l) {
-		if ev.Object() == name && ev.Kind() != "forgotten" {
-			t.Errorf("the log still says %+v", ev)
-		}
+		check.That(t, ev.Object() != name || ev.Kind() == "forgotten", "the log still says %+v", ev)
 	}
-	if strings.Count(fmt.Sprint(pairs(t, l.engine.Store)), fmt.Sprintf("%x", name)) != 4 {
-		t.Error("a record names the object")
-	}
-	found, err := l.Verify(t.Context(), api.VerifyRequest{})
-	must(t, err)
-	if found.Problems != 0 {
-		t.Errorf("the audit finds %+v", found)
-	}
+	check.That(t, strings.Count(fmt.Sprint(pairs(t, l.engine.Store)), fmt.Sprintf("%x", name)) == 4,
+		"a record names the object")
+	found := check.Value(l.Verify(t.Context(), api.VerifyRequest{}))(t)
+	check.That(t, found.Problems == 0, "the audit finds %+v", found)
 }
 
 // Forget leaves the old bytes in unused pages of the file. No copy that is made after it has them.
@@ -143,8 +129,7 @@ func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 	for what, copyTo := range copiers(l) {
 		t.Run(what, func(t *testing.T) {
 			copied := filepath.Join(t.TempDir(), "copy.db")
-			made, err := copyTo(t.Context(), copied, nil)
-			must(t, err)
+			made := check.Value(copyTo(t.Context(), copied, nil))(t)
 			wantNoSecrets(t, path, copied, secrets)
 			if data := mustRead(t, copied); made.Bytes != int64(len(data)) || made.Events != stats(t, l).Events {
 				t.Errorf("%+v of %d bytes", made, len(data))
@@ -176,7 +161,7 @@ func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing
 	for what, copyTo := range copiers(reader) {
 		t.Run(what, func(t *testing.T) {
 			copied := filepath.Join(t.TempDir(), "copy.db")
-			must(t, second(copyTo(t.Context(), copied, nil)))
+			must(t, check.Err(copyTo(t.Context(), copied, nil)))
 			wantNoSecrets(t, crashed, copied, secrets)
 		})
 	}
@@ -184,9 +169,7 @@ func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing
 
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	must(t, err)
-	return data
+	return check.Value(os.ReadFile(path))(t)
 }
 
 func copiers(l *Ledger) map[string]func(context.Context, string, api.Progress) (api.Copied, error) {
@@ -201,49 +184,9 @@ func wantNoSecrets(t *testing.T, path, copied string, secrets [][]byte) {
 		if bytes.Contains(original, secret) {
 			old++
 		}
-		if bytes.Contains(data, secret) {
-			t.Errorf("%x is in the copy", secret)
-		}
+		check.That(t, !bytes.Contains(data, secret), "%x is in the copy", secret)
 	}
-	if old == 0 {
-		t.Error("the file itself has none of the bytes: the test shows nothing")
-	}
-}
-
-// What was spent stays spent: by the cap, and by the ceiling of the question.
-func TestForgettingBringsNoBudgetBack(t *testing.T) {
-	l := sellers(t, newLedger(t), "2", "3", "ann", "bob")
-	sell(t, l, purchase(t, "1", "acme", "1.5", "ann", "bob"))
-	forget(t, l, "ann")
-	o := objectOf(t, l, "ann")
-	if o.Spent != eps(t, "1.5") || o.Earned != 150 || o.Forgotten == 0 || len(o.Chains) != 1 || len(o.Chains[0].Levels) != 0 || !o.Chains[0].Withdrawn || o.Chains[0].Answered != eps(t, "1.5") {
-		t.Fatalf("%+v", o)
-	}
-	for _, again := range []api.EnrollRequest{
-		{Key: "another cap", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "2"), Cap: eps(t, "9")},
-		{Key: "another policy", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "9")},
-	} {
-		_, err := l.Enroll(t.Context(), again)
-		refusals(t, err)
-	}
-	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "2")})
-	must(t, err)
-	refused := refusals(t, func() error { _, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "0.6")); return err }())
-	if r := refused[0]; r.Reason != api.ChainCeiling || r.Spent != eps(t, "1.5") || r.Remaining != eps(t, "0.5") {
-		t.Errorf("%+v", r)
-	}
-	// A new chain is independent of the one destroyed, so both are charged.
-	release(t, l, releaseOf(t, "3", "ann", "0.5"))
-	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") || o.Chains[0].Epsilon != eps(t, "0.5") {
-		t.Errorf("%+v", o)
-	}
-	forget2 := l.Forget(t.Context(), api.ObjectRequest{Key: "forget again", Object: "ann"})
-	must(t, forget2)
-	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") || o.Earned != 150 {
-		t.Errorf("forgotten a second time: %+v", o)
-	}
-	auditStore(t, l.engine.Store)
-	auditMarket(t, l)
+	check.That(t, old != 0, "the file itself has none of the bytes: the test shows nothing")
 }
 
 // A request made before is never carried out a second time: there is no answer to give.
@@ -255,13 +198,11 @@ func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 	forget(t, l, "ann")
 	again := releaseOf(t, "1", "ann", "1")
 	again.Truth = never(t)
-	_, err := l.Release(t.Context(), again)
-	wantErr(t, err, api.ErrForgotten)
+	wantErr(t, check.Err(l.Release(t.Context(), again)), api.ErrForgotten)
 	// Also when the object is back, and has another answer at that ε.
 	enroll(t, l, "vote", "9", "ann")
 	release(t, l, releaseOf(t, "2", "ann", "1"))
-	_, err = l.Release(t.Context(), again)
-	wantErr(t, err, api.ErrForgotten)
+	wantErr(t, check.Err(l.Release(t.Context(), again)), api.ErrForgotten)
 	whole.Truth = never(t)
 	if same := carryOut(t, l, whole); same.Drawn != first.Drawn || same.First != first.First || same.Last != first.Last {
 		t.Errorf("%+v became %+v", first, same)
@@ -276,27 +217,10 @@ func TestForgettingIsARequestLikeOthers(t *testing.T) {
 	n := stats(t, l).Events
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"}))
 	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k", Object: "bob"}), api.ErrKeyConflict)
-	if stats(t, l).Events != n {
-		t.Error("the same key forgot twice")
-	}
+	check.That(t, stats(t, l).Events == n, "the same key forgot twice")
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "k2", Object: "ann"})) // nothing is left to forget
-	if stats(t, l).Events != n+1 || countKind(events(t, l), "forgotten") != 1 {
-		t.Error("nothing was forgotten once more")
-	}
-}
-
-// Estimates no longer count whom was forgotten: the difference would tell the response.
-func TestTheForgottenAreNotCounted(t *testing.T) {
-	l := voters(t, newLedger(t), "9", crowd(50)...)
-	carryOut(t, l, order(t, "1", "1"))
-	carryOut(t, l, order(t, "2", "2", crowd(50)[:20]...))
-	forget(t, l, crowd(50)[3])
-	forget(t, l, crowd(50)[30])
-	wantRecount(t, l, "vote", eps(t, "1"), eps(t, "2"))
-	if got := len(responses(t, l, "vote", eps(t, "1"))); got != 48 {
-		t.Errorf("%d responses are left", got)
-	}
-	auditStore(t, l.engine.Store)
+	check.That(t, stats(t, l).Events == n+1 && countKind(events(t, l), "forgotten") == 1,
+		"nothing was forgotten once more")
 }
 
 func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
@@ -310,33 +234,12 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 			t.Errorf("still there: %s", p)
 		}
 	}
-	if same := carryOut(t, l, r); len(same.Refused) != 0 || same.Unlisted != 1 || same.Drawn != 1 {
-		t.Errorf("%+v", same)
-	}
-	if left := leftOut(t, l, "1", 0); len(left) != 0 {
-		t.Errorf("the log still refuses %+v", left)
-	}
+	same := carryOut(t, l, r)
+	check.That(t, len(same.Refused) == 0 && same.Unlisted == 1 && same.Drawn == 1, "%+v", same)
+	left := leftOut(t, l, "1", 0)
+	check.That(t, len(left) == 0, "the log still refuses %+v", left)
 	auditStore(t, l.engine.Store)
 	wantErr(t, l.Forget(t.Context(), api.ObjectRequest{Key: "again", Object: "nobody known"}), api.ErrUnknown)
-}
-
-// A buyer's list keeps its prices.
-func TestDeliveriesOfTheForgotten(t *testing.T) {
-	l := sellers(t, newLedger(t), "2", "3", "ann", "bob")
-	s := sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob"))
-	forget(t, l, "ann")
-	var got []api.Delivery
-	for d, err := range l.Deliveries(t.Context(), s.Number) {
-		must(t, err)
-		got = append(got, d)
-	}
-	if len(got) != 2 || !got[0].Erased || got[0].Object != "" || got[0].Value != "" || got[0].Price != 100 || got[1].Object != "bob" || got[1].Erased {
-		t.Errorf("%+v", got)
-	}
-	if again := sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob")); again.Number != s.Number || again.Price != 200 || again.Objects != 2 {
-		t.Errorf("%+v", again)
-	}
-	auditMarket(t, l)
 }
 
 // A reservation loses whoever is forgotten, like whoever withdraws.
@@ -345,14 +248,11 @@ func TestAReservationOfTheForgotten(t *testing.T) {
 	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
 	forget(t, l, "ann")
 	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "whole", Reservation: r.Number, Truth: sameTruth("yes")})
-	if got := refusals(t, err); len(got) != 1 || got[0].Reason != api.Withdrawn || got[0].Object != "" {
-		t.Errorf("%+v", got)
-	}
+	got := refusals(t, err)
+	check.That(t, len(got) == 1 && got[0].Reason == api.Withdrawn && got[0].Object == "", "%+v", got)
 	s, err := l.Capture(t.Context(), api.CaptureRequest{Key: "rest", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
 	must(t, err)
-	if s.Objects != 1 || s.Price != 100 || s.Refund != 100 {
-		t.Errorf("%+v", s)
-	}
+	check.That(t, s.Objects == 1 && s.Price == 100 && s.Refund == 100, "%+v", s)
 	auditStore(t, l.engine.Store)
 	auditMarket(t, l)
 }
@@ -369,20 +269,16 @@ func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 		return nil
 	}, nil)
 	r := order(t, "large", "1")
-	if _, err := l.Raise(t.Context(), r); err == nil {
-		t.Fatal("nothing failed")
-	}
+	_, err := l.Raise(t.Context(), r)
+	check.Need(t, err != nil, "nothing failed")
 	s.set(nil, nil)
 	at := crowd(2 * state.PartSize)[2*state.PartSize-1]
 	forget(t, l, at)
 	done := carryOut(t, l, r)
-	if done.Drawn != 2*state.PartSize+10 || done.Reused != 0 {
-		t.Errorf("%+v", done)
-	}
+	check.That(t, done.Drawn == 2*state.PartSize+10 && done.Reused == 0, "%+v", done)
 	auditStore(t, l.engine.Store)
-	if got := len(responses(t, l, "vote", eps(t, "1"))); got != 2*state.PartSize+9 {
-		t.Errorf("%d responses", got)
-	}
+	got := len(responses(t, l, "vote", eps(t, "1")))
+	check.That(t, got == 2*state.PartSize+9, "%d responses", got)
 }
 
 // Backups.
@@ -391,20 +287,16 @@ func TestABackupIsTheLedgerOfOneInstant(t *testing.T) {
 	path, options := eventful(t, "ann of the backup")
 	l := open(t, path, options)
 	copied := path + ".backup"
-	made, err := l.Backup(t.Context(), copied, nil)
-	must(t, err)
+	made := check.Value(l.Backup(t.Context(), copied, nil))(t)
 	before := pairs(t, l.engine.Store)
-	file, err := bolt.Open(copied, true)
-	must(t, err)
+	file := check.Value(bolt.Open(copied, true))(t)
 	same(t, "the backup", pairs(t, file), before)
 	must(t, file.Close())
-	info, err := os.Stat(copied)
-	must(t, err)
+	info := check.Value(os.Stat(copied))(t)
 	if made.Bytes != info.Size() || made.Events != stats(t, l).Events || info.Mode().Perm() != 0o600 {
 		t.Errorf("%+v of %d bytes, mode %v", made, info.Size(), info.Mode())
 	}
-	_, err = l.Backup(t.Context(), copied, nil)
-	wantErr(t, err, os.ErrExist)
+	wantErr(t, check.Err(l.Backup(t.Context(), copied, nil)), os.ErrExist)
 }
 
 // A backup made while others write is one instant's, verified, and every acknowledged request is in it that was
@@ -435,23 +327,16 @@ func TestBackupsWhileOthersWrite(t *testing.T) {
 		if i%2 == 1 {
 			copyTo = l.CompactTo
 		}
-		made, err := copyTo(t.Context(), fmt.Sprintf("%s/%d.db", dir, i), nil)
-		must(t, err)
-		if made.Events < before {
-			t.Errorf("a backup of %d events, after %d were acknowledged", made.Events, before)
-		}
+		made := check.Value(copyTo(t.Context(), fmt.Sprintf("%s/%d.db", dir, i), nil))(t)
+		check.That(t, made.Events >= before, "a backup of %d events, after %d were acknowledged", made.Events, before)
 		must(t, l.Compact(t.Context(), nil))
 	}
 	stop()
-	if got := await(t, writing); got.err != nil {
-		t.Errorf("%d writes, then %v", got.value, got.err)
-	}
+	got := await(t, writing)
+	check.That(t, got.err == nil, "%d writes, then %v", got.value, got.err)
 	auditStore(t, l.engine.Store)
-	left, err := os.ReadDir(dir)
-	must(t, err)
-	if len(left) != 4 {
-		t.Errorf("the directory holds %v", left)
-	}
+	left := check.Value(os.ReadDir(dir))(t)
+	check.That(t, len(left) == 4, "the directory holds %v", left)
 }
 
 // A ledger that does not verify is not backed up as if it did.
@@ -461,11 +346,9 @@ func TestADamagedLedgerHasNoBackup(t *testing.T) {
 	o := state.Object{Cap: eps(t, "9"), Chains: 1, Spent: eps(t, "0.5"), Links: state.Links{Latest: 4, Events: 1}}
 	putRecord(t, l.engine.Store, state.BucketObjects, state.ObjectKey("ann"), o.Encode())
 	copied := path + ".backup"
-	_, err := l.Backup(t.Context(), copied, nil)
-	wantErr(t, err, api.ErrCorrupt)
-	if _, err := os.Stat(copied); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("there is a backup: %v", err)
-	}
+	wantErr(t, check.Err(l.Backup(t.Context(), copied, nil)), api.ErrCorrupt)
+	_, err := os.Stat(copied)
+	check.That(t, errors.Is(err, os.ErrNotExist), "there is a backup: %v", err)
 }
 
 // What an adversary found in the first form of Forget and its audit.
@@ -509,10 +392,9 @@ func audited(t *testing.T, s kv.Store, trusted Options) (problems []api.Finding,
 	read := trusted
 	read.ReadOnly = true
 	l := openMemory(t, s, read)
-	_, err := l.Verify(t.Context(), api.VerifyRequest{
+	must(t, check.Err(l.Verify(t.Context(), api.VerifyRequest{
 		Checkpoints: [][]byte{trusted.Checkpoint}, Verifiers: trusted.Verifiers, Report: func(p api.Finding) { problems = append(problems, p) },
-	})
-	must(t, err)
+	})))
 	_, first = openStore(t.Context(), s, trusted)
 	return problems, first
 }
@@ -521,9 +403,7 @@ func TestWhatIsErasedWithoutForgettingIsFound(t *testing.T) {
 	log, trusted := spent(t)
 	eraseReleases(log)
 	problems, err := audited(t, foldedAnew(t, log), trusted)
-	if len(problems) == 0 {
-		t.Error("ann's budget is whole again, and nobody notices")
-	}
+	check.That(t, len(problems) != 0, "ann's budget is whole again, and nobody notices")
 	wantErr(t, err, api.ErrCorrupt)
 }
 
@@ -533,9 +413,8 @@ func TestAStrangerDoesNotAccountForErasedResponses(t *testing.T) {
 	erased := eraseReleases(log)
 	last := log[len(log)-1]
 	log = append(log, event.Event{Number: last.Number + 1, Time: last.Time, Change: &event.Forgotten{Object: "nobody", Events: erased}, Salt: event.Salt{1}})
-	if err := replay(&kv.Memory{}, log); !errors.Is(err, api.ErrCorrupt) {
-		t.Errorf("got the error %v, want ErrCorrupt", err)
-	}
+	err := replay(&kv.Memory{}, log)
+	check.That(t, errors.Is(err, api.ErrCorrupt), "got the error %v, want ErrCorrupt", err)
 }
 
 // A log that ends in the midst of a request is not the log of a ledger.
@@ -553,8 +432,7 @@ func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
 			continue // a shorter log, but a whole one: only a checkpoint tells
 		}
 		cut := openMemory(t, foldedAnew(t, log[:n]), Options{ReadOnly: true})
-		found, err := cut.Verify(t.Context(), api.VerifyRequest{})
-		must(t, err)
+		found := check.Value(cut.Verify(t.Context(), api.VerifyRequest{}))(t)
 		if found.Problems == 0 {
 			t.Errorf("cut behind event %d (%s): no problem", n, log[n-1].Change.Kind())
 		}
@@ -589,12 +467,9 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 	}
 	forget(t, l, "ann")
 	for i, digest := range digests {
-		if where(digest) != 0 {
-			t.Errorf("digest %d is still there", i)
-		}
+		check.That(t, where(digest) == 0, "digest %d is still there", i)
 	}
-	_, err := l.Sell(t.Context(), purchase(t, "sold", "acme", "1.3", "ann"))
-	wantErr(t, err, api.ErrForgotten)
+	wantErr(t, check.Err(l.Sell(t.Context(), purchase(t, "sold", "acme", "1.3", "ann"))), api.ErrForgotten)
 	auditStore(t, l.engine.Store)
 }
 
@@ -602,9 +477,8 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 func cutShort(t *testing.T, run func(context.Context, api.Progress) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := run(ctx, func(int, int) { cancel() }); !errors.Is(err, context.Canceled) {
-		t.Fatalf("the request was not cut short: %v", err)
-	}
+	err := run(ctx, func(int, int) { cancel() })
+	check.Need(t, errors.Is(err, context.Canceled), "the request was not cut short: %v", err)
 }
 
 // A request that names its objects goes on behind the last one it has dealt with, whoever was forgotten.
@@ -616,21 +490,16 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 	cutShort(t, func(ctx context.Context, p api.Progress) error {
 		r := r
 		r.Progress = p
-		_, err := l.Enroll(ctx, r)
-		return err
+		return check.Err(l.Enroll(ctx, r))
 	})
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: names[0]}))
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: names[1]}))
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "g", Object: names[state.PartSize-1]}))
-	got, err := l.Enroll(t.Context(), r)
-	must(t, err)
-	if got.Enrolled != len(names) || got.Already != 0 {
-		t.Errorf("%+v of %d", got, len(names))
-	}
+	got := check.Value(l.Enroll(t.Context(), r))(t)
+	check.That(t, got.Enrolled == len(names) && got.Already == 0, "%+v of %d", got, len(names))
 	for _, i := range []int{0, 1, state.PartSize - 1} {
-		if !objectOf(t, l, names[i]).Chains[0].Withdrawn {
-			t.Errorf("%s had left, and is back without being asked", names[i])
-		}
+		check.That(t, objectOf(t, l, names[i]).Chains[0].Withdrawn,
+			"%s had left, and is back without being asked", names[i])
 	}
 	auditStore(t, l.engine.Store)
 }
@@ -647,22 +516,18 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			cutShort(t, func(ctx context.Context, p api.Progress) error {
 				r := r
 				r.Progress = p
-				_, err := l.Raise(ctx, r)
-				return err
+				return check.Err(l.Raise(ctx, r))
 			})
 			gone := names[state.PartSize-2 : state.PartSize]
 			for i, name := range gone {
 				must(t, l.Forget(t.Context(), api.ObjectRequest{Key: fmt.Sprint("f", i), Object: name}))
 			}
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: gone})
-			must(t, err)
-			if got := carryOut(t, l, r); got.Drawn != len(names) || got.Reused != 0 {
-				t.Errorf("%+v of %d", got, len(names))
-			}
+			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: gone})))
+			got := carryOut(t, l, r)
+			check.That(t, got.Drawn == len(names) && got.Reused == 0, "%+v of %d", got, len(names))
 			for _, name := range gone {
-				if o := objectOf(t, l, name); o.Spent != eps(t, "1") {
-					t.Errorf("one raise to ε=1 cost %s %s", name, o.Spent)
-				}
+				o := objectOf(t, l, name)
+				check.That(t, o.Spent == eps(t, "1"), "one raise to ε=1 cost %s %s", name, o.Spent)
 			}
 			auditStore(t, l.engine.Store)
 		})

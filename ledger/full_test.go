@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -71,14 +72,12 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 	_, err = l.Release(t.Context(), releaseOf(t, "derive", "ann", "0.5"))
 	wantFull(t, "a derived level", err, api.RemedyNothing, "0")
 	wantFull(t, "a new epoch", l.BeginEpoch(t.Context(), api.EpochRequest{Key: "epoch", Question: "vote", Object: "ann"}), api.RemedyNothing, "0")
-	if after := events(t, l); len(after) != len(before) {
-		t.Errorf("refused requests left %d events", len(after)-len(before))
-	}
+	after := events(t, l)
+	check.That(t, len(after) == len(before), "refused requests left %d events", len(after)-len(before))
 	partial := purchase(t, "partial", "over", "1", "ann", "bob")
 	partial.Partial = true
-	if s := sell(t, l, partial); len(s.Refused) != 1 || s.Refused[0].Reason != api.Full || s.Objects != 1 {
-		t.Errorf("a partial order: %+v", s)
-	}
+	s := sell(t, l, partial)
+	check.That(t, len(s.Refused) == 1 && s.Refused[0].Reason == api.Full && s.Objects == 1, "a partial order: %+v", s)
 	for i, buyer := range []string{"", "last", "over"} {
 		b, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Objects: []string{"ann"}, Buyer: buyer, Epsilons: []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}})
 		must(t, err)
@@ -92,9 +91,8 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 	release(t, l, releaseOf(t, "given again", "ann", "1"))
 	_, err = l.Answer(t.Context(), api.AnswerRequest{Key: "answer", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.1"), Objects: []string{"ann"}, Truth: sameTruth("yes"), AcceptLoss: true})
 	must(t, err)
-	if n := recordBytes(t, l, state.BucketChains); n > mostRecord {
-		t.Errorf("the chain is a record of %d bytes", n)
-	}
+	n := recordBytes(t, l, state.BucketChains)
+	check.That(t, n <= mostRecord, "the chain is a record of %d bytes", n)
 	wantAudited(t, l)
 }
 
@@ -121,9 +119,8 @@ func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 		must(t, raise(i))
 	}
 	wantFull(t, "another level", raise(most), api.RemedyLess, nano(t, most).String())
-	if n := recordBytes(t, l, state.BucketChains); n > mostRecord {
-		t.Errorf("the chain is a record of %d bytes", n)
-	}
+	n := recordBytes(t, l, state.BucketChains)
+	check.That(t, n <= mostRecord, "the chain is a record of %d bytes", n)
 	wantAudited(t, l)
 }
 
@@ -138,9 +135,8 @@ func TestChain_ManyEpochs_TakesNoMore(t *testing.T) {
 	}
 	_, err := l.Release(t.Context(), releaseOf(t, "over", "ann", "1"))
 	wantFull(t, "a level", err, api.RemedyNothing, "0")
-	if n := recordBytes(t, l, state.BucketChains); n > mostRecord {
-		t.Errorf("the chain is a record of %d bytes", n)
-	}
+	n := recordBytes(t, l, state.BucketChains)
+	check.That(t, n <= mostRecord, "the chain is a record of %d bytes", n)
 	wantAudited(t, l)
 }
 
@@ -155,22 +151,19 @@ func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 		r.Epsilon = nano(t, int64(1+i))
 		release(t, l, r)
 	}
-	done, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "sweep", Truth: sameTruth("yes")})
-	must(t, err)
+	done := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "sweep", Truth: sameTruth("yes")}))(t)
 	if r := done.Questions[0].Refused; len(r) != 1 || r[0].Reason != api.Full || r[0].Asked != eps(t, "1.85") || r[0].Largest != eps(t, "1.848") || r[0].Remedy != api.RemedyLess {
 		t.Errorf("%+v", done)
 	}
-	if n := len(objectOf(t, l, "ann").Chains[0].Levels); n != event.MaxEntries {
-		t.Errorf("%d levels", n)
-	}
+	n := len(objectOf(t, l, "ann").Chains[0].Levels)
+	check.That(t, n == event.MaxEntries, "%d levels", n)
 	wantAudited(t, l)
 }
 
 // What was reserved can be captured, whatever happens in between.
 func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
 	l := crowded(t, event.MaxEntries-4)
-	first, err := reserved(t, l, "first", "p", "2")
-	must(t, err)
+	first := check.Value(reserved(t, l, "first", "p", "2"))(t)
 	second, err := reserved(t, l, "second", "q", "3")
 	must(t, err)
 	_, err = l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
@@ -181,9 +174,8 @@ func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
 	wantFull(t, "another reservation", err, api.RemedyWaiting, "0")
 	partial := purchase(t, "partial", "over", "1", "ann", "bob")
 	partial.Partial = true
-	if s := sell(t, l, partial); len(s.Refused) != 1 || s.Refused[0].Remedy != api.RemedyWaiting {
-		t.Errorf("a partial order: %+v", s)
-	}
+	s := sell(t, l, partial)
+	check.That(t, len(s.Refused) == 1 && s.Refused[0].Remedy == api.RemedyWaiting, "a partial order: %+v", s)
 	commit(t, l, "captured", first.Number)
 	must(t, l.Cancel(t.Context(), "cancelled", second.Number))
 	sell(t, l, purchase(t, "in its place", "over", "2", "ann"))
@@ -197,8 +189,7 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
 	var open []api.Reservation
 	for i := range event.MaxReservations {
-		r, err := reserved(t, l, fmt.Sprint(i), fmt.Sprint("buyer ", i), "1")
-		must(t, err)
+		r := check.Value(reserved(t, l, fmt.Sprint(i), fmt.Sprint("buyer ", i), "1"))(t)
 		open = append(open, r)
 	}
 	_, err := reserved(t, l, "over", "over", "1")
@@ -207,11 +198,9 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 	wantFull(t, "a reservation at another ε", err, api.RemedyWaiting, "0")
 	sell(t, l, purchase(t, "sold at once", "over", "1", "ann"))
 	commit(t, l, "captured", open[0].Number)
-	_, err = reserved(t, l, "in its place", "over", "1")
-	must(t, err)
+	must(t, check.Err(reserved(t, l, "in its place", "over", "1")))
 	must(t, l.Cancel(t.Context(), "cancel", open[1].Number))
-	_, err = reserved(t, l, "in the place of another", "over", "1")
-	must(t, err)
+	must(t, check.Err(reserved(t, l, "in the place of another", "over", "1")))
 	partial := api.ReserveRequest{Key: "partial", Order: purchase(t, "", "zeta", "1", "ann", "bob").Order, For: time.Hour, Partial: true}
 	if r := reserve(t, l, partial); len(r.Refused) != 1 || r.Refused[0].Reason != api.Full || r.Objects != 1 {
 		t.Errorf("a partial reservation: %+v", r)
@@ -234,9 +223,8 @@ func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
 		}
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}
-	if done := carryOut(t, l, r); done.Drawn != len(others)+1 || !asked {
-		t.Errorf("%+v", done)
-	}
+	done := carryOut(t, l, r)
+	check.That(t, done.Drawn == len(others)+1 && asked, "%+v", done)
 	wantAudited(t, l)
 }
 
@@ -262,20 +250,17 @@ func TestApply_AboveTheBounds_IsCorrupt(t *testing.T) {
 	wantForged(t, follow(full, sale(full)...), "a chain of 1025 entries")
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "9", "9", "ann", "bob")
 	for i := range event.MaxReservations - 1 {
-		_, err := reserved(t, l, fmt.Sprint(i), "acme", "1")
-		must(t, err)
+		must(t, check.Err(reserved(t, l, fmt.Sprint(i), "acme", "1")))
 	}
 	hold := func(number uint64) []event.Change {
 		deal := event.Deal{Sale: number, Buyer: 1, Question: 1, Epsilon: eps(t, "1"), Objects: 1, Price: 100}
 		return []event.Change{&event.Reserved{Deal: deal, Expires: epoch().Add(time.Hour)}, &event.Held{Object: "ann", Sale: deal.Sale, Price: 100, Policy: 1}}
 	}
 	must(t, follow(l, hold(event.MaxReservations)...))
-	_, err := reserved(t, l, "last", "acme", "1")
-	must(t, err)
+	must(t, check.Err(reserved(t, l, "last", "acme", "1")))
 	wantForged(t, follow(l, hold(event.MaxReservations+1)...), "it cannot be reserved: object \"ann\": full")
 	promised := crowded(t, event.MaxEntries-2)
-	_, err = reserved(t, promised, "promised", "acme", "2")
-	must(t, err)
+	must(t, check.Err(reserved(t, promised, "promised", "acme", "2")))
 	wantForged(t, follow(promised, raise3(t)), "a chain of 1023 entries, with 2 more for open reservations")
 }
 

@@ -329,8 +329,7 @@ func TestGoldenLedger(t *testing.T) {
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
 func TestGoldenLedgerIsRead(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "golden", "format-v7.txt"))
-	must(t, err)
+	text := check.Value(os.ReadFile(filepath.Join("testdata", "golden", "format-v7.txt")))(t)
 	var records []pair
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "#") {
@@ -407,8 +406,7 @@ func wantGoldenForgotten(t *testing.T, l *Ledger) {
 	all, err := collect(l.Deliveries(t.Context(), sell(t, l, again).Number))
 	check.That(t, err == nil && len(all) == 2 && all[0].Object == "eve" && !all[0].Erased && all[1].Object == "" &&
 		all[1].Value == "" && all[1].Erased && all[1].Price == 50, "what was sold came to %+v, %v", all, err)
-	_, err = l.Object(t.Context(), "dot")
-	wantErr(t, err, api.ErrUnknown)
+	wantErr(t, check.Err(l.Object(t.Context(), "dot")), api.ErrUnknown)
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget dot", Object: "dot"}))
 	partial := order(t, "partial", "2.5", "ann", "bob", "dot")
 	partial.Partial, partial.Truth = true, never(t)

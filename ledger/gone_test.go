@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/request"
@@ -102,12 +103,10 @@ func panelCalls(t *testing.T) []panelCall {
 		"quote of a loss":    func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, lossy); return err },
 		"quote of no answer": func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, poor); return err },
 		"budget": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Budget(ctx, api.BudgetRequest{Question: "vote", All: true})
-			return err
+			return check.Err(l.Budget(ctx, api.BudgetRequest{Question: "vote", All: true}))
 		},
 		"budget of a buyer": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Budget(ctx, api.BudgetRequest{Question: "vote", Objects: everybody, Buyer: "acme"})
-			return err
+			return check.Err(l.Budget(ctx, api.BudgetRequest{Question: "vote", Objects: everybody, Buyer: "acme"}))
 		},
 		"responses":           func(ctx context.Context, l *Ledger) error { return drained(l.Responses(ctx, "vote", eps(t, "1"))) },
 		"deliveries":          func(ctx context.Context, l *Ledger) error { return drained(l.Deliveries(ctx, 1)) },
@@ -126,12 +125,10 @@ func panelCalls(t *testing.T) []panelCall {
 		"sale":          func(ctx context.Context, l *Ledger) error { _, err := l.Sell(ctx, fair); return err },
 		"sale, refused": func(ctx context.Context, l *Ledger) error { _, err := l.Sell(ctx, refused); return err },
 		"reserve": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour})
-			return err
+			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour}))
 		},
 		"reserve, refused": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour})
-			return err
+			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}))
 		},
 		"raise":           func(ctx context.Context, l *Ledger) error { _, err := l.Raise(ctx, order(t, "k", "1.5")); return err },
 		"raise, refused":  func(ctx context.Context, l *Ledger) error { _, err := l.Raise(ctx, order(t, "k", "100")); return err },
@@ -139,8 +136,7 @@ func panelCalls(t *testing.T) []panelCall {
 		"answer, refused": func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, poor); return err },
 		"answer, lossy":   func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, lossy); return err },
 		"advance": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Advance(ctx, api.AdvanceRequest{Key: "k", Truth: sameTruth("yes")})
-			return err
+			return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "k", Truth: sameTruth("yes")}))
 		},
 		"enroll": func(ctx context.Context, l *Ledger) error {
 			_, err := l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: crowd(2 * sellersHere), Cap: eps(t, "10"), Policy: market(t, "2")})
@@ -207,9 +203,8 @@ func TestPanelCall_CallerLeaves_ReadsLittleMore(t *testing.T) {
 				known := c.changes && errors.As(err, &refused) && refused.Instead == nil
 				stopped := (errors.Is(err, context.Canceled) || known) && after <= state.CheckEvery+again
 				completed := err == nil && c.changes && changed
-				if at == 1 && !stopped || !stopped && !completed {
-					t.Errorf("its caller left before record %d of %d: it read %d more, and returned %v", at, all, after, err)
-				}
+				check.That(t, (at != 1 || stopped) && (stopped || completed),
+					"its caller left before record %d of %d: it read %d more, and returned %v", at, all, after, err)
 			}
 		})
 	}
@@ -241,12 +236,10 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 			return q.Refused, q.Unlisted, q.Sums, q.Instead, err
 		}, api.NotOnOffer, 0},
 		"sale": {refusedBy(func(l *Ledger) error {
-			_, err := l.Sell(t.Context(), api.SellRequest{Key: "k", Order: dear, Truth: untold})
-			return err
+			return check.Err(l.Sell(t.Context(), api.SellRequest{Key: "k", Order: dear, Truth: untold}))
 		}), api.NotOnOffer, 0},
 		"reserve": {refusedBy(func(l *Ledger) error {
-			_, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: dear, For: time.Hour})
-			return err
+			return check.Err(l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}))
 		}), api.NotOnOffer, 0},
 		"raise":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), order(t, "k", "100")); return err }), api.ChainCeiling, 0},
 		"answer": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), poor); return err }), api.ChainCeiling, 0},
@@ -255,8 +248,7 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 			return q.Refused, q.Unlisted, q.Sums, &api.Budget{Levels: []api.BudgetLevel{{}}}, err
 		}, api.ChainCeiling, 0},
 		"sale, without truths": {refusedBy(func(l *Ledger) error {
-			_, err := l.Sell(t.Context(), api.SellRequest{Key: "k", Order: fair, Truth: untold})
-			return err
+			return check.Err(l.Sell(t.Context(), api.SellRequest{Key: "k", Order: fair, Truth: untold}))
 		}), api.NoTruth, 0},
 		"raise, without truths":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), blindRaise); return err }), api.NoTruth, 0},
 		"answer, without truths": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), blind); return err }), api.NoTruth, 0},
@@ -268,16 +260,12 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 			continue
 		}
 		for i, r := range listed {
-			if r.Object != crowd(i + 1)[i] || r.Reason != call.reason {
-				t.Fatalf("%s: refusal %d is %s", name, i, r)
-			}
+			check.Need(t, r.Object == crowd(i + 1)[i] && r.Reason == call.reason, "%s: refusal %d is %s", name, i, r)
 		}
-		if len(sums) != 1 || sums[0].Reason != call.reason || sums[0].Count != sellersHere {
-			t.Errorf("%s: the sums are %+v", name, sums)
-		}
-		if top := instead.Levels[len(instead.Levels)-1]; top.Can != call.can {
-			t.Errorf("%s: %d could be had, it says, want %d", name, top.Can, call.can)
-		}
+		check.That(t, len(sums) == 1 && sums[0].Reason == call.reason && sums[0].Count == sellersHere,
+			"%s: the sums are %+v", name, sums)
+		top := instead.Levels[len(instead.Levels)-1]
+		check.That(t, top.Can == call.can, "%s: %d could be had, it says, want %d", name, top.Can, call.can)
 	}
 }
 
@@ -337,16 +325,12 @@ func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
 	}
 	// It is no part of what a key stands for.
 	partial.StopAtRefusal = false
-	if _, err := l.Sell(t.Context(), partial); err != nil {
-		t.Errorf("the same request is a conflict: %v", err)
-	}
+	check.OK(t, check.Err(l.Sell(t.Context(), partial)))
 }
 
 func stopped(t *testing.T, err error) ([]api.Refusal, int) {
 	t.Helper()
 	var r *api.RefusedError
-	if !errors.As(err, &r) || r.Instead != nil {
-		t.Fatalf("got the error %v, want a refusal and nothing instead", err)
-	}
+	check.Need(t, errors.As(err, &r) && r.Instead == nil, "got the error %v, want a refusal and nothing instead", err)
 	return r.Refused, r.Unlisted
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
@@ -75,27 +76,21 @@ func TestAQuoteSaysWhyAnAnswerIsNotRaised(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob", "cy")
 	quote := func(query, epsilon string) api.AnswerQuote {
 		t.Helper()
-		q, err := l.QuoteAnswer(t.Context(), inquire(t, "", query, epsilon, nil, "ann", "bob", "cy"))
-		must(t, err)
-		return q
+		return check.Value(l.QuoteAnswer(t.Context(), inquire(t, "", query, epsilon, nil, "ann", "bob", "cy")))(t)
 	}
 	for _, query := range []string{"majority:yes", "winner"} {
-		if q := quote(query, "1"); q.NotRaised != nil {
-			t.Errorf("%s: nothing is held, and not raised because %v", query, q.NotRaised)
-		}
+		q := quote(query, "1")
+		check.That(t, q.NotRaised == nil, "%s: nothing is held, and not raised because %v", query, q.NotRaised)
 		answerTo(t, l, inquire(t, query, query, "1", ballots("ann"), "ann", "bob", "cy"))
 	}
-	if q := quote("majority:yes", "2"); q.NotRaised != nil || q.Charge != eps(t, "1") {
-		t.Errorf("%+v", q)
-	}
+	q := quote("majority:yes", "2")
+	check.That(t, q.NotRaised == nil && q.Charge == eps(t, "1"), "%+v", q)
 	var score *mechanism.ScoreError
-	if q := quote("winner", "2"); !errors.As(q.NotRaised, &score) || q.Charge != eps(t, "2") {
-		t.Errorf("%+v", q)
-	}
+	q = quote("winner", "2")
+	check.That(t, errors.As(q.NotRaised, &score) && q.Charge == eps(t, "2"), "%+v", q)
 	must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "another value", Question: "vote", Object: "ann"}))
-	if q := quote("majority:yes", "2"); !errors.Is(q.NotRaised, request.ErrNewEpoch) || q.Charge != eps(t, "2") {
-		t.Errorf("%+v", q)
-	}
+	q = quote("majority:yes", "2")
+	check.That(t, errors.Is(q.NotRaised, request.ErrNewEpoch) && q.Charge == eps(t, "2"), "%+v", q)
 }
 
 // TestAQuoteBlamesNobodyForgotten asks why answers are not raised that could not be from the beginning.
@@ -108,8 +103,7 @@ func TestAQuoteBlamesNobodyForgotten(t *testing.T) {
 		}
 		answerTo(t, l, r)
 		r.Epsilon = eps(t, "1")
-		q, err := l.QuoteAnswer(t.Context(), r)
-		must(t, err)
+		q := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 		var score *mechanism.ScoreError
 		if q.NotRaised == nil || errors.Is(q.NotRaised, api.ErrForgotten) || errors.As(q.NotRaised, &score) == r.Partial {
 			t.Errorf("%s: %v", name, q.NotRaised)

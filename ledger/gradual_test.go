@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -60,15 +61,13 @@ func wantRaised(t *testing.T, query string, q api.Question) {
 		l := open(t, path, Options{})
 		r := inquire(t, epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
 		r.Question = q.Name
-		quote, err := l.QuoteAnswer(t.Context(), r)
-		must(t, err)
+		quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 		if quote.Charge != state.Minus(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
 			t.Errorf("at ε=%s the quote is %+v", epsilon, quote)
 		}
 		got := answerTo(t, l, r)
-		if got.Charged != quote.Charge || got.Epsilon != r.Epsilon || got.Objects != 3 {
-			t.Errorf("quoted %+v, got %+v", quote, got)
-		}
+		check.That(t, got.Charged == quote.Charge && got.Epsilon == r.Epsilon && got.Objects == 3,
+			"quoted %+v, got %+v", quote, got)
 		wantSpent(t, l, epsilon, "ann", "bob", "cy")
 		if how := methodOf(eventAt(t, l, got.Event)); how != []string{"fresh", "raise", "raise", "raise", "raise"}[i] {
 			t.Errorf("at ε=%s it came about by %q", epsilon, how)
@@ -82,9 +81,8 @@ func wantRaised(t *testing.T, query string, q api.Question) {
 		epsilon := want.Epsilon.String()
 		r := inquire(t, epsilon, query, epsilon, never(t), "cy", "ann", "bob")
 		r.Question = q.Name
-		if got := answerTo(t, l, r); fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("the same key gives %+v, then %+v", want, got)
-		}
+		got := answerTo(t, l, r)
+		check.That(t, fmt.Sprint(got) == fmt.Sprint(want), "the same key gives %+v, then %+v", want, got)
 		r.Key += " of another"
 		if got := answerTo(t, l, r); got.Answer != want.Answer || got.Event != want.Event || !got.Charged.IsZero() {
 			t.Errorf("another buyer gets %+v after %+v", got, want)
@@ -111,16 +109,14 @@ func TestARaiseNeedsBudgetForTheDifferenceOnly(t *testing.T) {
 	}
 	answerTo(t, l, ask("0.9"))
 	unchanged(t, l.engine.Store, func() {
-		_, err := l.Answer(t.Context(), ask("1.000000001"))
-		for _, r := range refusals(t, err) {
+		for _, r := range refusals(t, check.Err(l.Answer(t.Context(), ask("1.000000001")))) {
 			if r.Cost != eps(t, "0.100000001") || r.Remaining != eps(t, "0.1") || r.Asked != eps(t, "1.000000001") || r.Spent != eps(t, "0.9") {
 				t.Errorf("refused as %+v", r)
 			}
 		}
 	})
-	if got := answerTo(t, l, ask("1")); got.Charged != eps(t, "0.1") {
-		t.Errorf("charged %s", got.Charged)
-	}
+	got := answerTo(t, l, ask("1"))
+	check.That(t, got.Charged == eps(t, "0.1"), "charged %s", got.Charged)
 	wantSpent(t, l, "1", "ann", "bob", "cy")
 }
 
@@ -137,8 +133,7 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 		for _, epsilon := range order {
 			must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave " + epsilon, Object: "bob"})) // it does not matter who is still there
 			r := inquire(t, epsilon, "majority:yes", epsilon, never(t), "ann", "bob", "cy")
-			quote, err := l.QuoteAnswer(t.Context(), r)
-			must(t, err)
+			quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 			got := answerTo(t, l, r)
 			if !got.Charged.IsZero() || !quote.Charge.IsZero() || !quote.Anew.IsZero() || quote.Held != eps(t, "1") || got.Objects != 3 {
 				t.Errorf("%v: at ε=%s quoted %+v, got %+v", order, epsilon, quote, got)
@@ -147,9 +142,8 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 			if epsilon < lowest {
 				how, lowest = "degrade", epsilon
 			}
-			if method := methodOf(eventAt(t, l, got.Event)); method != how {
-				t.Errorf("%v: at ε=%s by %q, want %q", order, epsilon, method, how)
-			}
+			method := methodOf(eventAt(t, l, got.Event))
+			check.That(t, method == how, "%v: at ε=%s by %q, want %q", order, epsilon, method, how)
 		}
 		wantSpent(t, l, "1", "ann", "bob", "cy")
 		auditStore(t, l.engine.Store)
@@ -160,8 +154,7 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 // answersOf returns the recorded answers of a request.
 func answersOf(t *testing.T, l *Ledger, r api.AnswerRequest) (a state.Answers) {
 	t.Helper()
-	q, err := l.requests.Question(t.Context(), r.Question)
-	must(t, err)
+	q := check.Value(l.requests.Question(t.Context(), r.Question))(t)
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
 		p := request.Panel{Names: slices.Sorted(slices.Values(r.Objects)), All: r.All, Question: q.Number, Through: s.Counters.Events}
 		names, err := p.Whole(s, q)
@@ -190,22 +183,16 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 		before := answersOf(t, l, ask("0.7", nil))
 		l.requests.Sampler = queriesOf(seed)
 		got := answerTo(t, l, ask("0.7", never(t)))
-		if how := methodOf(eventAt(t, l, got.Event)); how != "degrade" {
-			t.Errorf("it came about by %q", how)
-		}
-		want, err := queriesOf(seed).Between(mechanism.Score{}, before[1].AsScore(), eps(t, "0.7"))
-		must(t, err)
-		wrong, err := queriesOf(seed).Between(before[0].AsScore(), before[1].AsScore(), eps(t, "0.7"))
-		must(t, err)
+		how := methodOf(eventAt(t, l, got.Event))
+		check.That(t, how == "degrade", "it came about by %q", how)
+		want := check.Value(queriesOf(seed).Between(mechanism.Score{}, before[1].AsScore(), eps(t, "0.7")))(t)
+		wrong := check.Value(queriesOf(seed).Between(before[0].AsScore(), before[1].AsScore(), eps(t, "0.7")))(t)
 		made := answersOf(t, l, ask("0.7", nil))[1]
-		if made.Score != want.Value || made.Began != before[1].Began || before[0].Began == before[1].Began {
-			t.Errorf("seed %d: it is %+v, want a score of %d, among %+v", seed, made, want.Value, before)
-		}
+		check.That(t, made.Score == want.Value && made.Began == before[1].Began && before[0].Began != before[1].Began,
+			"seed %d: it is %+v, want a score of %d, among %+v", seed, made, want.Value, before)
 		mixed = mixed || want != wrong
 	}
-	if !mixed {
-		t.Error("mixing them would have made no difference")
-	}
+	check.That(t, mixed, "mixing them would have made no difference")
 }
 
 // queriesOf returns a sampler on repeatable random bits.
@@ -221,21 +208,17 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	l := open(t, path, Options{})
 	ask := func(key, epsilon string, truth api.TruthFunc) (api.AnswerResult, api.AnswerQuote) {
 		r := inquire(t, key, "majority:yes", epsilon, truth, "ann", "bob", "cy")
-		quote, err := l.QuoteAnswer(t.Context(), r)
-		must(t, err)
+		quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 		got := answerTo(t, l, r)
-		if got.Charged != quote.Charge {
-			t.Errorf("at ε=%s quoted %s, charged %s", epsilon, quote.Charge, got.Charged)
-		}
+		check.That(t, got.Charged == quote.Charge, "at ε=%s quoted %s, charged %s", epsilon, quote.Charge, got.Charged)
 		return got, quote
 	}
 	_, _ = ask("1", "0.5", ballots("ann"))
 	second, _ := ask("2", "1", ballots("ann"))
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "bob"}))
 	_, err := l.Answer(t.Context(), inquire(t, "3", "majority:yes", "1.5", never(t), "ann", "bob", "cy"))
-	if r := refusals(t, err); len(r) != 1 || r[0].Object != "bob" || r[0].Cost != eps(t, "0") {
-		t.Errorf("refused %+v", r)
-	}
+	r := refusals(t, err)
+	check.That(t, len(r) == 1 && r[0].Object == "bob" && r[0].Cost == eps(t, "0"), "refused %+v", r)
 	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}})
 	must(t, err)
 	closed(t, l)
@@ -246,9 +229,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	}
 	between, _ := ask("6", "1.25", never(t))
 	fourth, quote := ask("7", "2", ballots("bob"))
-	if quote.Charge != eps(t, "0.5") {
-		t.Errorf("the new ones are not raised: %+v", quote)
-	}
+	check.That(t, quote.Charge == eps(t, "0.5"), "the new ones are not raised: %+v", quote)
 	top, _ := ask("8", "1.75", never(t))
 	for _, name := range []string{"ann", "cy", "bob"} {
 		if o := objectOf(t, l, name); o.Spent != eps(t, "3") { // 1 before and 2 after, also of who was forgotten
@@ -267,12 +248,9 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	}{{between, "degrade", third}, {third, "fresh", third}, {top, "insert", third}, {fourth, "raise", third}} {
 		want = append(want, fmt.Sprintf("%s %d %s %d", one.Epsilon, one.Event, one.how, one.began.Event))
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("the answers are %q, want %q", got, want)
-	}
-	if again := answerTo(t, l, inquire(t, "2", "majority:yes", "1", never(t), "ann", "bob", "cy")); fmt.Sprint(again) != fmt.Sprint(second) {
-		t.Errorf("the same key gives %+v, then %+v", second, again)
-	}
+	check.That(t, slices.Equal(got, want), "the answers are %q, want %q", got, want)
+	again := answerTo(t, l, inquire(t, "2", "majority:yes", "1", never(t), "ann", "bob", "cy"))
+	check.That(t, fmt.Sprint(again) == fmt.Sprint(second), "the same key gives %+v, then %+v", second, again)
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
 }
@@ -287,15 +265,13 @@ func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
 	} {
 		r := inquire(t, fmt.Sprint(i), "majority:yes", one.epsilon, ballots("ann"), "ann", "bob", "cy")
 		r.Partial = i%2 == 0
-		quote, err := l.QuoteAnswer(t.Context(), r)
-		must(t, err)
+		quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 		got := answerTo(t, l, r)
 		if charged := eps(t, one.charged); got.Charged != charged || quote.Charge != charged || quote.NotRaised != nil || len(got.Refused) > 0 || methodOf(eventAt(t, l, got.Event)) != one.how {
 			t.Errorf("%s: quoted %+v, got %+v", one.epsilon, quote, got)
 		}
-		if one.epsilon == last.Epsilon.String() && (got.Event != last.Event || got.Answer != last.Answer) {
-			t.Errorf("%s: got %+v after %+v", one.epsilon, got, last)
-		}
+		check.That(t, one.epsilon != last.Epsilon.String() || got.Event == last.Event && got.Answer == last.Answer,
+			"%s: got %+v after %+v", one.epsilon, got, last)
 		last = got
 		wantSpent(t, l, one.spent, "ann", "bob", "cy")
 	}
@@ -311,8 +287,7 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 		t.Helper()
 		r := inquire(t, key, "majority:yes", epsilon, truth, names...)
 		r.Partial = true
-		quote, err := l.QuoteAnswer(t.Context(), r)
-		must(t, err)
+		quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 		return quote, answerTo(t, l, r)
 	}
 	three := []string{"ann", "bob", "cy"}
@@ -332,9 +307,8 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 	}
 	wantSpent(t, l, "1.5", "ann", "bob")
 	wantSpent(t, l, "0.5", "cy")
-	if _, again := ask("recorded", "0.5", never(t), three...); again.Event != whole.Event {
-		t.Errorf("got %+v, where the whole panel has %+v", again, whole)
-	}
+	_, again := ask("recorded", "0.5", never(t), three...)
+	check.That(t, again.Event == whole.Event, "got %+v, where the whole panel has %+v", again, whole)
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "cy"}))
 	if quote, got := ask("withdrawn", "2", ballots("ann"), three...); !errors.Is(quote.NotRaised, request.ErrPartialPanel) || quote.Charge != eps(t, "2") || got.Charged != quote.Charge || got.Objects != 2 {
 		t.Errorf("quoted %+v, got %+v", quote, got)
@@ -359,25 +333,22 @@ func TestOtherPanelsAndQueriesAreNotRaised(t *testing.T) {
 		"same in words": inquire(t, "", "threshold:yes:2", "1", ballots(), "ann", "bob", "cy"),
 	} {
 		r.Key = key
-		if got := answerTo(t, l, r); got.Charged != eps(t, "1") {
-			t.Errorf("%s: charged %s", key, got.Charged)
-		}
+		got := answerTo(t, l, r)
+		check.That(t, got.Charged == eps(t, "1"), "%s: charged %s", key, got.Charged)
 	}
 	// All who are enrolled are the same panel as the same people by name, until somebody else comes.
 	all := inquire(t, "all", "majority:yes", "2", ballots())
 	all.Objects, all.All = nil, true
-	if got := answerTo(t, l, all); got.Charged != eps(t, "1") {
-		t.Errorf("all are charged %s, after they were asked by name", got.Charged)
-	}
+	got := answerTo(t, l, all)
+	check.That(t, got.Charged == eps(t, "1"), "all are charged %s, after they were asked by name", got.Charged)
 	again := answerTo(t, l, all)
 	enroll(t, l, "vote", "9", "eve")
 	if later := answerTo(t, l, all); again.Charged != eps(t, "1") || fmt.Sprint(later) != fmt.Sprint(again) {
 		t.Errorf("the same key gives %+v, then %+v", again, later)
 	}
 	all.Key = "all and eve"
-	if got := answerTo(t, l, all); got.Charged != eps(t, "2") {
-		t.Errorf("with somebody else they are charged %s", got.Charged)
-	}
+	got = answerTo(t, l, all)
+	check.That(t, got.Charged == eps(t, "2"), "with somebody else they are charged %s", got.Charged)
 	auditStore(t, l.engine.Store)
 }
 
@@ -396,9 +367,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
-				t.Error(err)
-			}
+			check.OK(t, err)
 			if seen[epsilon] == nil {
 				seen[epsilon] = map[string]bool{}
 			}
@@ -409,9 +378,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 	answerTo(t, l, inquire(t, "last", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
 	wantSpent(t, l, "1", "ann", "bob", "cy")
 	for epsilon, results := range seen {
-		if len(results) != 1 {
-			t.Errorf("at ε=%s there are the answers %v", epsilon, results)
-		}
+		check.That(t, len(results) == 1, "at ε=%s there are the answers %v", epsilon, results)
 	}
 	methods := map[string]int{}
 	for _, ev := range events(t, l) {
@@ -419,9 +386,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 			methods[d.Method]++
 		}
 	}
-	if methods["fresh"] != 1 {
-		t.Errorf("answers came about by %v", methods)
-	}
+	check.That(t, methods["fresh"] == 1, "answers came about by %v", methods)
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
 }
@@ -442,9 +407,8 @@ func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
 			answerTo(t, l, inquire(t, "1", "majority:yes", "0.25", ballots("ann"), "ann", "bob", "cy"))
 			raise := inquire(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")
 			s.set(hooks.before, hooks.after)
-			if _, err := l.Answer(t.Context(), raise); !errors.Is(err, errDisk) {
-				t.Fatalf("got the error %v", err)
-			}
+			_, err := l.Answer(t.Context(), raise)
+			check.Need(t, errors.Is(err, errDisk), "got the error %v", err)
 			_ = l.Close()
 			l = open(t, path, Options{})
 			spent := "0.25"
@@ -463,17 +427,6 @@ func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
 	}
 }
 
-// A truth that is bound binds raises as well.
-func TestARaiseRefusesAnotherTruth(t *testing.T) {
-	l := voters(t, open(t, create(t), Options{TruthKey: truthKey()}), "2", "ann", "bob")
-	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob"))
-	unchanged(t, l.engine.Store, func() {
-		_, err := l.Answer(t.Context(), inquire(t, "2", "majority:yes", "1", ballots("bob"), "ann", "bob"))
-		wantChanged(t, err, "ann", "bob")
-	})
-	wantSpent(t, l, "0.5", "ann", "bob")
-}
-
 // A raise that somebody overtakes, between its look at the truths and its decision, is decided anew.
 func TestARaiseIsOvertaken(t *testing.T) {
 	l := voters(t, newLedger(t), "2", "ann", "bob", "cy")
@@ -488,9 +441,8 @@ func TestARaiseIsOvertaken(t *testing.T) {
 		return ballots("ann")(ctx, question, objects)
 	}
 	got := answerTo(t, l, inquire(t, "2", "majority:yes", "1", truth, "ann", "bob", "cy"))
-	if !got.Charged.IsZero() || methodOf(eventAt(t, l, got.Event)) != "insert" {
-		t.Errorf("overtaken twice, it came to %+v", got)
-	}
+	check.That(t, got.Charged.IsZero() && methodOf(eventAt(t, l, got.Event)) == "insert",
+		"overtaken twice, it came to %+v", got)
 	wantSpent(t, l, "1.5", "ann", "bob", "cy")
 	auditStore(t, l.engine.Store)
 }
@@ -519,9 +471,8 @@ func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 			one.alter(a)
 			putRecord(t, l.engine.Store, state.BucketAnswers, key, a.Encode())
 			found := findings(t, l, api.VerifyRequest{})
-			if len(found) == 0 || found[0].Kind != "answers" || !strings.Contains(found[0].Text, one.text) {
-				t.Errorf("found %+v, want %q first", found, one.text)
-			}
+			check.That(t, len(found) != 0 && found[0].Kind == "answers" && strings.Contains(found[0].Text, one.text),
+				"found %+v, want %q first", found, one.text)
 		})
 	}
 }
@@ -531,13 +482,11 @@ func TestScoresOutliveABackup(t *testing.T) {
 	l := voters(t, newLedger(t), "2", "ann", "bob", "cy")
 	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
 	path := filepath.Join(tests.Scratch(t), "copy.db")
-	_, err := l.Backup(t.Context(), path, nil)
-	must(t, err)
+	must(t, check.Err(l.Backup(t.Context(), path, nil)))
 	closed(t, l)
 	restored := open(t, path, Options{})
-	if got := answerTo(t, restored, inquire(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")); got.Charged != eps(t, "0.5") {
-		t.Errorf("charged %s", got.Charged)
-	}
+	got := answerTo(t, restored, inquire(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
+	check.That(t, got.Charged == eps(t, "0.5"), "charged %s", got.Charged)
 	auditStore(t, restored.engine.Store)
 }
 
@@ -580,9 +529,7 @@ func TestScoresFarOut(t *testing.T) {
 			given = append(given, answerTo(t, l, r).Answer)
 		}
 		for i, a := range answersOf(t, l, r) {
-			if (a.Score >= 0) != (given[i] == "yes") {
-				t.Errorf("a score of %d answers %q", a.Score, given[i])
-			}
+			check.That(t, (a.Score >= 0) == (given[i] == "yes"), "a score of %d answers %q", a.Score, given[i])
 		}
 		auditStore(t, l.engine.Store)
 	}
@@ -593,8 +540,6 @@ func TestACertainAnswerStaysCertain(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "9", "ann", "bob")
 	for i, epsilon := range []string{"1", "0.04", "0.03", "0.02", "0.01", "0.009", "0.008", "0.007", "0.006", "0.005", "0.004", "0.003", "0.002", "0.001"} {
 		result := answerTo(t, l, inquire(t, "at "+epsilon, "threshold:yes:3", epsilon, ballots("ann", "bob"), "ann", "bob"))
-		if result.Answer != "no" || result.Charged.IsZero() != (i > 0) {
-			t.Errorf("at ε=%s: %+v", epsilon, result)
-		}
+		check.That(t, result.Answer == "no" && result.Charged.IsZero() == (i > 0), "at ε=%s: %+v", epsilon, result)
 	}
 }

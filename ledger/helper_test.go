@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -41,16 +42,12 @@ import (
 
 func eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	must(t, err)
-	return e
+	return check.Eps(t, text)
 }
 
 func nano(t testing.TB, n int64) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.EpsilonFromNano(n)
-	must(t, err)
-	return e
+	return check.Value(privacy.EpsilonFromNano(n))(t)
 }
 
 func epsilonOf(n int64) privacy.Epsilon {
@@ -63,25 +60,19 @@ func epsilonOf(n int64) privacy.Epsilon {
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 }
 
 func wantErr(t testing.TB, err, target error) {
 	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("got the error %v, want %v", err, target)
-	}
+	check.Is(t, err, target)
 }
 
 // refusals returns what a call was refused for.
 func refusals(t testing.TB, err error) []api.Refusal {
 	t.Helper()
 	var refused *api.RefusedError
-	if !errors.As(err, &refused) {
-		t.Fatalf("got the error %v, want a RefusedError", err)
-	}
+	check.Need(t, errors.As(err, &refused), "got the error %v, want a RefusedError", err)
 	return refused.Refused
 }
 
@@ -102,8 +93,7 @@ func create(t testing.TB) (path string) {
 // open opens a ledger file until the test ends.
 func open(t testing.TB, path string, options Options) *Ledger {
 	t.Helper()
-	l, err := Open(t.Context(), path, options)
-	must(t, err)
+	l := check.Value(Open(t.Context(), path, options))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -121,11 +111,9 @@ func closed(t testing.TB, l *Ledger) {
 // openShim opens a ledger file through a shim.
 func openShim(t testing.TB, path string, options Options) (*Ledger, *shim) {
 	t.Helper()
-	file, err := bolt.Open(path, options.ReadOnly)
-	must(t, err)
+	file := check.Value(bolt.Open(path, options.ReadOnly))(t)
 	s := &shim{Store: file, Journals: besideFile(path)}
-	l, err := readStore(t.Context(), s, s, options)
-	must(t, err)
+	l := check.Value(readStore(t.Context(), s, s, options))(t)
 	must(t, l.begin(t.Context(), options))
 	t.Cleanup(func() { _ = l.Close() })
 	return l, s
@@ -178,9 +166,7 @@ func openMemory(t testing.TB, s kv.Store, options Options) *Ledger {
 	if opened := time.Now(); options.Now == nil {
 		options.Now = func() time.Time { return epoch().AddDate(0, 6, 0).Add(time.Since(opened)) }
 	}
-	l, err := openStore(t.Context(), s, options)
-	must(t, err)
-	return l
+	return check.Value(openStore(t.Context(), s, options))(t)
 }
 
 // filled has the stores that several tests begin with, by what is in them. Nobody writes to them.
@@ -282,9 +268,7 @@ func atHand(r api.ReleaseRequest) api.ReleaseRequest {
 
 func release(t testing.TB, l *Ledger, r api.ReleaseRequest) api.Response {
 	t.Helper()
-	response, err := l.Release(t.Context(), r)
-	must(t, err)
-	return response
+	return check.Value(l.Release(t.Context(), r))(t)
 }
 
 // order asks for the votes of many objects, or of all.
@@ -295,9 +279,7 @@ func order(t testing.TB, key, epsilon string, objects ...string) api.RaiseReques
 
 func carryOut(t testing.TB, l *Ledger, r api.RaiseRequest) api.RaiseResult {
 	t.Helper()
-	result, err := l.Raise(t.Context(), r)
-	must(t, err)
-	return result
+	return check.Value(l.Raise(t.Context(), r))(t)
 }
 
 // sameTruth is a source with one value for all objects.
@@ -317,16 +299,12 @@ func never(t testing.TB) api.TruthFunc {
 
 func objectOf(t testing.TB, l *Ledger, name string) api.ObjectState {
 	t.Helper()
-	o, err := l.Object(t.Context(), name)
-	must(t, err)
-	return o
+	return check.Value(l.Object(t.Context(), name))(t)
 }
 
 func stats(t testing.TB, l *Ledger) api.Stats {
 	t.Helper()
-	s, err := l.Stats(t.Context())
-	must(t, err)
-	return s
+	return check.Value(l.Stats(t.Context()))(t)
 }
 
 // responses returns the recorded responses at one ε, by object. They come in order, each once.
@@ -335,9 +313,7 @@ func responses(t testing.TB, l *Ledger, question string, epsilon privacy.Epsilon
 	found, last := map[string]api.Response{}, ""
 	for r, err := range l.Responses(t.Context(), question, epsilon) {
 		must(t, err)
-		if r.Object <= last {
-			t.Errorf("the response of %q comes after that of %q", r.Object, last)
-		}
+		check.That(t, r.Object > last, "the response of %q comes after that of %q", r.Object, last)
 		found[r.Object], last = r, r.Object
 	}
 	return found
@@ -461,13 +437,9 @@ func logOf(t testing.TB, stored []pair) (all []event.Event) {
 		if p.bucket != state.BucketEvents {
 			continue
 		}
-		payload, err := wire.Unseal(p.bucket, p.key, p.value)
-		must(t, err)
-		ev, err := event.DecodeEntry(binary.BigEndian.Uint64(p.key), payload)
-		must(t, err)
-		if ev.Number != uint64(len(all))+1 {
-			t.Fatalf("event %d stands where event %d should", ev.Number, len(all)+1)
-		}
+		payload := check.Value(wire.Unseal(p.bucket, p.key, p.value))(t)
+		ev := check.Value(event.DecodeEntry(binary.BigEndian.Uint64(p.key), payload))(t)
+		check.Need(t, ev.Number == uint64(len(all))+1, "event %d stands where event %d should", ev.Number, len(all)+1)
 		all = append(all, ev.Event)
 	}
 	return all
@@ -641,24 +613,19 @@ func auditBudgets(t testing.TB, stored []pair) {
 		payload, _ := unsealed(p)
 		switch {
 		case p.bucket == state.BucketChains:
-			c, err := state.DecodeChain(payload)
-			must(t, err)
+			c := check.Value(state.DecodeChain(payload))(t)
 			spent[string(p.key[4:])] += c.Total().Nano()
 		case p.bucket == state.BucketObjects && p.key[len(p.key)-1] == 0 && strings.Count(string(p.key), "\x00") == 1:
-			o, err := state.DecodeObject(payload)
-			must(t, err)
+			o := check.Value(state.DecodeObject(payload))(t)
 			name := string(p.key[:len(p.key)-1])
 			caps[name] = o.Cap.Nano()
 			spent[name] -= o.Spent.Nano()
-			if o.Cap.Less(o.Spent) {
-				t.Errorf("object %q has spent %s of %s", name, o.Spent, o.Cap)
-			}
+			check.That(t, !o.Cap.Less(o.Spent), "object %q has spent %s of %s", name, o.Spent, o.Cap)
 		}
 	}
 	for name, difference := range spent {
-		if difference != 0 || caps[name] == 0 {
-			t.Errorf("object %q with the cap %d: its chains spent %d more than was charged", name, caps[name], difference)
-		}
+		check.That(t, difference == 0 && caps[name] != 0,
+			"object %q with the cap %d: its chains spent %d more than was charged", name, caps[name], difference)
 	}
 }
 
@@ -721,8 +688,7 @@ func race(t *testing.T, n int, call func(i int) error) (failed []error) {
 func wantOverCap(t *testing.T, failed []error) {
 	t.Helper()
 	for _, err := range failed {
-		if r := refusals(t, err); r[0].Reason != api.ObjectCap {
-			t.Errorf("refused for %v", r)
-		}
+		r := refusals(t, err)
+		check.That(t, r[0].Reason == api.ObjectCap, "refused for %v", r)
 	}
 }

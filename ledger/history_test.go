@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -94,8 +95,6 @@ func TestGoldenEvents(t *testing.T) {
 	}
 	golden(t, "events.jsonl", text)
 	for k := event.KindCreated; !strings.HasPrefix(k.String(), "kind "); k++ {
-		if !whole[k] || !erased[k] {
-			t.Errorf("the file has no event of the kind %s, or none that is erased", k)
-		}
+		check.That(t, whole[k] && erased[k], "the file has no event of the kind %s, or none that is erased", k)
 	}
 }

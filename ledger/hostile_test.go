@@ -544,8 +544,7 @@ func TestAMissingChainIsNoticed(t *testing.T) {
 		"chain":      l.without(state.BucketChains, state.ChainKey(1, "ann")),
 		"membership": l.without(state.BucketObjects, state.MemberKey("ann", 1)),
 	} {
-		ledger, err := l.open(records)
-		must(t, err)
+		ledger := check.Value(l.open(records))(t)
 		o, err := ledger.Object(t.Context(), "ann")
 		check.That(t, errors.Is(err, api.ErrCorrupt), "the %s is missing: got %+v, %v", name, o, err)
 	}

@@ -3,102 +3,19 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/policy"
 )
 
 // Invariant 5: key and request seen before: the recorded result, byte for byte; key seen with another
 // request: a typed conflict. Nothing is drawn or charged twice.
-
-// mutation is a call with an idempotency key.
-type mutation func(l *Ledger) (any, error)
-
-// mutations returns one call of each kind, to be made in this order of the names.
-func mutations(t *testing.T) map[string]mutation {
-	ctx := t.Context()
-	return map[string]mutation{
-		"1 define": func(l *Ledger) (any, error) {
-			return nil, l.DefineQuestion(ctx, "k1", vote())
-		},
-		"2 enroll": func(l *Ledger) (any, error) {
-			return l.Enroll(ctx, api.EnrollRequest{Key: "k2", Question: "vote", Objects: []string{"bob", "ann"}, Policy: policy.Fixed(eps(t, "2")), Cap: eps(t, "3")})
-		},
-		"3 release": func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "k3", "ann", "0.5")) },
-		"4 raise":   func(l *Ledger) (any, error) { return l.Raise(ctx, order(t, "k4", "1", "bob", "ann")) },
-		"5 degrade": func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "k5", "bob", "0.25")) },
-		"6 partial": func(l *Ledger) (any, error) {
-			r := order(t, "k6", "1", "ann", "zoe", "bob")
-			r.Partial = true
-			return l.Raise(ctx, r)
-		},
-		"7 all": func(l *Ledger) (any, error) { return l.Raise(ctx, order(t, "k7", "2")) },
-	}
-}
-
-func sortedNames[T any](m map[string]T) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	return sortedBy(names, func(name string) string { return name })
-}
-
-func TestTheSameKeyGivesTheSameResult(t *testing.T) {
-	path := create(t)
-	l := open(t, path, Options{})
-	calls, first := mutations(t), map[string]any{}
-	for _, name := range sortedNames(calls) {
-		result, err := calls[name](l)
-		must(t, err)
-		first[name] = result
-	}
-	before := pairs(t, l.engine.Store)
-	for range 2 {
-		for name, call := range calls {
-			again, err := call(l)
-			if err != nil || !reflect.DeepEqual(again, first[name]) {
-				t.Errorf("%s: %+v at first, then %+v, %v", name, first[name], again, err)
-			}
-		}
-		closed(t, l)
-		l = open(t, path, Options{})
-	}
-	same(t, "stored after repetitions", pairs(t, l.engine.Store), before)
-}
-
-func TestAKeyUsedByManyAtOnceDrawsOnce(t *testing.T) {
-	const callers = 32
-	l, s := openShim(t, votersFile(t, "3", crowd(50)...), Options{})
-	before := s.commits.Load()
-	got := make([]api.Response, callers)
-	failed := race(t, callers, func(i int) (err error) {
-		got[i], err = l.Release(t.Context(), releaseOf(t, "k", "person-00007", "0.5"))
-		return err
-	})
-	for _, err := range failed {
-		t.Error(err)
-	}
-	for _, one := range got {
-		if one != got[0] {
-			t.Fatalf("one caller got %v, another %v", got[0], one)
-		}
-	}
-	if n := s.commits.Load() - before; n != 1 {
-		t.Errorf("%d commits", n)
-	}
-	if n := countKind(events(t, l), "released"); n != 1 {
-		t.Errorf("%d draws", n)
-	}
-	auditStore(t, s)
-}
 
 // A key whose record points at another request's events, which no checksum tells, is not answered by them.
 func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
@@ -113,8 +30,7 @@ func TestAKeyIsNotAnsweredByTheEventsOfAnother(t *testing.T) {
 	putRecord(t, altered, state.BucketRequests, []byte("two"), state.Request{Settled: []uint64{log[one].Number}}.Encode())
 	l = openMemory(t, altered, Options{})
 	for _, r := range []api.ReleaseRequest{releaseOf(t, "two", "bob", "1"), releaseOf(t, "two", "ann", "1")} {
-		_, err := l.Release(t.Context(), r)
-		wantErr(t, err, api.ErrCorrupt)
+		wantErr(t, check.Err(l.Release(t.Context(), r)), api.ErrCorrupt)
 	}
 	release(t, l, releaseOf(t, "one", "ann", "1"))
 }
@@ -127,9 +43,8 @@ func TestDigestsKeepFieldsApart(t *testing.T) {
 			id := event.RaiseRequest(question, eps(t, "1"), false, names, false)
 			sum := [2]event.Sum{id.Sum, id.Objects}
 			text := fmt.Sprintf("%q of %q", question, names)
-			if twin, twice := seen[sum]; twice {
-				t.Errorf("%s and %s have one digest", text, twin)
-			}
+			twin, twice := seen[sum]
+			check.That(t, !twice, "%s and %s have one digest", text, twin)
 			seen[sum] = text
 		}
 	}
@@ -139,9 +54,7 @@ func TestDigestsKeepFieldsApart(t *testing.T) {
 func fieldOf(t *testing.T, err error) string {
 	t.Helper()
 	var conflict *api.KeyConflictError
-	if !errors.As(err, &conflict) || conflict.Key != "the key" {
-		t.Fatalf("the conflict is %v", err)
-	}
+	check.Need(t, errors.As(err, &conflict) && conflict.Key == "the key", "the conflict is %v", err)
 	if named := conflict.Field; named != "" && named != "Kind" && !strings.HasSuffix(err.Error(), "differs in "+named) {
 		t.Errorf("a difference in %s is told as %v", named, err)
 	}
@@ -153,13 +66,11 @@ func TestAConflictOfALongRequestNamesTheField(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "3", names...)
 	carryOut(t, l, order(t, "the key", "0.5", names...))
 	_, err := l.Raise(t.Context(), order(t, "the key", "0.75", names...))
-	if got := fieldOf(t, err); got != "Epsilon" {
-		t.Errorf("another ε is told as %q", got)
-	}
+	got := fieldOf(t, err)
+	check.That(t, got == "Epsilon", "another ε is told as %q", got)
 	_, err = l.Raise(t.Context(), order(t, "the key", "0.5", names[1:]...))
-	if got := fieldOf(t, err); got != "Objects" {
-		t.Errorf("other objects are told as %q", got)
-	}
+	got = fieldOf(t, err)
+	check.That(t, got == "Objects", "other objects are told as %q", got)
 }
 
 // Marks are kept with the digest, and go with it.

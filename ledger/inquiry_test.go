@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
@@ -38,9 +39,7 @@ func inquire(t testing.TB, key, query, epsilon string, truth api.TruthFunc, obje
 
 func answerTo(t testing.TB, l *Ledger, r api.AnswerRequest) api.AnswerResult {
 	t.Helper()
-	result, err := l.Answer(t.Context(), r)
-	must(t, err)
-	return result
+	return check.Value(l.Answer(t.Context(), r))(t)
 }
 
 // medians makes every draw come out just below the middle: a score is the position itself, and of two answers
@@ -63,9 +62,8 @@ func TestAnAnswerChargesEverybodyOnce(t *testing.T) {
 	}
 	for _, name := range names {
 		o := objectOf(t, l, name)
-		if o.Spent != eps(t, "0.5") || o.Chains[0].Answered != eps(t, "0.5") || !o.Chains[0].Epsilon.IsZero() {
-			t.Errorf("%s came to %+v", name, o)
-		}
+		check.That(t, o.Spent == eps(t, "0.5") && o.Chains[0].Answered == eps(t, "0.5") && o.Chains[0].Epsilon.IsZero(),
+			"%s came to %+v", name, o)
 	}
 	log := events(t, l)
 	if d, is := log[got.Event-1].Says.(says.Answered); countKind(log, "charged") != 3 || countKind(log, "answered") != 1 || !is || d.Response != "yes" || d.Query != "majority:yes" {
@@ -96,12 +94,10 @@ func withoutScores(t *testing.T, stored []pair) []pair {
 	t.Helper()
 	found := 0
 	for i, p := range stored {
-		payload, err := unsealed(p)
-		must(t, err)
+		payload := check.Value(unsealed(p))(t)
 		switch p.bucket {
 		case state.BucketAnswers:
-			a, err := state.DecodeAnswers(payload)
-			must(t, err)
+			a := check.Value(state.DecodeAnswers(payload))(t)
 			for j := range a {
 				found++
 				a[j].Score = 0
@@ -111,13 +107,11 @@ func withoutScores(t *testing.T, stored []pair) []pair {
 			if string(p.key) != state.KeyCounters {
 				continue
 			}
-			c, err := state.DecodeCounters(payload)
-			must(t, err)
+			c := check.Value(state.DecodeCounters(payload))(t)
 			c.Root = tlog.Hash{}
 			stored[i].value = c.Encode()
 		case state.BucketEvents:
-			n, err := event.DecodeEntry(binary.BigEndian.Uint64(p.key), payload)
-			must(t, err)
+			n := check.Value(event.DecodeEntry(binary.BigEndian.Uint64(p.key), payload))(t)
 			if c, ok := n.Change.(*event.Answered); ok {
 				c.Score = 0
 			}
@@ -125,9 +119,7 @@ func withoutScores(t *testing.T, stored []pair) []pair {
 			stored[i].value = n.Encode()
 		}
 	}
-	if found == 0 {
-		t.Error("there is no score")
-	}
+	check.That(t, found != 0, "there is no score")
 	return stored
 }
 

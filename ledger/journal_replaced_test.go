@@ -58,12 +58,14 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 	for how := range replaceJournal(t, "") {
 		for call, do := range map[string]func(ctx context.Context, l *Ledger) error{
 			"release": func(ctx context.Context, l *Ledger) error {
-				return second(l.Release(ctx, releaseOf(t, "r", crowd(1)[0], "2")))
+				return check.Err(l.Release(ctx, releaseOf(t, "r", crowd(1)[0], "2")))
 			},
-			"sell":  func(ctx context.Context, l *Ledger) error { return second(l.Sell(ctx, purchase(t, "s", "acme", "2"))) },
-			"raise": func(ctx context.Context, l *Ledger) error { return second(l.Raise(ctx, order(t, "o", "2"))) },
+			"sell": func(ctx context.Context, l *Ledger) error {
+				return check.Err(l.Sell(ctx, purchase(t, "s", "acme", "2")))
+			},
+			"raise": func(ctx context.Context, l *Ledger) error { return check.Err(l.Raise(ctx, order(t, "o", "2"))) },
 			"sweep": func(ctx context.Context, l *Ledger) error {
-				return second(l.Advance(ctx, api.AdvanceRequest{Key: "a", Truth: truth}))
+				return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "a", Truth: truth}))
 			},
 			"checkpoint": func(ctx context.Context, l *Ledger) error { return l.engine.Erase(ctx) },
 			"close":      func(context.Context, *Ledger) error { return nil },
@@ -76,7 +78,7 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 				replaceJournal(t, path)[how]()
 				if call != "close" {
 					wantErr(t, do(t.Context(), l), api.ErrReplaced)
-					wantErr(t, second(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "2"))), api.ErrReplaced)
+					wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "2"))), api.ErrReplaced)
 				}
 				wantErr(t, l.Close(), api.ErrReplaced)
 				must(t, os.RemoveAll(path+".journal")) // as a person would, who has read what to do
@@ -103,7 +105,7 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	told := release(t, l, releaseOf(t, "told", crowd(2)[1], "1"))
 	must(t, errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)))
 	overwrite(t, filepath.Join(dir, "00000001.segment"), segment)
-	wantErr(t, second(l.Release(t.Context(), releaseOf(t, "lost", crowd(3)[2], "1"))), api.ErrReplaced)
+	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "lost", crowd(3)[2], "1"))), api.ErrReplaced)
 	killed := content(t, path) // as if the process were killed
 	_ = l.Close()
 	overwrite(t, path, killed)
@@ -124,7 +126,7 @@ func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) 
 	told := release(t, l, releaseOf(t, "told", crowd(1)[0], "1"))
 	replaceJournal(t, path)["directory removed"]()
 	_ = l.engine.Checkpoint() // its end trims the journal
-	wantErr(t, second(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "1"))), api.ErrReplaced)
+	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "1"))), api.ErrReplaced)
 	wantErr(t, l.Close(), api.ErrReplaced)
 	log.await(t, "all that was acknowledged is in the file")
 	again := release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1"))

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -46,27 +47,19 @@ func wantMixed(t testing.TB, l *Ledger, s api.Sale, names, gone []string) {
 	for _, r := range s.Refused {
 		left = append(left, r.Object)
 	}
-	if !slices.Equal(left, gone) {
-		t.Errorf("left out %v, want %v", left, gone)
-	}
-	all, err := collect(l.Deliveries(t.Context(), s.Number))
-	must(t, err)
+	check.That(t, slices.Equal(left, gone), "left out %v, want %v", left, gone)
+	all := check.Value(collect(l.Deliveries(t.Context(), s.Number)))(t)
 	want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(gone, name) })
 	truthful := 0
 	for i, one := range all {
 		if one.Value == "yes" {
 			truthful++
 		}
-		if one.Object != want[i] {
-			t.Fatalf("delivery %d is of %s, want %s", i, one.Object, want[i])
-		}
+		check.Need(t, one.Object == want[i], "delivery %d is of %s, want %s", i, one.Object, want[i])
 	}
-	if len(all) != len(want) {
-		t.Errorf("%d deliveries, want %d", len(all), len(want))
-	}
-	if n := len(all); truthful < n/2 || truthful == n {
-		t.Errorf("%d of %d answer with their truth", truthful, n)
-	}
+	check.That(t, len(all) == len(want), "%d deliveries, want %d", len(all), len(want))
+	n := len(all)
+	check.That(t, truthful >= n/2 && truthful != n, "%d of %d answer with their truth", truthful, n)
 }
 
 // A sale of many objects writes what the events say.
@@ -127,9 +120,8 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 	})
 	waitQueued(t, l, 3)
 	group.Go(func() {
-		if s := sell(t, l, purchase(t, "late", "bolt", "2", append(slices.Clone(names[50:90]), early)...)); s.Resales != 41 {
-			t.Errorf("sold behind it: %+v", s.Offer)
-		}
+		s := sell(t, l, purchase(t, "late", "bolt", "2", append(slices.Clone(names[50:90]), early)...))
+		check.That(t, s.Resales == 41, "sold behind it: %+v", s.Offer)
 	})
 	waitQueued(t, l, 4)
 	before := s.commits.Load()
@@ -141,9 +133,8 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 	if made.Draws != uint64(len(names)-len(gone)-1-30-20) || len(made.Refused) != len(gone)+1 || made.Upgrades != 101 {
 		t.Errorf("sold %+v, and left out %d", made.Offer, len(made.Refused))
 	}
-	if o := objectOf(t, l, early); o.Spent != eps(t, "2") {
-		t.Errorf("%s has spent %s", early, o.Spent)
-	}
+	o := objectOf(t, l, early)
+	check.That(t, o.Spent == eps(t, "2"), "%s has spent %s", early, o.Spent)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -203,13 +194,10 @@ func TestALargeSaleIsWholeOrNothing(t *testing.T) {
 			l.engine.Chances.Sampler = new(rrchain.Sampler)
 		})
 	}
-	if s := sell(t, l, whole); s.Draws != uint64(len(names)) || s.Upgrades != 0 {
-		t.Errorf("sold %+v", s.Offer)
-	}
+	s := sell(t, l, whole)
+	check.That(t, s.Draws == uint64(len(names)) && s.Upgrades == 0, "sold %+v", s.Offer)
 	again := sell(t, l, whole)
-	if again.Number != 2 {
-		t.Errorf("asked again: %+v", again)
-	}
+	check.That(t, again.Number == 2, "asked again: %+v", again)
 	auditStore(t, u)
 }
 
@@ -224,12 +212,9 @@ func TestALargeSaleOfRows(t *testing.T) {
 	enrollUnder(t, l, "vote", market(t, "10"), "10", names...)
 	sell(t, l, purchase(t, "some", "core", "3", names[10:state.PartSize+10]...))
 	made := sell(t, l, purchase(t, "all", "acme", "2"))
-	if made.Draws != 20 || made.Degradations != state.PartSize {
-		t.Errorf("sold %+v", made.Offer)
-	}
+	check.That(t, made.Draws == 20 && made.Degradations == state.PartSize, "sold %+v", made.Offer)
 	auditStore(t, s)
-	all, err := collect(l.Deliveries(t.Context(), made.Number))
-	must(t, err)
+	all := check.Value(collect(l.Deliveries(t.Context(), made.Number)))(t)
 	different := map[string]bool{}
 	for i, one := range all {
 		if different[one.Value] = true; i%100 != 0 {
@@ -240,9 +225,7 @@ func TestALargeSaleOfRows(t *testing.T) {
 			t.Fatalf("delivery %d of %s: %+v, recorded %s", i, names[i], one, response.Value)
 		}
 	}
-	if len(different) < 4 {
-		t.Errorf("only %d different rows among %d", len(different), len(all))
-	}
+	check.That(t, len(different) >= 4, "only %d different rows among %d", len(different), len(all))
 }
 
 // The transaction meets damage that the survey did not. The sale ends, and nothing goes on.
@@ -260,8 +243,7 @@ func TestALargeSaleMeetsDamage(t *testing.T) {
 		return sameTruth("yes")(ctx, q, objects)
 	}
 	before := runtime.NumGoroutine()
-	_, err := l.Sell(t.Context(), r)
-	wantErr(t, err, api.ErrCorrupt)
+	wantErr(t, check.Err(l.Sell(t.Context(), r)), api.ErrCorrupt)
 	for end := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
@@ -272,9 +254,7 @@ func TestALargeSaleMeetsDamage(t *testing.T) {
 // straight is a calendar of some days from 0 to 1.
 func straight(t *testing.T, stride string) policy.Policy {
 	t.Helper()
-	p, err := policy.Linear(eps(t, "0"), eps(t, "1"), epoch(), epoch().Add(10*24*time.Hour), eps(t, stride))
-	must(t, err)
-	return p
+	return check.Value(policy.Linear(eps(t, "0"), eps(t, "1"), epoch(), epoch().Add(10*24*time.Hour), eps(t, stride)))(t)
 }
 
 func on(day int) time.Time { return epoch().Add(time.Duration(day) * 24 * time.Hour) }
@@ -289,15 +269,13 @@ func TestALargeSaleIsOneCommit(t *testing.T) {
 	o := purchase(t, "", "acme", "0.5", names...)
 	before := s.commits.Load()
 	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: o.Order, For: time.Hour})
-	if n := s.commits.Load() - before; n != 1 || r.Objects != uint64(len(names)) {
-		t.Errorf("%d commits for a reservation of %d objects", n, r.Objects)
-	}
+	n := s.commits.Load() - before
+	check.That(t, n == 1 && r.Objects == uint64(len(names)), "%d commits for a reservation of %d objects", n, r.Objects)
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: names[7]}))
 	before = s.commits.Load()
 	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "whole", Reservation: r.Number, Truth: sameTruth("yes")})
-	if got := refusals(t, err); len(got) != 1 || got[0].Object != names[7] || got[0].Reason != api.Withdrawn {
-		t.Errorf("got the error %v", err)
-	}
+	got := refusals(t, err)
+	check.That(t, len(got) == 1 && got[0].Object == names[7] && got[0].Reason == api.Withdrawn, "got the error %v", err)
 	sold, err := l.Capture(t.Context(), api.CaptureRequest{Key: "part", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
 	must(t, err)
 	each := r.Price / int64(len(names))
@@ -325,22 +303,16 @@ func TestALargeTradeLooksAtEverybody(t *testing.T) {
 	}
 	sell(t, l, purchase(t, "before", "zeta", "4", spent))
 	all := purchase(t, "all", "acme", "2")
-	quote, err := l.Quote(t.Context(), all.Order)
-	must(t, err)
-	if quote.Objects != some-3 || quote.Draws != some-4 || quote.Degradations != 1 || len(quote.Refused) != 0 {
-		t.Errorf("a quote for %d objects, of them %d draws and %d degradations; %d refused", quote.Objects, quote.Draws, quote.Degradations, len(quote.Refused))
-	}
+	quote := check.Value(l.Quote(t.Context(), all.Order))(t)
+	check.That(t, quote.Objects == some-3 && quote.Draws == some-4 && quote.Degradations == 1 && len(quote.Refused) == 0,
+		"a quote for %d objects, of them %d draws and %d degradations; %d refused", quote.Objects, quote.Draws, quote.Degradations, len(quote.Refused))
 	named := purchase(t, "named", "acme", "2", names...)
 	named.Partial = true
-	partial, err := l.Quote(t.Context(), named.Order)
-	must(t, err)
-	if partial.Objects != some-3 || len(partial.Refused) != 3 || partial.Price != quote.Price {
-		t.Errorf("by name, %d objects at %d, and %d are refused; for all, it is %d", partial.Objects, partial.Price, len(partial.Refused), quote.Price)
-	}
+	partial := check.Value(l.Quote(t.Context(), named.Order))(t)
+	check.That(t, partial.Objects == some-3 && len(partial.Refused) == 3 && partial.Price == quote.Price,
+		"by name, %d objects at %d, and %d are refused; for all, it is %d", partial.Objects, partial.Price, len(partial.Refused), quote.Price)
 	for i, r := range partial.Refused {
-		if r.Object != gone[i] {
-			t.Errorf("refused: %s, want %s", r.Object, gone[i])
-		}
+		check.That(t, r.Object == gone[i], "refused: %s, want %s", r.Object, gone[i])
 	}
 	if first := sell(t, l, all); first.Objects != some-3 || first.Price != quote.Price {
 		t.Errorf("%d objects were sold at %d", first.Objects, first.Price)
@@ -350,8 +322,6 @@ func TestALargeTradeLooksAtEverybody(t *testing.T) {
 	}
 	reserved, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "reserve", Order: api.Order{Buyer: "hooli", Question: "vote", Epsilon: eps(t, "3"), All: true}, For: time.Hour})
 	must(t, err)
-	if reserved.Objects != some-3 {
-		t.Errorf("%d objects are reserved", reserved.Objects)
-	}
+	check.That(t, reserved.Objects == some-3, "%d objects are reserved", reserved.Objects)
 	wantClean(t, l, api.VerifyRequest{})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -19,9 +20,7 @@ func samePick(t *testing.T, x levels, payload []byte) (sound bool) {
 	var found foundLevel
 	picked, err := x.pick(newLevelBatch(), payload, &found)
 	c, all := state.DecodeChain(payload)
-	if (err == nil) != (all == nil) {
-		t.Fatalf("%x: %v; decoded %v", payload, err, all)
-	}
+	check.Need(t, (err == nil) == (all == nil), "%x: %v; decoded %v", payload, err, all)
 	if err != nil {
 		return false
 	}
@@ -66,16 +65,13 @@ func TestAScanDecodesAsAChainIsDecoded(t *testing.T) {
 			sound++
 		}
 	}
-	if sound < 10_000 || sound > 45_000 {
-		t.Errorf("%d of 50,000 were sound: the test compares little", sound)
-	}
+	check.That(t, sound >= 10_000 && sound <= 45_000, "%d of 50,000 were sound: the test compares little", sound)
 }
 
 // A response is no row of bits because the one before was: in a damaged file both may stand next to each other.
 func TestRowsAndOthersInOneBatch(t *testing.T) {
 	row := func(packed byte) event.Value {
-		bits, err := rrchain.NewBits(3, []byte{packed})
-		must(t, err)
+		bits := check.Value(rrchain.NewBits(3, []byte{packed}))(t)
 		return event.Value{Bits: bits}
 	}
 	want := []event.Value{row(0b10), {}, {Index: 2}, row(0), row(0b101), {Index: 1}}
@@ -89,9 +85,8 @@ func TestRowsAndOthersInOneBatch(t *testing.T) {
 	x.check(b)
 	var got []event.Value
 	on, err := b.visit(func(name string, at *state.Level) bool {
-		if name != string('a'+rune(len(got))) || at.Event != uint64(len(got)) || at.Epsilon != nano(t, 1e9) {
-			t.Errorf("%q: %+v", name, at)
-		}
+		check.That(t, name == string('a'+rune(len(got))) && at.Event == uint64(len(got)) && at.Epsilon == nano(t, 1e9),
+			"%q: %+v", name, at)
 		got = append(got, at.Response)
 		return true
 	})

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -81,9 +82,8 @@ func TestPanicsInTheBackgroundGoOnWhereTheyCanBeCaught(t *testing.T) {
 		onSnapshot(l, 1+n, func() { panic("the clock is broken") })
 		func() {
 			defer func() {
-				if p := recover(); p != "the clock is broken" {
-					t.Errorf("snapshot %d: %v", n, p)
-				}
+				p := recover()
+				check.That(t, p == "the clock is broken", "snapshot %d: %v", n, p)
 			}()
 			_, err := recountOf(t.Context(), everybody, l)
 			t.Errorf("snapshot %d: %v", n, err)
@@ -96,9 +96,8 @@ func TestPanicsInTheBackgroundGoOnWhereTheyCanBeCaught(t *testing.T) {
 func TestReadingThatEndsEarlyIsAnError(t *testing.T) {
 	l, names := manyLevels(t)
 	onSnapshot(l, 3, runtime.Goexit)
-	if e, err := recountOf(t.Context(), everybody, l); err == nil {
-		t.Errorf("%d objects of %d", e.N, len(names))
-	}
+	e, err := recountOf(t.Context(), everybody, l)
+	check.That(t, err != nil, "%d objects of %d", e.N, len(names))
 	wantAll(t, l, names)
 }
 
@@ -139,9 +138,8 @@ func TestStoppingEarlyLeavesNothingInTheBackground(t *testing.T) {
 
 			func() {
 				defer func() {
-					if p := recover(); p != "enough" {
-						t.Errorf("panic: %v", p)
-					}
+					p := recover()
+					check.That(t, p == "enough", "panic: %v", p)
 				}()
 				left = after
 				_, _ = recountOf(t.Context(), func(string) bool {

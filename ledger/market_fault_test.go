@@ -139,8 +139,7 @@ func TestAnUncertainCommitIsSettledByItsKey(t *testing.T) {
 				if holds {
 					source = never(t)
 				}
-				first, err := e.call(l, source)
-				must(t, err)
+				first := check.Value(e.call(l, source))(t)
 				wantDoneOnce(t, l, e, first)
 			})
 		}
@@ -309,8 +308,7 @@ func sweepers(t *testing.T, l *Ledger, objects ...string) *Ledger {
 func wantSweptOnce(t *testing.T, l *Ledger) {
 	t.Helper()
 	var source asked
-	got, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: source.truth("yes")})
-	must(t, err)
+	got := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: source.truth("yes")}))(t)
 	want := []api.Advanced{{Question: "vote", Raised: big}}
 	check.That(t, reflect.DeepEqual([]api.Advanced(got.Questions), want), "got %+v, want %+v", got, want)
 	if names := source.names(); !slices.Equal(names, crowd(big)[state.PartSize:]) {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -26,9 +27,7 @@ func market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 	for _, change := range more {
 		change(&m)
 	}
-	p, err := m.Policy()
-	must(t, err)
-	return p
+	return check.Value(m.Policy())(t)
 }
 
 // enrollUnder enrols objects in a question under a policy, each with the same cap.
@@ -58,9 +57,7 @@ func purchase(t testing.TB, key, buyer, epsilon string, objects ...string) api.S
 
 func sell(t testing.TB, l *Ledger, r api.SellRequest) api.Sale {
 	t.Helper()
-	s, err := l.Sell(t.Context(), r)
-	must(t, err)
-	return s
+	return check.Value(l.Sell(t.Context(), r))(t)
 }
 
 func commit(t testing.TB, l *Ledger, key string, reservation uint64) api.Sale {
@@ -72,9 +69,7 @@ func commit(t testing.TB, l *Ledger, key string, reservation uint64) api.Sale {
 
 func reserve(t testing.TB, l *Ledger, r api.ReserveRequest) api.Reservation {
 	t.Helper()
-	got, err := l.Reserve(t.Context(), r)
-	must(t, err)
-	return got
+	return check.Value(l.Reserve(t.Context(), r))(t)
 }
 
 // delivered returns what a sale delivered, by object.
@@ -83,9 +78,7 @@ func delivered(t testing.TB, l *Ledger, number uint64) map[string]api.Delivery {
 	all, last := map[string]api.Delivery{}, ""
 	for d, err := range l.Deliveries(t.Context(), number) {
 		must(t, err)
-		if d.Object <= last {
-			t.Errorf("sale %d delivers %q after %q", number, d.Object, last)
-		}
+		check.That(t, d.Object > last, "sale %d delivers %q after %q", number, d.Object, last)
 		all[d.Object], last = d, d.Object
 	}
 	return all
@@ -93,8 +86,7 @@ func delivered(t testing.TB, l *Ledger, number uint64) map[string]api.Delivery {
 
 func buyersOf(t testing.TB, l *Ledger) map[string]api.BuyerState {
 	t.Helper()
-	list, err := api.Collect(l.Buyers(t.Context()))
-	must(t, err)
+	list := check.Value(api.Collect(l.Buyers(t.Context())))(t)
 	all := map[string]api.BuyerState{}
 	for _, one := range list {
 		all[one.Buyer] = one
@@ -198,9 +190,8 @@ func auditMarket(t testing.TB, l *Ledger) {
 			if owed != nil {
 				due = owed.Upgrade(top[who], d.Epsilon, paid[who])
 			}
-			if d.Price != due {
-				t.Errorf("event %d: %q pays %d for %q, and owes %d", ev.Number, d.Buyer, d.Price, d.Object, due)
-			}
+			check.That(t, d.Price == due,
+				"event %d: %q pays %d for %q, and owes %d", ev.Number, d.Buyer, d.Price, d.Object, due)
 			paid[who] += d.Price
 			if top[who].IsZero() {
 				buyers[chain]++
@@ -211,15 +202,12 @@ func auditMarket(t testing.TB, l *Ledger) {
 		}
 	}
 	for number, price := range sold {
-		if held[number] != price {
-			t.Errorf("sale %d costs %d, its objects %d", number, price, held[number])
-		}
+		check.That(t, held[number] == price, "sale %d costs %d, its objects %d", number, price, held[number])
 	}
 	for chain, want := range buyers {
 		for _, c := range objectOf(t, l, chain[1]).Chains {
-			if c.Question == chain[0] && c.Buyers != want {
-				t.Errorf("%q has %d buyers about %q, by the log %d", chain[1], c.Buyers, chain[0], want)
-			}
+			check.That(t, c.Question != chain[0] || c.Buyers == want,
+				"%q has %d buyers about %q, by the log %d", chain[1], c.Buyers, chain[0], want)
 		}
 	}
 	auditMoney(t, l, paid)
@@ -264,17 +252,12 @@ func auditMoney(t testing.TB, l *Ledger, paid map[holding]int64) {
 			t.Errorf("%q has earned %d, its buyers paid %d", name, o.Earned, earned[name])
 		}
 	}
-	if gone != 0 {
-		t.Errorf("those who were forgotten have earned %d less than was paid for them", gone)
-	}
+	check.That(t, gone == 0, "those who were forgotten have earned %d less than was paid for them", gone)
 	for name, b := range buyersOf(t, l) {
-		if b.Paid != invoices[name] {
-			t.Errorf("%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])
-		}
+		check.That(t, b.Paid == invoices[name], "%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])
 	}
-	if got := stats(t, l).Revenue; got != revenue {
-		t.Errorf("the revenue is %d, the sales brought %d", got, revenue)
-	}
+	got := stats(t, l).Revenue
+	check.That(t, got == revenue, "the revenue is %d, the sales brought %d", got, revenue)
 }
 
 // auditAll compares the fold of the log with what is stored, and the money with the prices.

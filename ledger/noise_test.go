@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -157,8 +158,7 @@ func TestARestoredBackupGivesTheSameResponses(t *testing.T) {
 	for _, do := range todo[:4] {
 		do()
 	}
-	_, err := l.Backup(t.Context(), copied, nil)
-	must(t, err)
+	must(t, check.Err(l.Backup(t.Context(), copied, nil)))
 	for _, do := range todo[4:] {
 		do()
 	}
@@ -170,9 +170,8 @@ func TestARestoredBackupGivesTheSameResponses(t *testing.T) {
 	for _, do := range todo {
 		do()
 	}
-	if got := allResponses(t, restored, names); !maps.Equal(got, want) {
-		t.Errorf("the backup gives\n%.300v\nand gave\n%.300v", got, want)
-	}
+	got := allResponses(t, restored, names)
+	check.That(t, maps.Equal(got, want), "the backup gives\n%.300v\nand gave\n%.300v", got, want)
 }
 
 // Two ledgers with one key agree, whatever either was asked for.
@@ -187,9 +186,8 @@ func TestReplicasAgree(t *testing.T) {
 		}
 	}
 	for _, epsilon := range []string{"1", "2"} {
-		if a, b := responses(t, here, q.Name, eps(t, epsilon)), responses(t, there, q.Name, eps(t, epsilon)); len(a) != len(names) || !sameValues(a, b) {
-			t.Errorf("at ε=%s they disagree", epsilon)
-		}
+		a, b := responses(t, here, q.Name, eps(t, epsilon)), responses(t, there, q.Name, eps(t, epsilon))
+		check.That(t, len(a) == len(names) && sameValues(a, b), "at ε=%s they disagree", epsilon)
 	}
 }
 
@@ -229,9 +227,8 @@ func wantOtherNoise(t *testing.T, q api.Question) {
 		edit(&other)
 		return other
 	}
-	if n := agreement(t, keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2026"), names, q), q, q, names); n != len(names) {
-		t.Errorf("the same question: %d of %d agree", n, len(names))
-	}
+	n := agreement(t, keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2026"), names, q), q, q, names)
+	check.That(t, n == len(names), "the same question: %d of %d agree", n, len(names))
 	for what, other := range map[string]api.Question{
 		"another name":     with(func(q *api.Question) { q.Name += "!" }),
 		"another value":    with(func(q *api.Question) { q.Values[96] = "elsewhere" }),
@@ -239,13 +236,11 @@ func wantOtherNoise(t *testing.T, q api.Question) {
 		"one value less":   with(func(q *api.Question) { q.Values = q.Values[:96] }),
 		"in another order": with(func(q *api.Question) { q.Values[95], q.Values[96] = q.Values[96], q.Values[95] }),
 	} {
-		if n := agreement(t, keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2026"), names, other), q, other, names); n > few {
-			t.Errorf("%s: %d of %d agree", what, n, len(names))
-		}
+		n := agreement(t, keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2026"), names, other), q, other, names)
+		check.That(t, n <= few, "%s: %d of %d agree", what, n, len(names))
 	}
-	if n := agreement(t, keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2027"), names, q), q, q, names); n > few {
-		t.Errorf("another key: %d of %d agree", n, len(names))
-	}
+	n = agreement(t, keyed(t, noiseKeys("2026"), names, q), keyed(t, noiseKeys("2027"), names, q), q, q, names)
+	check.That(t, n <= few, "another key: %d of %d agree", n, len(names))
 	l := keyed(t, noiseKeys("2026"), names, q)
 	carryOut(t, l, api.RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: sameTruth(q.Values[0])})
 	values, same := responses(t, l, q.Name, eps(t, "0.01")), 0
@@ -254,9 +249,7 @@ func wantOtherNoise(t *testing.T, q api.Question) {
 			same++
 		}
 	}
-	if same > few {
-		t.Errorf("another object: %d of %d agree", same, len(names))
-	}
+	check.That(t, same <= few, "another object: %d of %d agree", same, len(names))
 }
 
 // keyOf returns the name of the key that a chain is drawn from.
@@ -301,9 +294,8 @@ func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 	enroll(t, l, q.Name, "40", "fay")
 	want := map[string]string{"old": "", "ann": "2026", "bob": "2026", "cid": "", "dan": "2027", "eve": "2026", "fay": ""}
 	for name, key := range want {
-		if got := keyOf(t, l, 1, name); got != key {
-			t.Errorf("%s is drawn from the key %q, want %q", name, got, key)
-		}
+		got := keyOf(t, l, 1, name)
+		check.That(t, got == key, "%s is drawn from the key %q, want %q", name, got, key)
 	}
 	var recorded []string
 	for _, ev := range events(t, l) {
@@ -311,9 +303,7 @@ func TestNoiseKeysAreRotatedForNewChains(t *testing.T) {
 			recorded = append(recorded, d.Name)
 		}
 	}
-	if !slices.Equal(recorded, []string{"2026", "2027"}) {
-		t.Errorf("the log has the keys %q", recorded)
-	}
+	check.That(t, slices.Equal(recorded, []string{"2026", "2027"}), "the log has the keys %q", recorded)
 	carryOut(t, l, api.RaiseRequest{Key: "all", Question: q.Name, Epsilon: eps(t, "0.01"), All: true, Truth: cityOf(q)})
 	wantDrawnFrom(t, l, q, want)
 	auditStore(t, l.engine.Store)
@@ -328,16 +318,12 @@ func wantDrawnFrom(t *testing.T, l *Ledger, q api.Question, keys map[string]stri
 		if key == "" {
 			continue
 		}
-		k, err := rrchain.NewNoiseKey(theNoiseKey(key))
-		must(t, err)
-		truth, err := cityOf(q)(t.Context(), q.Name, []string{name})
-		must(t, err)
+		k := check.Value(rrchain.NewNoiseKey(theNoiseKey(key)))(t)
+		truth := check.Value(cityOf(q)(t.Context(), q.Name, []string{name}))(t)
 		of := rrchain.Staircase{Question: string(id[:]), Object: name, Values: len(q.Values)}
-		n, err := k.Response(of, eps(t, "0.01"), slices.Index(q.Values, truth[0]))
-		must(t, err)
-		if got[name].Value != q.Values[n] {
-			t.Errorf("%s answers %q, by the key %q it is %q", name, got[name].Value, key, q.Values[n])
-		}
+		n := check.Value(k.Response(of, eps(t, "0.01"), slices.Index(q.Values, truth[0])))(t)
+		check.That(t, got[name].Value == q.Values[n],
+			"%s answers %q, by the key %q it is %q", name, got[name].Value, key, q.Values[n])
 	}
 }
 
@@ -377,15 +363,13 @@ func TestOpenRefusesAnotherNoiseKey(t *testing.T) {
 				continue
 			}
 			wantErr(t, err, one.want)
-			if strings.Contains(err.Error(), string(changed[:4])) {
-				t.Errorf("%s: the error has the key: %v", name, err)
-			}
+			check.That(t, !strings.Contains(err.Error(), string(changed[:4])),
+				"%s: the error has the key: %v", name, err)
 		}
 	}
 	l := open(t, path, Options{NoiseKey: noiseKeys("2026")}) // and the refused ones left no lock behind
-	if n := countKind(events(t, l), "noise-key"); n != 1 {
-		t.Errorf("%d noise-key events", n)
-	}
+	n := countKind(events(t, l), "noise-key")
+	check.That(t, n == 1, "%d noise-key events", n)
 }
 
 // Without its key a chain gives away what it has given already, and nothing more.
@@ -401,14 +385,11 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 	closed(t, l)
 	l = open(t, path, Options{})
 	for name, call := range map[string]func() error{
-		"raise":   func() error { _, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "2")); return err },
-		"degrade": func() error { _, err := l.Release(t.Context(), releaseOf(t, "3", "ann", "0.5")); return err },
-		"begin":   func() error { _, err := l.Release(t.Context(), releaseOf(t, "4", "bob", "0.5")); return err },
-		"an order for all": func() error {
-			_, err := l.Raise(t.Context(), order(t, "5", "0.5"))
-			return err
-		},
-		"a sale": func() error { _, err := l.Sell(t.Context(), purchase(t, "7", "acme", "2", "ann")); return err },
+		"raise":            func() error { _, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "2")); return err },
+		"degrade":          func() error { _, err := l.Release(t.Context(), releaseOf(t, "3", "ann", "0.5")); return err },
+		"begin":            func() error { _, err := l.Release(t.Context(), releaseOf(t, "4", "bob", "0.5")); return err },
+		"an order for all": func() error { return check.Err(l.Raise(t.Context(), order(t, "5", "0.5"))) },
+		"a sale":           func() error { _, err := l.Sell(t.Context(), purchase(t, "7", "acme", "2", "ann")); return err },
 	} {
 		unchanged(t, l.engine.Store, func() {
 			var refused *api.RefusedError
@@ -417,15 +398,13 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 			}
 		})
 	}
-	if again := release(t, l, releaseOf(t, "8", "ann", "1")); again != first {
-		t.Errorf("%v, then %v", first, again)
-	}
+	again := release(t, l, releaseOf(t, "8", "ann", "1"))
+	check.That(t, again == first, "%v, then %v", first, again)
 	sell(t, l, purchase(t, "9", "acme", "1", "ann"))
 	release(t, l, releaseOf(t, "10", "cid", "1"))
 	answerTo(t, l, inquire(t, "11", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cid")) // is drawn from chance
-	if got := objectOf(t, l, "ann"); len(got.Chains[0].Levels) != 1 {
-		t.Errorf("ann came to %+v", got)
-	}
+	got := objectOf(t, l, "ann")
+	check.That(t, len(got.Chains[0].Levels) == 1, "ann came to %+v", got)
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
 	l = open(t, path, Options{NoiseKey: noiseKeys("2026")}) // the calls' keys are free
@@ -435,19 +414,14 @@ func TestWithoutTheNoiseKeyChainsAreOnlyResold(t *testing.T) {
 
 func TestAReadOnlyLedgerBeginsNoNoiseKey(t *testing.T) {
 	path := votersFile(t, "3", "ann")
-	before, err := os.ReadFile(path)
-	must(t, err)
+	before := check.Value(os.ReadFile(path))(t)
 	l := open(t, path, Options{NoiseKey: noiseKeys("2026"), ReadOnly: true})
-	if n := countKind(events(t, l), "noise-key"); n != 0 {
-		t.Errorf("%d noise-key events", n)
-	}
+	n := countKind(events(t, l), "noise-key")
+	check.That(t, n == 0, "%d noise-key events", n)
 	wantClean(t, l, api.VerifyRequest{})
 	closed(t, l)
-	after, err := os.ReadFile(path)
-	must(t, err)
-	if !bytes.Equal(before, after) {
-		t.Error("the file was changed")
-	}
+	after := check.Value(os.ReadFile(path))(t)
+	check.That(t, bytes.Equal(before, after), "the file was changed")
 }
 
 // The key stands in no file, log line or error, whatever goes wrong; nor does its digest under any fixed text.
@@ -467,8 +441,7 @@ func TestTheNoiseKeyIsNowhere(t *testing.T) {
 	s.set(nil, nil)
 	closed(t, l)
 	l = open(t, path, options)
-	_, err = l.Backup(t.Context(), filepath.Join(dir, "copy.db"), nil)
-	must(t, err)
+	must(t, check.Err(l.Backup(t.Context(), filepath.Join(dir, "copy.db"), nil)))
 	closed(t, l)
 	changed := theNoiseKey("2026")
 	changed[0] ^= 1
@@ -484,10 +457,8 @@ func TestTheNoiseKeyIsNowhere(t *testing.T) {
 		}
 		return err
 	}))
-	check := rules.NoiseCheck(theNoiseKey("2026"))
-	if !bytes.Contains(told.Bytes(), check[:]) {
-		t.Error("the check of the key is not found where it must be")
-	}
+	sum := rules.NoiseCheck(theNoiseKey("2026"))
+	check.That(t, bytes.Contains(told.Bytes(), sum[:]), "the check of the key is not found where it must be")
 	for _, key := range [][]byte{theNoiseKey("2026"), changed} {
 		for i := range len(key) - 8 {
 			if bytes.Contains(told.Bytes(), key[i:i+8]) {
@@ -503,9 +474,8 @@ func TestTheNoiseKeyIsTheLedgersOwnCopy(t *testing.T) {
 	key := theNoiseKey("2026")
 	l := keyed(t, api.NoiseKeys{Current: "2026", Key: func(string) ([]byte, error) { return key, nil }}, names, q)
 	clear(key)
-	if n := agreement(t, l, keyed(t, noiseKeys("2026"), names, q), q, q, names); n != len(names) {
-		t.Errorf("%d of %d agree", n, len(names))
-	}
+	n := agreement(t, l, keyed(t, noiseKeys("2026"), names, q), q, q, names)
+	check.That(t, n == len(names), "%d of %d agree", n, len(names))
 }
 
 // The commit that begins a key fails, before or after it is durable: opened again, the ledger has the key once.
@@ -518,18 +488,14 @@ func TestAFailureWhileANoiseKeyBegins(t *testing.T) {
 	} {
 		x := &shim{Store: s}
 		fault(x)
-		if _, err := openStore(t.Context(), x, Options{Now: epoch, NoiseKey: noiseKeys(name)}); !errors.Is(err, kv.ErrUncertain) {
-			t.Errorf("%s: got the error %v", name, err)
-		}
+		_, err := openStore(t.Context(), x, Options{Now: epoch, NoiseKey: noiseKeys(name)})
+		check.That(t, errors.Is(err, kv.ErrUncertain), "%s: got the error %v", name, err)
 		l := openMemory(t, s, Options{NoiseKey: noiseKeys(name)})
-		if l.rules.Noise.Current == 0 {
-			t.Errorf("%s: no key", name)
-		}
+		check.That(t, l.rules.Noise.Current != 0, "%s: no key", name)
 	}
 	l := openMemory(t, s, Options{NoiseKey: noiseKeys("")})
-	if n := countKind(events(t, l), "noise-key"); n != 2 {
-		t.Errorf("%d noise-key events, want 2", n)
-	}
+	n := countKind(events(t, l), "noise-key")
+	check.That(t, n == 2, "%d noise-key events, want 2", n)
 	auditStore(t, s)
 }
 
@@ -555,13 +521,11 @@ func TestEvidenceOfKeyedChains(t *testing.T) {
 	st := statementOf(t, l, "ann's", "ann")
 	wantSound(t, "the statement", st, keys)
 	altered(t, st, func(way string, other evidence.Statement) {
-		if strings.Contains(way, "NoiseKey") && other.Verify(keys).OK() {
-			t.Errorf("%s is altered, and nobody sees", way)
-		}
+		check.That(t, !strings.Contains(way, "NoiseKey") || !other.Verify(keys).OK(),
+			"%s is altered, and nobody sees", way)
 	})
-	if !bytes.Contains(text(t, st), []byte(`"noise_key":1`)) {
-		t.Error("the statement does not say that the chain is drawn from a key")
-	}
+	check.That(t, bytes.Contains(text(t, st), []byte(`"noise_key":1`)),
+		"the statement does not say that the chain is drawn from a key")
 	auditStore(t, s)
 }
 
@@ -691,8 +655,7 @@ func TestAClaimOfManyNoiseKeysIsNotBelieved(t *testing.T) {
 	openMemory(t, s, Options{NoiseKey: noiseKeys("2026")})
 	alter(t, s, state.BucketMeta, []byte(state.KeyCounters), edited(t, state.DecodeCounters, func(c *state.Counters) { c.Noises = 1<<32 - 1 }))
 	var err error
-	if n := fixture.Allocated(func() { _, err = openStore(t.Context(), s, Options{NoiseKey: noiseKeys("2026")}) }); n > 1<<20 {
-		t.Errorf("%d bytes are allocated", n)
-	}
+	n := fixture.Allocated(func() { _, err = openStore(t.Context(), s, Options{NoiseKey: noiseKeys("2026")}) })
+	check.That(t, n <= 1<<20, "%d bytes are allocated", n)
 	wantErr(t, err, api.ErrCorrupt)
 }

@@ -243,7 +243,7 @@ func TestAnObserverIsToldOfAudits(t *testing.T) {
 	done := check.Value(l.Verify(t.Context(), api.VerifyRequest{}))(t)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	wantErr(t, failed(l.Verify(ended, api.VerifyRequest{})), context.Canceled)
+	wantErr(t, check.Err(l.Verify(ended, api.VerifyRequest{})), context.Canceled)
 	check.Need(t, len(seen.audits) == 2, "%d audits are told", len(seen.audits))
 	if a := seen.audits[0]; a.Events != done.Events || a.Problems != 0 || a.Exhausted != 2 || a.Duration <= 0 || a.Err != nil {
 		t.Errorf("told was %+v", a)
@@ -449,7 +449,7 @@ func TestHealthTellsTheNewestCheckpoint(t *testing.T) {
 // Without a signer none is signed, so that none has left.
 func TestACheckpointThatIsNotSignedIsNone(t *testing.T) {
 	l := newLedger(t)
-	wantErr(t, failed(l.Checkpoint(t.Context())), api.ErrNoSigner)
+	wantErr(t, check.Err(l.Checkpoint(t.Context())), api.ErrNoSigner)
 	c := healthOf(t, l).Checkpoint
 	check.That(t, c == (observe.Checkpoint{}), "it tells %+v", c)
 }
@@ -460,14 +460,14 @@ func TestHealthOfALedgerThatHasStopped(t *testing.T) {
 	s.set(nil, failing)
 	_, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1"))
 	check.Need(t, err != nil, "nothing failed")
-	wantErr(t, failed(l.Health(t.Context())), api.ErrStopped)
+	wantErr(t, check.Err(l.Health(t.Context())), api.ErrStopped)
 	_ = l.Close()
 	l = newLedger(t)
 	closed(t, l)
-	wantErr(t, failed(l.Health(t.Context())), api.ErrClosed)
+	wantErr(t, check.Err(l.Health(t.Context())), api.ErrClosed)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	wantErr(t, failed(newLedger(t).Health(ended)), context.Canceled)
+	wantErr(t, check.Err(newLedger(t).Health(ended)), context.Canceled)
 }
 
 // Nobody is told of a commit that fails.

@@ -6,7 +6,9 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -34,20 +36,17 @@ const lastOfCrowd = "person-04499"
 
 func wantNoHolds(t *testing.T, l *Ledger) {
 	t.Helper()
-	if n := len(l.rules.Holds.List()); n != 0 {
-		t.Errorf("%d holds are left", n)
-	}
+	n := len(l.rules.Holds.List())
+	check.That(t, n == 0, "%d holds are left", n)
 }
 
 // wantWhole fails unless everybody in the crowd has been sold to exactly once.
 func wantWhole(t *testing.T, l *Ledger, epsilon string) {
 	t.Helper()
-	if n := len(responses(t, l, "vote", eps(t, epsilon))); n != big {
-		t.Errorf("%d objects have answered, want %d", n, big)
-	}
-	if n := countKind(events(t, l), "released"); n != big {
-		t.Errorf("%d draws for %d objects", n, big)
-	}
+	n := len(responses(t, l, "vote", eps(t, epsilon)))
+	check.That(t, n == big, "%d objects have answered, want %d", n, big)
+	n = countKind(events(t, l), "released")
+	check.That(t, n == big, "%d draws for %d objects", n, big)
 	wantNoHolds(t, l)
 	auditStore(t, l.engine.Store)
 }
@@ -69,9 +68,7 @@ func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
 	r := order(t, "k", "0.5")
 	var progress []int
 	r.Progress = func(done, total int) {
-		if total != size {
-			t.Errorf("progress out of %d, want %d", total, size)
-		}
+		check.That(t, total == size, "progress out of %d, want %d", total, size)
 		progress = append(progress, done)
 	}
 	before := stats(t, l).Events
@@ -80,59 +77,60 @@ func TestALargeOrderReportsProgressAndIsWhole(t *testing.T) {
 	if !reflect.DeepEqual(got, want) || !slices.Equal(progress, []int{state.PartSize, 2 * state.PartSize, size}) {
 		t.Errorf("got %+v with the progress %v", got, progress)
 	}
-	if n := len(responses(t, l, "vote", eps(t, "0.5"))); n != size {
-		t.Errorf("%d of %d have answered", n, size)
-	}
+	n := len(responses(t, l, "vote", eps(t, "0.5")))
+	check.That(t, n == size, "%d of %d have answered", n, size)
 	wantNoHolds(t, l)
 	auditStore(t, l.engine.Store)
 	r.Truth = never(t)
-	if again := carryOut(t, l, r); !reflect.DeepEqual(again, want) {
-		t.Errorf("again: %+v", again)
-	}
+	again := carryOut(t, l, r)
+	check.That(t, reflect.DeepEqual(again, want), "again: %+v", again)
 }
 
-// Cancelled after its first part, an order keeps the part, and the same key goes on to a result as if
-// nothing had been.
-func TestACancelledOrderGoesOnWithItsKey(t *testing.T) {
-	for name, objects := range map[string][]string{"all": nil, "by name": crowd(big)} {
+// Interrupted after its first part, whatever stops it, an order keeps the part and holds nothing, and the same key goes on to
+// a result as if nothing had been: with those who were enrolled when it began.
+func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
+	type host struct {
+		*testing.T
+		s     *shim
+		l     *Ledger
+		clock *fakeClock
+		stop  func()
+	}
+	for name, c := range map[string]struct {
+		objects   []string
+		stop      func(h *host)
+		want      error
+		meanwhile func(h *host)
+	}{
+		"cancelled":          {nil, func(h *host) { h.stop() }, context.Canceled, func(*host) {}},
+		"cancelled, by name": {crowd(big), func(h *host) { h.stop() }, context.Canceled, func(*host) {}},
+		"in another process": {nil, func(h *host) { h.stop() }, context.Canceled, func(h *host) { h.l = openMemory(h, h.s, Options{Now: h.clock.read}) }},
+		"others enroll": {nil, func(h *host) { h.stop() }, context.Canceled, func(h *host) {
+			enroll(h, h.l, "vote", "1", "aaron", "person-04400x", "zoe")
+		}},
+		"a failing disk": {nil, func(h *host) { h.s.set(failing, nil) }, errDisk, func(h *host) { h.s.set(nil, nil) }},
+		"a broken clock": {nil, func(h *host) { h.clock.set(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)) }, api.ErrClock,
+			func(h *host) { h.clock.set(epoch().Add(-time.Hour)) }},
+	} {
 		t.Run(name, func(t *testing.T) {
-			l := bigPanel(t, "1")
-			before := stats(t, l).Events
 			ctx, cancel := context.WithCancel(t.Context())
-			r := order(t, "k", "0.5", objects...)
-			r.Progress = during(cancel)
-			_, err := l.Raise(ctx, r)
-			wantErr(t, err, context.Canceled)
-			wantNoHolds(t, l)
-			if n := len(responses(t, l, "vote", eps(t, "0.5"))); n != state.PartSize {
-				t.Errorf("%d objects have answered, want the %d of one part", n, state.PartSize)
-			}
+			h := &host{t, &shim{Store: bigPanel(t, "1").engine.Store}, nil, newClock(epoch()), cancel}
+			h.l = openMemory(t, h.s, Options{Now: h.clock.read})
+			before := stats(t, h.l).Events
+			r := order(t, "k", "0.5", c.objects...)
+			r.Progress = during(func() { c.stop(h) })
+			wantErr(t, check.Err(h.l.Raise(ctx, r)), c.want)
+			wantNoHolds(t, h.l)
+			n := len(responses(t, h.l, "vote", eps(t, "0.5")))
+			check.That(t, n == state.PartSize, "%d objects have answered, want the %d of one part", n, state.PartSize)
+			c.meanwhile(h)
 			r.Progress = nil
-			got := carryOut(t, l, r)
-			if want := (api.RaiseResult{Drawn: big, First: before + 1, Last: before + big + 2}); !reflect.DeepEqual(got, want) {
-				t.Errorf("got %+v, want %+v", got, want)
-			}
-			wantWhole(t, l, "0.5")
+			got := carryOut(t, h.l, r)
+			check.That(t, got.Drawn == big && got.First == before+1 && len(got.Refused) == 0, "%+v after event %d", got, before)
+			wantOrderedTimes(t, h.l)
+			wantWhole(t, h.l, "0.5")
 		})
 	}
-}
-
-// What an order was interrupted for is over when the process is: another one goes on.
-func TestAnOrderGoesOnInAnotherProcess(t *testing.T) {
-	path := create(t)
-	l := voters(t, open(t, path, Options{}), "1", crowd(big)...)
-	ctx, cancel := context.WithCancel(t.Context())
-	r := order(t, "k", "0.5")
-	r.Progress = during(cancel)
-	_, err := l.Raise(ctx, r)
-	wantErr(t, err, context.Canceled)
-	closed(t, l)
-	l = open(t, path, Options{})
-	r.Progress = nil
-	if got := carryOut(t, l, r); got.Drawn != big {
-		t.Errorf("%+v", got)
-	}
-	wantWhole(t, l, "0.5")
 }
 
 // The budget that a large order counts on is not for others, and nothing else is kept from them.
@@ -142,23 +140,18 @@ func TestALargeOrderHoldsItsBudget(t *testing.T) {
 	r.Progress = during(func() {
 		rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
 		rival.Question = "smoker"
-		_, err := l.Release(t.Context(), rival)
-		got := refusals(t, err)[0]
+		got := refusals(t, check.Err(l.Release(t.Context(), rival)))[0]
 		want := api.Refusal{Object: lastOfCrowd, Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.4"), Remedy: api.RemedyWaiting, Largest: eps(t, "0.4")}
-		if got != want {
-			t.Errorf("the rival was refused for %+v, want %+v", got, want)
-		}
+		check.That(t, got == want, "the rival was refused for %+v, want %+v", got, want)
 		rival.Epsilon = eps(t, "0.4")
 		release(t, l, rival)
 		early := releaseOf(t, "early", lastOfCrowd, "0.2") // of the same question: within what is held
 		release(t, l, early)
 	})
-	if got := carryOut(t, l, r); got.Drawn != big {
-		t.Errorf("%+v", got)
-	}
-	if o := objectOf(t, l, lastOfCrowd); !o.Remaining.IsZero() {
-		t.Errorf("%s remains", o.Remaining)
-	}
+	got := carryOut(t, l, r)
+	check.That(t, got.Drawn == big, "%+v", got)
+	o := objectOf(t, l, lastOfCrowd)
+	check.That(t, o.Remaining.IsZero(), "%s remains", o.Remaining)
 	wantNoHolds(t, l)
 	auditStore(t, l.engine.Store)
 }
@@ -225,13 +218,10 @@ func TestALaterOrderDoesNotBreakOneUnderWay(t *testing.T) {
 		asked.wait(t) // it holds, and looks
 	})
 	got, err := l.Raise(t.Context(), first)
-	if err != nil || got.Drawn != big {
-		t.Errorf("the order under way came to %+v, %v", got, err)
-	}
+	check.That(t, err == nil && got.Drawn == big, "the order under way came to %+v, %v", got, err)
 	asked.open()
-	if got := refusals(t, await(t, answer).err); len(got) != 1 || got[0].Object != lastOfCrowd {
-		t.Errorf("the second order was refused for %+v", got)
-	}
+	refused := refusals(t, await(t, answer).err)
+	check.That(t, len(refused) == 1 && refused[0].Object == lastOfCrowd, "the second order was refused for %+v", refused)
 	wantNoHolds(t, l)
 	auditStore(t, l.engine.Store)
 }
@@ -251,12 +241,10 @@ func TestALargeOrderSeesWhatWasDecidedBeforeItHeld(t *testing.T) {
 	waitQueued(t, l, 1)
 	commit.open()
 	must(t, await(t, sold).err)
-	if got := refusals(t, await(t, ordered).err); len(got) != 1 || got[0].Object != lastOfCrowd {
-		t.Errorf("refused for %+v", got)
-	}
-	if n := len(responses(t, l, "vote", eps(t, "0.6"))); n != 0 {
-		t.Errorf("%d objects of an order that was refused have answered", n)
-	}
+	got := refusals(t, await(t, ordered).err)
+	check.That(t, len(got) == 1 && got[0].Object == lastOfCrowd, "refused for %+v", got)
+	n := len(responses(t, l, "vote", eps(t, "0.6")))
+	check.That(t, n == 0, "%d objects of an order that was refused have answered", n)
 	wantNoHolds(t, l)
 }
 
@@ -270,17 +258,13 @@ func TestLargeOrdersAtOnce(t *testing.T) {
 			failed := race(t, 2, func(i int) error {
 				r := order(t, fmt.Sprint(i), epsilon)
 				r.Question = []string{"vote", "smoker"}[i]
-				_, err := l.Raise(t.Context(), r)
-				return err
+				return check.Err(l.Raise(t.Context(), r))
 			})
-			if len(failed) < 2-fit {
-				t.Errorf("%d of two orders were refused", len(failed))
-			}
+			check.That(t, len(failed) >= 2-fit, "%d of two orders were refused", len(failed))
 			wantOverCap(t, failed)
 			for _, question := range []string{"vote", "smoker"} {
-				if n := len(responses(t, l, question, eps(t, epsilon))); n != 0 && n != big {
-					t.Errorf("question %q was answered by %d of %d", question, n, big)
-				}
+				n := len(responses(t, l, question, eps(t, epsilon)))
+				check.That(t, n == 0 || n == big, "question %q was answered by %d of %d", question, n, big)
 			}
 			wantNoHolds(t, l)
 			auditStore(t, l.engine.Store)
@@ -299,9 +283,8 @@ func TestALargeOrderWithOneKeyIsDoneOnce(t *testing.T) {
 		t.Error(err)
 	}
 	for _, one := range results {
-		if !reflect.DeepEqual(one, results[0]) || one.Drawn != big {
-			t.Errorf("one caller got %+v, another %+v", results[0], one)
-		}
+		check.That(t, reflect.DeepEqual(one, results[0]) && one.Drawn == big,
+			"one caller got %+v, another %+v", results[0], one)
 	}
 	wantWhole(t, l, "0.6")
 }
@@ -311,28 +294,11 @@ func TestTheNewlyEnrolledAreNotPartOfARunningOrder(t *testing.T) {
 	l := bigPanel(t, "1")
 	r := order(t, "k", "0.5")
 	r.Progress = during(func() { enroll(t, l, "vote", "1", "aaron", "person-00000x", "person-04400x", "zoe") })
-	if got := carryOut(t, l, r); got.Drawn != big {
-		t.Errorf("%+v", got)
-	}
+	got := carryOut(t, l, r)
+	check.That(t, got.Drawn == big, "%+v", got)
 	wantWhole(t, l, "0.5")
-	if got := carryOut(t, l, order(t, "k2", "0.5")); got.Drawn != 4 || got.Reused != big {
-		t.Errorf("the next order came to %+v", got)
-	}
-}
-
-// The same across an interruption: who enrols in between is not part of the order that goes on.
-func TestTheNewlyEnrolledAreNotPartOfAnOrderThatGoesOn(t *testing.T) {
-	l := bigPanel(t, "1")
-	ctx, cancel := context.WithCancel(t.Context())
-	r := order(t, "k", "0.5")
-	r.Progress = during(cancel)
-	_, err := l.Raise(ctx, r)
-	wantErr(t, err, context.Canceled)
-	enroll(t, l, "vote", "1", "aaron", "person-04400x", "zoe")
-	if got := carryOut(t, l, r); got.Drawn != big {
-		t.Errorf("%+v", got)
-	}
-	wantWhole(t, l, "0.5")
+	got = carryOut(t, l, order(t, "k2", "0.5"))
+	check.That(t, got.Drawn == 4 && got.Reused == big, "the next order came to %+v", got)
 }
 
 // Truths are gathered before anything is written; a source that fails late leaves nothing.
@@ -354,9 +320,8 @@ func TestALargeOrderIsNotBegunWithoutAllTruths(t *testing.T) {
 		unchanged(t, l.engine.Store, func() {
 			r := order(t, "k", "0.5")
 			r.Truth = truth
-			if _, err := l.Raise(t.Context(), r); err == nil {
-				t.Errorf("%s: it was carried out", name)
-			}
+			_, err := l.Raise(t.Context(), r)
+			check.That(t, err != nil, "%s: it was carried out", name)
 		})
 		wantNoHolds(t, l)
 	}
@@ -380,35 +345,15 @@ func TestALargeOrderIsRefusedAsAWhole(t *testing.T) {
 		for _, refusal := range refusals(t, err) {
 			got = append(got, refusal.Object)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("refused for %q, want %q", got, want)
-		}
+		check.That(t, slices.Equal(got, want), "refused for %q, want %q", got, want)
 	})
 	wantNoHolds(t, l)
 	r.Partial = true
 	got := carryOut(t, l, r)
-	if got.Drawn != big-3 || len(got.Refused) != 3 || got.Refused[2].Object != lastOfCrowd {
-		t.Errorf("partial: %d drawn, refused %+v", got.Drawn, got.Refused)
-	}
-	if again := carryOut(t, l, r); !reflect.DeepEqual(again, got) {
-		t.Errorf("again: %d drawn, refused %+v", again.Drawn, again.Refused)
-	}
-}
-
-// A failure to write in the middle leaves the parts before it, no hold, and a key that goes on.
-func TestALargeOrderGoesOnAfterAFailureToWrite(t *testing.T) {
-	s := &shim{Store: bigPanel(t, "1").engine.Store}
-	l := openMemory(t, s, Options{})
-	r := order(t, "k", "0.5")
-	r.Progress = during(func() { s.set(failing, nil) })
-	_, err := l.Raise(t.Context(), r)
-	wantErr(t, err, errDisk)
-	wantNoHolds(t, l)
-	s.set(nil, nil)
-	if got := carryOut(t, l, r); got.Drawn != big {
-		t.Errorf("%+v", got)
-	}
-	wantWhole(t, l, "0.5")
+	check.That(t, got.Drawn == big-3 && len(got.Refused) == 3 && got.Refused[2].Object == lastOfCrowd,
+		"partial: %d drawn, refused %+v", got.Drawn, got.Refused)
+	again := carryOut(t, l, r)
+	check.That(t, reflect.DeepEqual(again, got), "again: %d drawn, refused %+v", again.Drawn, again.Refused)
 }
 
 // An order that was interrupted holds nothing. If its budget is gone when it comes back it cannot
@@ -418,16 +363,13 @@ func TestAnInterruptedOrderThatCannotGoOnDrawsNoMore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := order(t, "k", "0.6")
 	r.Progress = during(cancel)
-	_, err := l.Raise(ctx, r)
-	wantErr(t, err, context.Canceled)
+	wantErr(t, check.Err(l.Raise(ctx, r)), context.Canceled)
 	rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
 	rival.Question = "smoker"
 	release(t, l, rival)
 	unchanged(t, l.engine.Store, func() {
-		_, err := l.Raise(t.Context(), r)
-		if got := refusals(t, err); len(got) != 1 || got[0].Object != lastOfCrowd {
-			t.Errorf("refused for %+v", got)
-		}
+		got := refusals(t, check.Err(l.Raise(t.Context(), r)))
+		check.That(t, len(got) == 1 && got[0].Object == lastOfCrowd, "refused for %+v", got)
 	})
 	wantNoHolds(t, l)
 	auditStore(t, l.engine.Store)
@@ -440,22 +382,16 @@ func TestEnrollingACrowd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := api.EnrollRequest{Key: "k", Question: "vote", Objects: crowd(big), Cap: eps(t, "1")}
 	r.Progress = during(cancel)
-	_, err := l.Enroll(ctx, r)
-	wantErr(t, err, context.Canceled)
-	if n := stats(t, l).Chains; n != state.PartSize {
-		t.Errorf("%d are enrolled after the first part", n)
-	}
+	wantErr(t, check.Err(l.Enroll(ctx, r)), context.Canceled)
+	n := stats(t, l).Chains
+	check.That(t, n == state.PartSize, "%d are enrolled after the first part", n)
 	var progress []int
 	r.Progress = func(done, total int) { progress = append(progress, done, total) }
-	got, err := l.Enroll(t.Context(), r)
-	must(t, err)
-	if want := (api.EnrollResult{Enrolled: big, First: before + 1, Last: before + big + 2}); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	got := check.Value(l.Enroll(t.Context(), r))(t)
+	want := (api.EnrollResult{Enrolled: big, First: before + 1, Last: before + big + 2})
+	check.That(t, reflect.DeepEqual(got, want), "got %+v, want %+v", got, want)
 	rest := big - state.PartSize
-	if !slices.Equal(progress, []int{rest, rest}) {
-		t.Errorf("progress %v", progress)
-	}
+	check.That(t, slices.Equal(progress, []int{rest, rest}), "progress %v", progress)
 	auditStore(t, l.engine.Store)
 }
 
@@ -466,8 +402,7 @@ func TestEnrollingACrowdIsWhole(t *testing.T) {
 	enroll(t, l, "vote", "2", lastOfCrowd)
 	unchanged(t, l.engine.Store, func() {
 		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: crowd(big), Cap: eps(t, "1")})
-		if got := refusals(t, err); len(got) != 1 || got[0].Object != lastOfCrowd {
-			t.Errorf("refused for %+v", got)
-		}
+		got := refusals(t, err)
+		check.That(t, len(got) == 1 && got[0].Object == lastOfCrowd, "refused for %+v", got)
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,83 +79,28 @@ func reserveOne(t testing.TB, key string) api.ReserveRequest {
 	return api.ReserveRequest{Key: key, Order: purchase(t, "", "acme", "1", crowd(1)...).Order, For: 1 << 50}
 }
 
-func drain[T any](all iter.Seq2[T, error]) error {
-	for _, err := range all {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// calls are all that a host can do with a ledger.
-func calls(t testing.TB) map[string]func(context.Context, *Ledger) error {
-	one := crowd(1)[0]
-	truth := sameTruth("yes")
-	return map[string]func(context.Context, *Ledger) error{
-		"Release": func(ctx context.Context, l *Ledger) error { return second(l.Release(ctx, releaseOf(t, "r", one, "2"))) },
-		"Raise":   func(ctx context.Context, l *Ledger) error { return second(l.Raise(ctx, order(t, "r", "2"))) },
-		"Advance": func(ctx context.Context, l *Ledger) error {
-			return second(l.Advance(ctx, api.AdvanceRequest{Key: "a", Truth: truth}))
+// calls are all that a host can do with a ledger that busy made.
+func calls(t *testing.T, l *Ledger) map[string]func() error {
+	all := everyCall(t, l)
+	maps.Copy(all, map[string]func() error{
+		"Backup":       func() error { return check.Err(l.Backup(t.Context(), filepath.Join(tests.Scratch(t), "copy"), nil)) },
+		"CompactTo":    func() error { return check.Err(l.CompactTo(t.Context(), filepath.Join(tests.Scratch(t), "copy"), nil)) },
+		"Compact":      func() error { return l.Compact(t.Context(), nil) },
+		"Checkpoint":   func() error { return check.Err(l.Checkpoint(t.Context())) },
+		"Levels":       func() error { return check.Err(api.Collect(l.Levels(t.Context(), "vote"))) },
+		"Watch":        func() error { return firstError(l.Watch(t.Context(), 1)) },
+		"Refusals":     func() error { return firstError(l.Refusals(t.Context(), "sold", 1)) },
+		"Reservations": func() error { return firstError(l.Reservations(t.Context(), "acme")) },
+		"Sale":         func() error { return check.Err(l.Sale(t.Context(), 1)) },
+		"Deliveries":   func() error { return firstError(l.Deliveries(t.Context(), 1)) },
+		"Receipt":      func() error { return check.Err(l.Receipt(t.Context(), 1)) },
+		"Reserve":      func() error { return check.Err(l.Reserve(t.Context(), reserveOne(t, "again"))) },
+		"Reservation":  func() error { return check.Err(l.Reservation(t.Context(), 2)) },
+		"Statement": func() error {
+			return check.Err(l.Statement(t.Context(), api.ObjectRequest{Key: "k", Object: crowd(1)[0]}))
 		},
-		"Answer": func(ctx context.Context, l *Ledger) error {
-			return second(l.Answer(ctx, inquire(t, "q", "majority:yes", "1", truth, one)))
-		},
-		"QuoteAnswer": func(ctx context.Context, l *Ledger) error {
-			return second(l.QuoteAnswer(ctx, inquire(t, "q", "majority:yes", "1", truth, one)))
-		},
-		"Backup": func(ctx context.Context, l *Ledger) error {
-			return second(l.Backup(ctx, filepath.Join(tests.Scratch(t), "copy"), nil))
-		},
-		"CompactTo": func(ctx context.Context, l *Ledger) error {
-			return second(l.CompactTo(ctx, filepath.Join(tests.Scratch(t), "copy"), nil))
-		},
-		"Compact":     func(ctx context.Context, l *Ledger) error { return l.Compact(ctx, nil) },
-		"Checkpoint":  func(ctx context.Context, l *Ledger) error { return second(l.Checkpoint(ctx)) },
-		"Head":        func(ctx context.Context, l *Ledger) error { return second(l.Head(ctx, 0)) },
-		"Consistency": func(ctx context.Context, l *Ledger) error { return second(l.Consistency(ctx, 1, 2)) },
-		"Enroll": func(ctx context.Context, l *Ledger) error {
-			return second(l.Enroll(ctx, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"new"}, Cap: eps(t, "1")}))
-		},
-		"Estimate": func(ctx context.Context, l *Ledger) error {
-			return second(l.Estimate(ctx, api.EstimateRequest{Question: "vote"}))
-		},
-		"Levels": func(ctx context.Context, l *Ledger) error { return second(api.Collect(l.Levels(ctx, "vote"))) },
-		"Forget": func(ctx context.Context, l *Ledger) error {
-			return l.Forget(ctx, api.ObjectRequest{Key: "f", Object: crowd(2)[1]})
-		},
-		"Events":       func(ctx context.Context, l *Ledger) error { return drain(l.Events(ctx, 1)) },
-		"Watch":        func(ctx context.Context, l *Ledger) error { return drain(l.Watch(ctx, 1)) },
-		"Refusals":     func(ctx context.Context, l *Ledger) error { return drain(l.Refusals(ctx, "sold", 1)) },
-		"Sale":         func(ctx context.Context, l *Ledger) error { return second(l.Sale(ctx, 1)) },
-		"Sales":        func(ctx context.Context, l *Ledger) error { return drain(l.Sales(ctx, "acme")) },
-		"Reservations": func(ctx context.Context, l *Ledger) error { return drain(l.Reservations(ctx, "acme")) },
-		"Deliveries":   func(ctx context.Context, l *Ledger) error { return drain(l.Deliveries(ctx, 1)) },
-		"Buyers":       func(ctx context.Context, l *Ledger) error { return second(api.Collect(l.Buyers(ctx))) },
-		"DefineQuestion": func(ctx context.Context, l *Ledger) error {
-			return l.DefineQuestion(ctx, "d", api.Question{Name: "home", Values: []string{"a", "b"}})
-		},
-		"Questions":   func(ctx context.Context, l *Ledger) error { return second(api.Collect(l.Questions(ctx))) },
-		"Quote":       func(ctx context.Context, l *Ledger) error { return second(l.Quote(ctx, reserveOne(t, "").Order)) },
-		"Responses":   func(ctx context.Context, l *Ledger) error { return drain(l.Responses(ctx, "vote", eps(t, "0.5"))) },
-		"Object":      func(ctx context.Context, l *Ledger) error { return second(l.Object(ctx, one)) },
-		"Stats":       func(ctx context.Context, l *Ledger) error { return second(l.Stats(ctx)) },
-		"Receipt":     func(ctx context.Context, l *Ledger) error { return second(l.Receipt(ctx, 1)) },
-		"Reserve":     func(ctx context.Context, l *Ledger) error { return second(l.Reserve(ctx, reserveOne(t, "again"))) },
-		"Reservation": func(ctx context.Context, l *Ledger) error { return second(l.Reservation(ctx, 2)) },
-		"Commit": func(ctx context.Context, l *Ledger) error {
-			return second(l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 2, Truth: truth}))
-		},
-		"Cancel": func(ctx context.Context, l *Ledger) error { return l.Cancel(ctx, "c", 2) },
-		"Sell":   func(ctx context.Context, l *Ledger) error { return second(l.Sell(ctx, purchase(t, "s", "acme", "2"))) },
-		"Statement": func(ctx context.Context, l *Ledger) error {
-			return second(l.Statement(ctx, api.ObjectRequest{Key: "k", Object: one}))
-		},
-		"Verify": func(ctx context.Context, l *Ledger) error { return second(l.Verify(ctx, api.VerifyRequest{})) },
-		"Withdraw": func(ctx context.Context, l *Ledger) error {
-			return l.Withdraw(ctx, api.ObjectRequest{Key: "w", Object: one})
-		},
-	}
+	})
+	return all
 }
 
 func submitted(ctx context.Context, l *Ledger, decide engine.Decision) error {
@@ -186,15 +131,15 @@ func TestEveryCallNoticesAnOverwrittenFile(t *testing.T) {
 	}
 	check.Need(t, same(other),
 		"the branches can be told by their meta pages: this test is to show that their logs are compared")
-	for name, call := range calls(t) {
+	for _, name := range sortedKeys(calls(t, nil)) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(tests.Scratch(t), "live.db")
 			overwrite(t, path, live)
 			l := open(t, path, options)
 			overwrite(t, path, other)
-			wantErr(t, call(t.Context(), l), api.ErrReplaced)
+			wantErr(t, calls(t, l)[name](), api.ErrReplaced)
 			overwrite(t, path, live) // too late
-			wantErr(t, second(l.Stats(t.Context())), api.ErrReplaced)
+			wantErr(t, check.Err(l.Stats(t.Context())), api.ErrReplaced)
 			wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "y", crowd(1)[0], "1"))), api.ErrReplaced)
 			_ = l.Close()
 			check.That(t, bytes.Equal(content(t, path), live), "something was written to the file")
@@ -217,7 +162,9 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 		"a page": live[:4096], "text": []byte(strings.Repeat("no ledger\n", len(live)/10)),
 	} {
 		for call, do := range map[string]func(*Ledger) error{
-			"view": func(l *Ledger) error { return second(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})) },
+			"view": func(l *Ledger) error {
+				return check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"}))
+			},
 			"commit": func(l *Ledger) error {
 				return submitted(t.Context(), l, func(*state.State) ([]event.Change, error) { return []event.Change{&event.TruthKeySet{}}, nil })
 			},
@@ -232,7 +179,7 @@ func TestWhateverComesOverTheFileIsNoticed(t *testing.T) {
 				l := open(t, path, options)
 				overwrite(t, path, over)
 				wantErr(t, do(l), api.ErrReplaced)
-				wantErr(t, second(l.Object(t.Context(), crowd(1)[0])), api.ErrReplaced)
+				wantErr(t, check.Err(l.Object(t.Context(), crowd(1)[0])), api.ErrReplaced)
 				_ = l.Close()
 				check.That(t, bytes.Equal(content(t, path), over), "something was written to the file")
 			})
@@ -273,7 +220,7 @@ func TestAFileOverwrittenWhileItIsReadIsNoticed(t *testing.T) {
 				overwrite(t, path, live)
 				l := open(t, path, options)
 				wantErr(t, do(l, func() { overwrite(t, path, over) }), api.ErrReplaced)
-				wantErr(t, second(l.Stats(t.Context())), api.ErrReplaced)
+				wantErr(t, check.Err(l.Stats(t.Context())), api.ErrReplaced)
 				_ = l.Close()
 				check.That(t, bytes.Equal(content(t, path), over), "something was written to the file")
 			})
@@ -290,9 +237,9 @@ func TestCommitsAreNotTakenForOverwriting(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for !stop.Load() {
-				must(t, second(l.Object(t.Context(), crowd(1)[0])))
-				must(t, second(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})))
-				must(t, drain(l.Events(t.Context(), 1)))
+				must(t, check.Err(l.Object(t.Context(), crowd(1)[0])))
+				must(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})))
+				must(t, firstError(l.Events(t.Context(), 1)))
 			}
 		})
 	}
@@ -318,23 +265,23 @@ func TestOverwriteChild(t *testing.T) {
 	l := open(t, path, Options{})
 	jobs := []func(i int) error{
 		func(i int) error {
-			return second(l.Raise(t.Context(), order(t, fmt.Sprint("all", i), fmt.Sprintf("1.%06d", i))))
+			return check.Err(l.Raise(t.Context(), order(t, fmt.Sprint("all", i), fmt.Sprintf("1.%06d", i))))
 		},
 		func(i int) error {
-			return second(l.Release(t.Context(), releaseOf(t, fmt.Sprint("one", i), crowd(2)[1], fmt.Sprintf("2.%06d", i))))
+			return check.Err(l.Release(t.Context(), releaseOf(t, fmt.Sprint("one", i), crowd(2)[1], fmt.Sprintf("2.%06d", i))))
 		},
 		func(i int) error {
-			return second(l.Release(t.Context(), releaseOf(t, fmt.Sprint("low", i), crowd(3)[2], fmt.Sprintf("0.%06d", 999_999-i))))
+			return check.Err(l.Release(t.Context(), releaseOf(t, fmt.Sprint("low", i), crowd(3)[2], fmt.Sprintf("0.%06d", 999_999-i))))
 		},
-		func(int) error { return second(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})) },
-		func(int) error { return drain(l.Responses(t.Context(), "vote", eps(t, "1"))) },
-		func(int) error { return second(l.Object(t.Context(), crowd(1)[0])) },
-		func(int) error { return drain(l.Events(t.Context(), 1)) },
-		func(int) error { return second(l.Verify(t.Context(), api.VerifyRequest{})) },
+		func(int) error { return check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})) },
+		func(int) error { return firstError(l.Responses(t.Context(), "vote", eps(t, "1"))) },
+		func(int) error { return check.Err(l.Object(t.Context(), crowd(1)[0])) },
+		func(int) error { return firstError(l.Events(t.Context(), 1)) },
+		func(int) error { return check.Err(l.Verify(t.Context(), api.VerifyRequest{})) },
 		func(i int) error {
 			to := filepath.Join(filepath.Dir(path), fmt.Sprint("copy", i%2))
 			_ = os.Remove(to)
-			return second(l.Backup(t.Context(), to, nil))
+			return check.Err(l.Backup(t.Context(), to, nil))
 		},
 	}
 	var all sync.WaitGroup

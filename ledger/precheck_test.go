@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -66,8 +67,7 @@ func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			request := order(t, "raise", "1")
 			request.Progress = afterPart(cancel)
-			_, err := l.Raise(ctx, request)
-			wantErr(t, err, context.Canceled)
+			wantErr(t, check.Err(l.Raise(ctx, request)), context.Canceled)
 			enroll(t, l, "vote", "10", others...)
 			return l
 		}},
@@ -76,12 +76,10 @@ func TestASurveyVisitsWhoDoesNotBelongNoMoreOften(t *testing.T) {
 			s := &lookers{Store: &kv.Memory{}}
 			l := test.before(s)
 			s.visited.Store(0)
-			if result := carryOut(t, l, order(t, "raise", "1")); result.Drawn != test.drawn {
-				t.Errorf("%d drawn, want %d", result.Drawn, test.drawn)
-			}
-			if visited := int(s.visited.Load()); visited > 5*len(names)/2 {
-				t.Errorf("%d chains were visited of %d", visited, len(names))
-			}
+			result := carryOut(t, l, order(t, "raise", "1"))
+			check.That(t, result.Drawn == test.drawn, "%d drawn, want %d", result.Drawn, test.drawn)
+			visited := int(s.visited.Load())
+			check.That(t, visited <= 5*len(names)/2, "%d chains were visited of %d", visited, len(names))
 		})
 	}
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
@@ -14,7 +15,6 @@ func TestQuote_OfAnotherLedger_HasAnotherID(t *testing.T) {
 		must(t, err)
 		return q.ID
 	}
-	if one, other := quote(), quote(); one == other {
-		t.Errorf("two ledgers quote the same order as %s", one)
-	}
+	one, other := quote(), quote()
+	check.That(t, one != other, "two ledgers quote the same order as %s", one)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
@@ -32,14 +33,10 @@ func TestEventsHaveNoGaps(t *testing.T) {
 		want := max(from, 1)
 		for ev, err := range l.Events(t.Context(), from) {
 			must(t, err)
-			if ev.Number != want {
-				t.Fatalf("from %d: event %d stands where event %d should", from, ev.Number, want)
-			}
+			check.Need(t, ev.Number == want, "from %d: event %d stands where event %d should", from, ev.Number, want)
 			want++
 		}
-		if from <= last && want != last+1 {
-			t.Errorf("from %d: the last event is %d, want %d", from, want-1, last)
-		}
+		check.That(t, from > last || want == last+1, "from %d: the last event is %d, want %d", from, want-1, last)
 	}
 }
 
@@ -71,14 +68,11 @@ func TestReadersMayWriteMeanwhile(t *testing.T) {
 			release(t, l, releaseOf(t, fmt.Sprint("yet more ", ev.Number), d.Object, "2"))
 		}
 	}
-	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: func(name string) bool {
+	must(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: func(name string) bool {
 		release(t, l, releaseOf(t, "most "+name, name, "3"))
 		return true
-	}})
-	must(t, err)
-	if n != 10 || len(responses(t, l, "vote", eps(t, "3"))) != 10 {
-		t.Errorf("%d responses were seen", n)
-	}
+	}})))
+	check.That(t, n == 10 && len(responses(t, l, "vote", eps(t, "3"))) == 10, "%d responses were seen", n)
 	auditStore(t, l.engine.Store)
 }
 
@@ -143,13 +137,10 @@ func TestObjectShowsBudgetAndLevels(t *testing.T) {
 			{Question: "smoker", Epoch: 1, Ceiling: eps(t, "3"), Levels: []api.LevelState{}},
 		},
 	}
-	if !isSame(got, want) {
-		t.Errorf("got\n%+v\nwant\n%+v", got, want)
-	}
+	check.That(t, isSame(got, want), "got\n%+v\nwant\n%+v", got, want)
 	for _, name := range []string{"an", "ann b"} { // neighbours among the keys
-		if o := objectOf(t, l, name); len(o.Chains) != 1 || len(o.Chains[0].Levels) != 0 {
-			t.Errorf("%q has %+v", name, o)
-		}
+		o := objectOf(t, l, name)
+		check.That(t, len(o.Chains) == 1 && len(o.Chains[0].Levels) == 0, "%q has %+v", name, o)
 	}
 }
 
@@ -163,13 +154,9 @@ func TestObjectShowsAllItsQuestions(t *testing.T) {
 		enroll(t, l, name, "9", "ann", "ann 2")
 	}
 	o := objectOf(t, l, "ann")
-	if len(o.Chains) != many {
-		t.Fatalf("%d chains, want %d", len(o.Chains), many)
-	}
+	check.Need(t, len(o.Chains) == many, "%d chains, want %d", len(o.Chains), many)
 	for i, c := range o.Chains {
-		if c.Question != fmt.Sprint("question ", i) {
-			t.Fatalf("chain %d is of %q", i, c.Question)
-		}
+		check.Need(t, c.Question == fmt.Sprint("question ", i), "chain %d is of %q", i, c.Question)
 	}
 	auditStore(t, l.engine.Store)
 }
@@ -184,15 +171,11 @@ func TestQuestionsAreListedAsDefined(t *testing.T) {
 		return withSettled(s.Counters.Events+1, changes), nil
 	})
 	must(t, err)
-	all, err := api.Collect(l.Questions(t.Context()))
-	must(t, err)
-	if len(all) != many {
-		t.Fatalf("%d questions, want %d", len(all), many)
-	}
+	all := check.Value(api.Collect(l.Questions(t.Context())))(t)
+	check.Need(t, len(all) == many, "%d questions, want %d", len(all), many)
 	for i, q := range all {
-		if q.Name != fmt.Sprint("question ", many-i) || !slices.Equal(q.Values, []string{"a", "b"}) {
-			t.Fatalf("question %d is %+v", i, q)
-		}
+		check.Need(t, q.Name == fmt.Sprint("question ", many-i) && slices.Equal(q.Values, []string{"a", "b"}),
+			"question %d is %+v", i, q)
 	}
 }
 
@@ -205,13 +188,11 @@ func TestResponsesAreThoseOfOneLevelInOrder(t *testing.T) {
 		for r, err := range l.Responses(t.Context(), "vote", eps(t, epsilon)) {
 			must(t, err)
 			names = append(names, r.Object)
-			if r.Epsilon != eps(t, epsilon) || r.Question != "vote" || r.Event == 0 {
-				t.Errorf("at ε=%s: %+v", epsilon, r)
-			}
+			check.That(t, r.Epsilon == eps(t, epsilon) && r.Question == "vote" && r.Event != 0,
+				"at ε=%s: %+v", epsilon, r)
 		}
-		if got := strings.Join(names, " "); got != want {
-			t.Errorf("at ε=%s: %s, want %s", epsilon, got, want)
-		}
+		got := strings.Join(names, " ")
+		check.That(t, got == want, "at ε=%s: %s, want %s", epsilon, got, want)
 	}
 }
 
@@ -221,12 +202,10 @@ func TestStatsCount(t *testing.T) {
 	define(t, l, smoker())
 	enroll(t, l, "smoker", "9", "ann")
 	got := stats(t, l)
-	info, err := os.Stat(path)
-	must(t, err)
+	info := check.Value(os.Stat(path))(t)
 	// created; 2 × (question, settled); 3 × enrolled; 2 × settled
-	if want := (api.Stats{Objects: 2, Questions: 2, Chains: 3, Events: 10, Currency: "USD", Bytes: info.Size()}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	want := (api.Stats{Objects: 2, Questions: 2, Chains: 3, Events: 10, Currency: "USD", Bytes: info.Size()})
+	check.That(t, got == want, "got %+v, want %+v", got, want)
 }
 
 func TestReadingLeavesNoTrace(t *testing.T) {
@@ -237,9 +216,8 @@ func TestReadingLeavesNoTrace(t *testing.T) {
 			if writes(name) {
 				continue
 			}
-			if err := call(); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			err := call()
+			check.That(t, err == nil, "%s: %v", name, err)
 		}
 	})
 }
@@ -261,21 +239,17 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 				}
 			}
 		})
-		if got := responses(t, l, "vote", eps(t, "0.5"))["ann"]; got != first {
-			t.Errorf("got %v, want %v", got, first)
-		}
+		got := responses(t, l, "vote", eps(t, "0.5"))["ann"]
+		check.That(t, got == first, "got %v, want %v", got, first)
 	}
-	_, err := Open(t.Context(), path, Options{})
-	wantErr(t, err, api.ErrInUse)
+	wantErr(t, check.Err(Open(t.Context(), path, Options{})), api.ErrInUse)
 	for _, l := range readers {
 		closed(t, l)
 	}
 	l = open(t, path, Options{})
-	_, err = Open(t.Context(), path, Options{ReadOnly: true})
-	wantErr(t, err, api.ErrInUse)
-	if n := countKind(events(t, l), "truth-key"); n != 0 {
-		t.Error("a reader set the truth key")
-	}
+	wantErr(t, check.Err(Open(t.Context(), path, Options{ReadOnly: true})), api.ErrInUse)
+	n := countKind(events(t, l), "truth-key")
+	check.That(t, n == 0, "a reader set the truth key")
 }
 
 // A truth that cannot serve for a draw is not asked for.
@@ -293,13 +267,11 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{})
 	first := l.About()
-	if first.Currency != "USD" || first.LogKey != "" || len(first.ID) != 36 || first.Created.IsZero() {
-		t.Errorf("%+v", first)
-	}
+	check.That(t, first.Currency == "USD" && first.LogKey == "" && len(first.ID) == 36 && !first.Created.IsZero(),
+		"%+v", first)
 	closed(t, l)
-	if again := open(t, path, Options{}).About(); again != first {
-		t.Errorf("%+v, then %+v", first, again)
-	}
+	again := open(t, path, Options{}).About()
+	check.That(t, again == first, "%+v, then %+v", first, again)
 	other := tests.Scratch(t) + "/other.db"
 	key := goldenLogKey(t, "host.example")
 	must(t, Create(t.Context(), other, CreateOptions{Currency: "EUR", LogKey: key}))
@@ -309,12 +281,10 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 	}
 	for _, bad := range []string{"host+1234+key", " ", key + "x", strings.Replace(key, "host", "ghost", 1)} {
 		path := tests.Scratch(t) + "/bad.db"
-		if err := Create(t.Context(), path, CreateOptions{Currency: "EUR", LogKey: bad}); !errors.Is(err, api.ErrInvalid) {
-			t.Errorf("a ledger of the log key %q: %v", bad, err)
-		}
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("a ledger that was not to be is there: %v", err)
-		}
+		err := Create(t.Context(), path, CreateOptions{Currency: "EUR", LogKey: bad})
+		check.That(t, errors.Is(err, api.ErrInvalid), "a ledger of the log key %q: %v", bad, err)
+		_, err = os.Stat(path)
+		check.That(t, errors.Is(err, fs.ErrNotExist), "a ledger that was not to be is there: %v", err)
 	}
 }
 
@@ -377,7 +347,6 @@ func TestTheLogNamesBuyerAndSale(t *testing.T) {
 // The zero Options are ready for use and silent.
 func TestZeroOptionsWork(t *testing.T) {
 	l := voters(t, newLedger(t), "1", "ann")
-	if r := release(t, l, releaseOf(t, "k", "ann", "1")); r.Event == 0 || r.Epsilon != (eps(t, "1")) || r.Epsilon == (privacy.Epsilon{}) {
-		t.Errorf("%+v", r)
-	}
+	r := release(t, l, releaseOf(t, "k", "ann", "1"))
+	check.That(t, r.Event != 0 && r.Epsilon == (eps(t, "1")) && r.Epsilon != (privacy.Epsilon{}), "%+v", r)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -19,23 +20,17 @@ func TestAReceiptIsACopy(t *testing.T) {
 		bought := purchase(t, question.Name, "acme", q.Mechanism.Family.Epsilons()[0].String(), "ann")
 		bought.Question, bought.Truth = question.Name, sameTruth(question.Values[0])
 		sell(t, o.Ledger, bought)
-		r, err := o.Receipt(t.Context(), uint64(number)+1)
-		must(t, err)
-		before, err := json.Marshal(r)
-		must(t, err)
+		r := check.Value(o.Receipt(t.Context(), uint64(number)+1))(t)
+		before := check.Value(json.Marshal(r))(t)
 		r.Values[0], r.Values[1] = r.Values[1], r.Values[0]
 		if m := r.Mechanism; m != nil {
 			m.Outputs[0][0], m.Family = "mine", nil
 		}
-		e, err := o.Estimate(t.Context(), api.EstimateRequest{Question: question.Name})
-		must(t, err)
-		if e.Values[0].Value != question.Values[0] {
-			t.Errorf("the first value of %q is %q now", question.Name, e.Values[0].Value)
-		}
-		again, err := o.Receipt(t.Context(), uint64(number)+1)
-		must(t, err)
-		after, err := json.Marshal(again)
-		must(t, err)
+		e := check.Value(o.Estimate(t.Context(), api.EstimateRequest{Question: question.Name}))(t)
+		check.That(t, e.Values[0].Value == question.Values[0],
+			"the first value of %q is %q now", question.Name, e.Values[0].Value)
+		again := check.Value(o.Receipt(t.Context(), uint64(number)+1))(t)
+		after := check.Value(json.Marshal(again))(t)
 		if string(after) != string(before) || !again.Verify(o.keys).OK() {
 			t.Errorf("the receipt is another one: %v", again.Verify(o.keys))
 		}

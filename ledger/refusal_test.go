@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
@@ -39,8 +40,7 @@ func refusedCases(t *testing.T) map[string]refusedCase {
 		return func(l *Ledger) error {
 			r := releaseOf(t, "r", name, epsilon)
 			r.Truth = sameTruth(truth)
-			_, err := l.Release(t.Context(), r)
-			return err
+			return check.Err(l.Release(t.Context(), r))
 		}
 	}
 	enrol := func(r api.EnrollRequest) func(*Ledger) error {
@@ -85,13 +85,10 @@ func TestEveryReasonIsExplainedInFull(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var err error
 			unchanged(t, l.engine.Store, func() { err = c.call(l) })
-			if got := refusals(t, err); len(got) != 1 || got[0] != c.want {
-				t.Errorf("refused for\n%+v\nwant\n%+v", got, c.want)
-			}
+			got := refusals(t, err)
+			check.That(t, len(got) == 1 && got[0] == c.want, "refused for\n%+v\nwant\n%+v", got, c.want)
 			for _, part := range []string{string(c.want.Reason), c.want.Object, "vote"} {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("the text %q does not say %q", err, part)
-				}
+				check.That(t, strings.Contains(err.Error(), part), "the text %q does not say %q", err, part)
 			}
 		})
 	}
@@ -110,8 +107,7 @@ func TestWhatRemainsCanBeHad(t *testing.T) {
 		refused := refusals(t, c.call(l))[0]
 		level, err := refused.Asked.Sub(refused.Cost) // where the chain stands
 		must(t, err)
-		level, err = level.Add(refused.Remaining)
-		must(t, err)
+		level = check.Value(level.Add(refused.Remaining))(t)
 		r := releaseOf(t, "rest", refused.Object, "1")
 		r.Epsilon = level
 		if _, err := l.Release(t.Context(), r); err != nil {
@@ -128,9 +124,7 @@ func TestARefusalListsAllObjectsInOrder(t *testing.T) {
 		got = append(got, r.Object+" "+string(r.Reason))
 	}
 	want := []string{"adam not-enrolled", "capped object-cap", "fresh object-cap", "limited chain-ceiling", "mia not-enrolled", "zoe not-enrolled"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	check.That(t, slices.Equal(got, want), "got %q, want %q", got, want)
 	r := order(t, "k", "1", "fresh", "limited") // nothing against it but truths
 	r.Truth = sameTruth("")
 	_, err = l.Raise(t.Context(), r)
@@ -147,15 +141,12 @@ func TestTheTextOfARefusalIsBounded(t *testing.T) {
 		strangers[i] = fmt.Sprintf("%05d", i) + strings.Repeat("\U0001F600", 62)
 	}
 	_, err := l.Raise(t.Context(), order(t, "k", "0.5", strangers...))
-	if n := len(refusals(t, err)); n != request.MaxListed {
-		t.Errorf("%d refusals listed, want %d", n, request.MaxListed)
-	}
-	if n := len(err.Error()); n > 4096 {
-		t.Errorf("the text has %d bytes", n)
-	}
-	if !strings.Contains(err.Error(), "10000 object") || !strings.Contains(err.Error(), "9997 more") {
-		t.Errorf("the text does not say how many: %.100s", err)
-	}
+	n := len(refusals(t, err))
+	check.That(t, n == request.MaxListed, "%d refusals listed, want %d", n, request.MaxListed)
+	n = len(err.Error())
+	check.That(t, n <= 4096, "the text has %d bytes", n)
+	check.That(t, strings.Contains(err.Error(), "10000 object") && strings.Contains(err.Error(), "9997 more"),
+		"the text does not say how many: %.100s", err)
 }
 
 // What is no refusal by the state, but a request that cannot be right, is told apart.
@@ -179,8 +170,7 @@ func TestUnknownAndInvalidAreNotRefusals(t *testing.T) {
 		"no truth source": {func() error {
 			r := releaseOf(t, "k", "fresh", "0.5")
 			r.Truth = nil
-			_, err := l.Release(t.Context(), r)
-			return err
+			return check.Err(l.Release(t.Context(), r))
 		}, api.ErrInvalid},
 		"redefined": {func() error {
 			return l.DefineQuestion(t.Context(), "k", api.Question{Name: "vote", Values: []string{"no", "yes", "blank"}, Encoding: api.Direct})
@@ -189,21 +179,10 @@ func TestUnknownAndInvalidAreNotRefusals(t *testing.T) {
 		unchanged(t, l.engine.Store, func() {
 			err := call.err()
 			var refused *api.RefusedError
-			if !errors.Is(err, call.want) || errors.As(err, &refused) {
-				t.Errorf("%s: got the error %v, want %v", name, err, call.want)
-			}
+			check.That(t, errors.Is(err, call.want) && !errors.As(err, &refused),
+				"%s: got the error %v, want %v", name, err, call.want)
 		})
 	}
-}
-
-// Defining the same question again is no conflict, with whatever key.
-func TestDefiningAQuestionAgainDoesNothing(t *testing.T) {
-	l := voters(t, inMemory(t, Options{}), "1", "ann")
-	must(t, l.DefineQuestion(t.Context(), "another key", vote()))
-	if n := countKind(events(t, l), "question"); n != 1 {
-		t.Errorf("%d question events", n)
-	}
-	auditStore(t, l.engine.Store)
 }
 
 // leftOut returns whom the request with a key left out, by the log from an event on.
@@ -220,9 +199,7 @@ func leftOut(t testing.TB, l *Ledger, key string, from uint64) (all []says.Event
 func refusalIn(t testing.TB, ev says.Event) says.ObjectRefused {
 	t.Helper()
 	d, is := ev.Says.(says.ObjectRefused)
-	if !is || ev.Erased {
-		t.Fatalf("it refuses nobody: %+v", ev)
-	}
+	check.Need(t, is && !ev.Erased, "it refuses nobody: %+v", ev)
 	return d
 }
 
@@ -240,9 +217,8 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 	if !errors.As(err, &refused) || len(refused.Refused) != request.MaxListed || refused.Unlisted != len(strangers)-request.MaxListed {
 		t.Fatalf("%.300v; want %d refusals listed of %d", err, request.MaxListed, len(strangers))
 	}
-	if want := fmt.Sprintf("refused for %d objects: object", api.MaxPanel+more); !strings.Contains(err.Error(), want) {
-		t.Errorf("%.300q does not say %q", err, want)
-	}
+	want := fmt.Sprintf("refused for %d objects: object", api.MaxPanel+more)
+	check.That(t, strings.Contains(err.Error(), want), "%.300q does not say %q", err, want)
 	if tests.Hurried() || !tests.Deep() {
 		return
 	}
@@ -250,23 +226,17 @@ func TestALongListOfRefusalsIsCutOff(t *testing.T) {
 	r.Partial = true
 	for range 2 { // carried out, and read from the log
 		got := carryOut(t, l, r)
-		if got.Drawn != 1 || len(got.Refused) != api.MaxPanel || got.Unlisted != more {
-			t.Fatalf("drawn %d, refused %d and %d more", got.Drawn, len(got.Refused), got.Unlisted)
-		}
+		check.Need(t, got.Drawn == 1 && len(got.Refused) == api.MaxPanel && got.Unlisted == more,
+			"drawn %d, refused %d and %d more", got.Drawn, len(got.Refused), got.Unlisted)
 		for i, one := range got.Refused {
-			if one.Object != strangers[i] {
-				t.Fatalf("refusal %d is about %s", i, one.Object)
-			}
+			check.Need(t, one.Object == strangers[i], "refusal %d is about %s", i, one.Object)
 		}
 	}
 	all := leftOut(t, l, "k", 0)
-	if len(all) != len(strangers) {
-		t.Fatalf("the log has %d refusals, want %d", len(all), len(strangers))
-	}
+	check.Need(t, len(all) == len(strangers), "the log has %d refusals, want %d", len(all), len(strangers))
 	for i, ev := range all {
-		if ev.Object() != strangers[i] || refusalIn(t, ev).Refusal.Reason != api.NotEnrolled {
-			t.Fatalf("refusal %d in the log is %+v", i, ev)
-		}
+		check.Need(t, ev.Object() == strangers[i] && refusalIn(t, ev).Refusal.Reason == api.NotEnrolled,
+			"refusal %d in the log is %+v", i, ev)
 	}
 }
 
@@ -282,35 +252,27 @@ func TestRefusalsOfOneRequestAlone(t *testing.T) {
 			stop()
 		}
 	}
-	_, err := l.Raise(ctx, first)
-	wantErr(t, err, context.Canceled)
-	if all := leftOut(t, l, "first", 0); len(all) != state.PartSize {
-		t.Errorf("%d refusals of what is done so far", len(all))
-	}
+	wantErr(t, check.Err(l.Raise(ctx, first)), context.Canceled)
+	all := leftOut(t, l, "first", 0)
+	check.That(t, len(all) == state.PartSize, "%d refusals of what is done so far", len(all))
 	carryOut(t, l, second)
 	first.Progress = nil
 	carryOut(t, l, first)
 
-	all := leftOut(t, l, "first", 0)
-	if len(all) != 3*scanSize {
-		t.Fatalf("%d refusals", len(all))
-	}
+	all = leftOut(t, l, "first", 0)
+	check.Need(t, len(all) == 3*scanSize, "%d refusals", len(all))
 	for i, ev := range all {
-		if ev.Object() != names[2*state.PartSize+i] {
-			t.Fatalf("refusal %d is %+v", i, ev)
-		}
+		check.Need(t, ev.Object() == names[2*state.PartSize+i], "refusal %d is %+v", i, ev)
 	}
 	for _, at := range []int{0, 1, scanSize - 1, scanSize, len(all) - 1} {
 		if rest := leftOut(t, l, "first", all[at].Number); !reflect.DeepEqual(rest, all[at:]) {
 			t.Errorf("from refusal %d on there are %d, want %d", at, len(rest), len(all)-at)
 		}
 	}
-	if rest := leftOut(t, l, "first", all[len(all)-1].Number+1); len(rest) > 0 {
-		t.Errorf("behind the last: %+v", rest)
-	}
-	if got := leftOut(t, l, "second", 0); len(got) != 1 || got[0].Object() != "zoe" {
-		t.Errorf("the second request left out %+v", got)
-	}
+	rest := leftOut(t, l, "first", all[len(all)-1].Number+1)
+	check.That(t, len(rest) <= 0, "behind the last: %+v", rest)
+	got := leftOut(t, l, "second", 0)
+	check.That(t, len(got) == 1 && got[0].Object() == "zoe", "the second request left out %+v", got)
 	for range l.Refusals(t.Context(), "first", 0) {
 		break // asks for no more
 	}
@@ -335,9 +297,8 @@ func TestRefusalsOfASale(t *testing.T) {
 	for _, ev := range leftOut(t, l, "k", 0) {
 		listed = append(listed, refusalIn(t, ev).Refusal)
 	}
-	if len(listed) != scanSize+5 || !slices.Equal(listed, s.Refused) {
-		t.Errorf("the log refuses %d, the sale %d", len(listed), len(s.Refused))
-	}
+	check.That(t, len(listed) == scanSize+5 && slices.Equal(listed, s.Refused),
+		"the log refuses %d, the sale %d", len(listed), len(s.Refused))
 }
 
 // What a buyer holds under terms that sold more is to be had again, but it is on offer no more: no refusal names it as what would do.
@@ -353,12 +314,9 @@ func TestWhatIsOnOfferNoMoreIsNotNamed(t *testing.T) {
 	}
 	b, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Buyer: "acme", Objects: []string{"ann"}})
 	must(t, err)
-	if b.Largest != eps(t, "1.4") {
-		t.Errorf("the budget says %v", b.Largest)
-	}
-	if s := sell(t, l, purchase(t, "again", "acme", "1.5", "ann")); s.Price != 0 {
-		t.Errorf("what acme holds costs %d", s.Price)
-	}
+	check.That(t, b.Largest == eps(t, "1.4"), "the budget says %v", b.Largest)
+	s := sell(t, l, purchase(t, "again", "acme", "1.5", "ann"))
+	check.That(t, s.Price == 0, "what acme holds costs %d", s.Price)
 }
 
 // A sweep tells in which question.
@@ -373,13 +331,10 @@ func TestRefusalsOfASweep(t *testing.T) {
 		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: q.Name, Question: q.Name, Objects: []string{"ann", "bob"}, Policy: past, Cap: eps(t, "3")})
 		must(t, err)
 	}
-	done, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")})
-	must(t, err)
+	done := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("yes")}))(t)
 	var want, got []string
 	for _, q := range done.Questions {
-		if q.Raised+q.Unchanged+len(q.Refused) != 2 || q.Unlisted != 0 {
-			t.Errorf("%+v", q)
-		}
+		check.That(t, q.Raised+q.Unchanged+len(q.Refused) == 2 && q.Unlisted == 0, "%+v", q)
 		for _, r := range q.Refused {
 			want = append(want, q.Question+": "+r.Object)
 		}
@@ -387,9 +342,7 @@ func TestRefusalsOfASweep(t *testing.T) {
 	for _, ev := range leftOut(t, l, "day", 0) {
 		got = append(got, refusalIn(t, ev).Question+": "+ev.Object())
 	}
-	if len(want) == 0 || !slices.Equal(got, want) {
-		t.Errorf("the log refuses %q, the result %q", got, want)
-	}
+	check.That(t, len(want) != 0 && slices.Equal(got, want), "the log refuses %q, the result %q", got, want)
 }
 
 // The questions of a sweep share the list.
@@ -411,9 +364,7 @@ func TestAListIsCutOffOverAllQuestions(t *testing.T) {
 			t.Errorf("question %d: %d listed of %d, want %d of %d", question, len(got.Refusals), got.Refused, want, len(part))
 		}
 	}
-	if o.Left != 3*len(part) {
-		t.Errorf("%d left out", o.Left)
-	}
+	check.That(t, o.Left == 3*len(part), "%d left out", o.Left)
 }
 
 // A forged log may say that other events are refusals.
@@ -429,9 +380,7 @@ func TestRefusalsThatAreNone(t *testing.T) {
 		release(t, l, releaseOf(t, "k", "ann", "0.5"))
 		alterEvent(t, l.engine.Store, stats(t, l).Events, func(n *event.Entry) { n.Change.(*event.Settled).Refused = c.refused })
 		err := firstError(l.Refusals(t.Context(), "k", c.first))
-		if !errors.Is(err, api.ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, errors.Is(err, api.ErrCorrupt) && strings.Contains(err.Error(), c.want), "%s: %v", name, err)
 	}
 }
 
@@ -450,9 +399,8 @@ func TestFewSalesAtATimeIfTheyRefusedMany(t *testing.T) {
 		must(t, err)
 		got, p.After = append(got, found), next
 	}
-	if want := [][]uint64{{1, 3}, nil}; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	want := [][]uint64{{1, 3}, nil}
+	check.That(t, reflect.DeepEqual(got, want), "got %v, want %v", got, want)
 }
 
 // Whoever is new needs a cap: without one nobody is enrolled, and those who are known keep theirs.
@@ -470,11 +418,9 @@ func TestWhoIsNewNeedsACap(t *testing.T) {
 		t.Errorf("ann was enrolled: %v", err)
 	}
 	r.Objects = []string{"bob"} // the key is still free
-	done, err := l.Enroll(t.Context(), r)
-	must(t, err)
-	if bob := objectOf(t, l, "bob"); done.Enrolled != 1 || bob.Cap != eps(t, "2") {
-		t.Errorf("%+v, with a cap of %s", done, bob.Cap)
-	}
+	done := check.Value(l.Enroll(t.Context(), r))(t)
+	bob := objectOf(t, l, "bob")
+	check.That(t, done.Enrolled == 1 && bob.Cap == eps(t, "2"), "%+v, with a cap of %s", done, bob.Cap)
 }
 
 // A refusal after the first part of a request must not claim that nothing has happened (invariant 7).
@@ -491,9 +437,8 @@ func TestARefusalOfTheRestSaysSo(t *testing.T) {
 			}
 		}})
 		wantErr(t, err, api.ErrPartlyDone)
-		if got := refusals(t, err); len(got) != 1 || got[0].Object != last {
-			t.Errorf("refused %+v", got)
-		}
+		got := refusals(t, err)
+		check.That(t, len(got) == 1 && got[0].Object == last, "refused %+v", got)
 	})
 	t.Run("raise", func(t *testing.T) {
 		l := voters(t, newLedger(t), "1", names...)
@@ -506,9 +451,8 @@ func TestARefusalOfTheRestSaysSo(t *testing.T) {
 		r.Progress = nil
 		_, err = l.Raise(t.Context(), r)
 		wantErr(t, err, api.ErrPartlyDone)
-		if got := refusals(t, err); len(got) != 1 || got[0].Object != last {
-			t.Errorf("refused %+v", got)
-		}
+		got := refusals(t, err)
+		check.That(t, len(got) == 1 && got[0].Object == last, "refused %+v", got)
 	})
 	t.Run("not of the whole", func(t *testing.T) {
 		l := voters(t, newLedger(t), "1", "ann")

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
@@ -17,20 +18,17 @@ func TestReservedUntilATime(t *testing.T) {
 	until := clock.read().Add(time.Hour)
 	r := api.ReserveRequest{Key: "r", Order: purchase(t, "", "acme", "1", "ann").Order, Until: until}
 	made := reserve(t, l, r)
-	if !made.Expires.Equal(until) || made.Expires.Location() != time.UTC {
-		t.Errorf("it expires at %v, not %v", made.Expires, until)
-	}
+	check.That(t, made.Expires.Equal(until) && made.Expires.Location() == time.UTC,
+		"it expires at %v, not %v", made.Expires, until)
 	clock.set(until.Add(-time.Nanosecond))
-	if all, err := collect(l.Reservations(t.Context(), "")); err != nil || len(all) != 1 {
-		t.Errorf("just before it expires: %v, %v", all, err)
-	}
+	all, err := collect(l.Reservations(t.Context(), ""))
+	check.That(t, err == nil && len(all) == 1, "just before it expires: %v, %v", all, err)
 	again := r
 	again.Until = until.In(time.FixedZone("elsewhere", 3600))
 	for _, at := range []time.Time{until.Add(-time.Minute), until.Add(-time.Nanosecond)} {
 		clock.set(at)
-		if got := reserve(t, l, again); !reflect.DeepEqual(got, made) {
-			t.Errorf("again at %v: %+v, not %+v", at, got, made)
-		}
+		got := reserve(t, l, again)
+		check.That(t, reflect.DeepEqual(got, made), "again at %v: %+v, not %+v", at, got, made)
 	}
 	for _, at := range []time.Time{until, until.Add(time.Hour)} {
 		clock.set(at)
@@ -39,20 +37,17 @@ func TestReservedUntilATime(t *testing.T) {
 			t.Errorf("again at %v: %+v, %v", at, got, err)
 		}
 	}
-	if all, err := collect(l.Reservations(t.Context(), "", api.ReservationOpen)); err != nil || len(all) != 0 {
-		t.Errorf("after it has expired: %v, %v", all, err)
-	}
+	all, err = collect(l.Reservations(t.Context(), "", api.ReservationOpen))
+	check.That(t, err == nil && len(all) == 0, "after it has expired: %v, %v", all, err)
 	var conflict *api.KeyConflictError
 	other := r
 	other.Until = until.Add(time.Nanosecond)
-	if _, err := l.Reserve(t.Context(), other); !errors.As(err, &conflict) || conflict.Field != "Until" {
-		t.Errorf("until another time: %v", err)
-	}
+	_, err = l.Reserve(t.Context(), other)
+	check.That(t, errors.As(err, &conflict) && conflict.Field == "Until", "until another time: %v", err)
 	other = r
 	other.Until, other.For = time.Time{}, time.Hour
-	if _, err := l.Reserve(t.Context(), other); !errors.Is(err, api.ErrKeyConflict) {
-		t.Errorf("for as long as that: %v", err)
-	}
+	_, err = l.Reserve(t.Context(), other)
+	check.That(t, errors.Is(err, api.ErrKeyConflict), "for as long as that: %v", err)
 }
 
 func TestReservedUntilNoTime(t *testing.T) {
@@ -70,11 +65,9 @@ func TestReservedUntilNoTime(t *testing.T) {
 	} {
 		r := api.ReserveRequest{Key: name, Order: purchase(t, "", "acme", "1", "ann").Order}
 		change(&r)
-		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, api.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := l.Reserve(t.Context(), r)
+		check.That(t, errors.Is(err, api.ErrInvalid), "%s: %v", name, err)
 	}
-	if after := events(t, l); len(after) != len(before) {
-		t.Errorf("%d events are recorded", len(after)-len(before))
-	}
+	after := events(t, l)
+	check.That(t, len(after) == len(before), "%d events are recorded", len(after)-len(before))
 }

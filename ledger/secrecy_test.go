@@ -237,8 +237,7 @@ func TestAMarketTellsNothingButResponses(t *testing.T) {
 		l := openMemory(t, s, Options{Now: epoch})
 		l.engine.Chances.Sampler, l.engine.Salts = uniformSampler(7), steadySalts(2)
 		sellers(t, l, "2", "2", "ann", "bob", "cid")
-		timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.25")})
-		must(t, err)
+		timed := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.25")}))(t)
 		define(t, l, api.Question{Name: "diary", Values: vote().Values, Encoding: api.Direct})
 		enrollUnder(t, l, "diary", timed, "2", "ann", "bob")
 		ask := func(_ context.Context, _ string, objects []string) (values []string, err error) {

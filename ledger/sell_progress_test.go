@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -23,12 +24,9 @@ func TestASaleTellsItsProgress(t *testing.T) {
 		}
 	}
 	sell(t, l, r)
-	if want := []int{state.PartSize, state.PartSize + 7, 2*state.PartSize + 7, 2*state.PartSize + 14}; !slices.Equal(done, want) {
-		t.Errorf("told %d, want %d", done, want)
-	}
+	want := []int{state.PartSize, state.PartSize + 7, 2*state.PartSize + 7, 2*state.PartSize + 14}
+	check.That(t, slices.Equal(done, want), "told %d, want %d", done, want)
 	done = nil
 	sell(t, l, r)
-	if len(done) > 0 {
-		t.Errorf("a sale made before tells %d", done)
-	}
+	check.That(t, len(done) <= 0, "a sale made before tells %d", done)
 }

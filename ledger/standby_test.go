@@ -105,8 +105,8 @@ func TestAStandbyFollows(t *testing.T) {
 	wantClean(t, b, api.VerifyRequest{})
 	for what, err := range map[string]error{
 		"Withdraw": b.Withdraw(t.Context(), api.ObjectRequest{Key: "no", Object: "bea"}), "Forget": b.Forget(t.Context(), api.ObjectRequest{Key: "no", Object: "bea"}),
-		"Release": failed(b.Release(t.Context(), releaseOf(t, "no", "bea", "3"))), "DefineQuestion": b.DefineQuestion(t.Context(), "no", vote()),
-		"Raise": failed(b.Raise(t.Context(), order(t, "no", "3", "bea"))), "Cancel": b.Cancel(t.Context(), "no", 1),
+		"Release": check.Err(b.Release(t.Context(), releaseOf(t, "no", "bea", "3"))), "DefineQuestion": b.DefineQuestion(t.Context(), "no", vote()),
+		"Raise": check.Err(b.Raise(t.Context(), order(t, "no", "3", "bea"))), "Cancel": b.Cancel(t.Context(), "no", 1),
 	} {
 		check.That(t, errors.Is(err, api.ErrReadOnly), "%s: %v", what, err)
 	}
@@ -154,8 +154,6 @@ func recordsBut(all []pair) (left []pair) {
 	}
 	return left
 }
-
-func failed[T any](_ T, err error) error { return err }
 
 // A standby takes over under load: nothing that was told is lost, or drawn twice; the other host hears of it, and who reads or watches goes on.
 func TestAStandbyTakesOverUnderLoad(t *testing.T) {
@@ -387,9 +385,9 @@ func TestTwoStandbysTakeOver(t *testing.T) {
 		}
 		return nil
 	})
-	go func() { outcome <- failed(b.TakeOver(t.Context())) }()
+	go func() { outcome <- check.Err(b.TakeOver(t.Context())) }()
 	<-claimed
-	for n := 0; failed(c.a.Release(t.Context(), releaseOf(t, fmt.Sprint("until it is fenced ", n), "ann", fmt.Sprint(3+n)))) == nil; n++ {
+	for n := 0; check.Err(c.a.Release(t.Context(), releaseOf(t, fmt.Sprint("until it is fenced ", n), "ann", fmt.Sprint(3+n)))) == nil; n++ {
 	}
 	o = c.options("c")
 	o.Standby = true

@@ -16,10 +16,12 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/documents"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -32,9 +34,7 @@ import (
 
 func statementOf(t testing.TB, l *Ledger, key, object string) evidence.Statement {
 	t.Helper()
-	st, err := l.Statement(t.Context(), api.ObjectRequest{Key: key, Object: object})
-	must(t, err)
-	return st
+	return check.Value(l.Statement(t.Context(), api.ObjectRequest{Key: key, Object: object}))(t)
 }
 
 // life is an office in which ann has done whatever an object can do, once each.
@@ -124,9 +124,7 @@ func wantWholeLife(t *testing.T, o *office, st evidence.Statement) {
 	for i := range got {
 		got[i].Time, got[i].Method = time.Time{}, ""
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("released was %+v, stated is %+v", want, got)
-	}
+	check.That(t, slices.Equal(got, want), "released was %+v, stated is %+v", want, got)
 	var about []uint64
 	for _, ev := range logOf(t, pairs(t, o.store)) {
 		if _, request := ev.Change.(*event.Settled); request {
@@ -158,9 +156,7 @@ func TestAStatementIsWholeAndProven(t *testing.T) {
 		"created": 1, "question": 2, "policy": 3, "terms": 2, "buyer": 3, "enrolled": 3, "bound": 2, "released": 3, "charged": 1, "reserved": 3, "held": 3,
 		"sale": 4, "sold": 4, "withdrawn": 1, "refused": 1, "stated": 1,
 	}
-	if !reflect.DeepEqual(kinds, want) {
-		t.Errorf("the events are %v, want %v", kinds, want)
-	}
+	check.That(t, reflect.DeepEqual(kinds, want), "the events are %v, want %v", kinds, want)
 	if len(st.Sales) != 4 || st.Sales[0].Buyer != "acme" || st.Sales[1].Buyer != "zeta" || len(st.Charges) != 1 || !st.Chains[0].Withdrawn || st.Chains[1].Withdrawn {
 		t.Errorf("%+v %+v %+v", st.Sales, st.Charges, st.Chains)
 	}
@@ -168,14 +164,10 @@ func TestAStatementIsWholeAndProven(t *testing.T) {
 	for _, c := range st.Terms {
 		terms = append(terms, fmt.Sprint(c.Question, " ", c.Policy, " ", c.Cap, " ", c.Consent))
 	}
-	if want := []string{"vote " + market(t, "4", func(m *policy.Market) { m.Floor = 200 }).String() + " 7 ", "vote " + market(t, "4").String() + " 8 form 17"}; !slices.Equal(terms, want) {
-		t.Errorf("the terms were %q, want %q", terms, want)
-	}
-	back, err := evidence.ReadStatement(text(t, st))
-	must(t, err)
-	if string(text(t, back)) != string(text(t, st)) {
-		t.Errorf("%+v became %+v", st, back)
-	}
+	wantTerms := []string{"vote " + market(t, "4", func(m *policy.Market) { m.Floor = 200 }).String() + " 7 ", "vote " + market(t, "4").String() + " 8 form 17"}
+	check.That(t, slices.Equal(terms, wantTerms), "the terms were %q, want %q", terms, wantTerms)
+	back := check.Value(evidence.ReadStatement(text(t, st)))(t)
+	check.That(t, string(text(t, back)) == string(text(t, st)), "%+v became %+v", st, back)
 	wantSound(t, "as it was read", back, o.keys)
 	auditStore(t, o.store)
 }
@@ -186,13 +178,10 @@ func TestAStatementIsRepeated(t *testing.T) {
 	n := stats(t, o.Ledger).Events
 	release(t, o.Ledger, releaseOf(t, "more", "ann", "2"))
 	again := statementOf(t, o.Ledger, "state", "ann")
-	if string(text(t, st)) != string(text(t, again)) || stats(t, o.Ledger).Events > n+2 {
-		t.Errorf("%+v\nbecame\n%+v", st, again)
-	}
-	_, err := o.Statement(t.Context(), api.ObjectRequest{Key: "state", Object: "bob"})
-	wantErr(t, err, api.ErrKeyConflict)
-	_, err = o.Statement(t.Context(), api.ObjectRequest{Key: "raised", Object: "ann"})
-	wantErr(t, err, api.ErrKeyConflict)
+	check.That(t, string(text(t, st)) == string(text(t, again)) && stats(t, o.Ledger).Events <= n+2,
+		"%+v\nbecame\n%+v", st, again)
+	wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "state", Object: "bob"})), api.ErrKeyConflict)
+	wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "raised", Object: "ann"})), api.ErrKeyConflict)
 }
 
 func TestALaterStatementHasTheEarlierOne(t *testing.T) {
@@ -231,9 +220,7 @@ func TestAStatementAfterForgetting(t *testing.T) {
 	_, err = o.Enroll(t.Context(), api.EnrollRequest{Key: "again", Question: "vote", Objects: []string{"ann"}, Policy: market(t, "4"), Cap: eps(t, "8")})
 	must(t, err)
 	_, err = o.Release(t.Context(), releaseOf(t, "over", "ann", "2"))
-	if len(refusals(t, err)) != 1 {
-		t.Error("it should be over the ceiling")
-	}
+	check.That(t, len(refusals(t, err)) == 1, "it should be over the ceiling")
 	other := smoker()
 	other.Name = "drinker"
 	define(t, o.Ledger, other)
@@ -251,9 +238,7 @@ func TestAStatementAfterForgetting(t *testing.T) {
 	twice := statementOf(t, o.Ledger, "twice", "ann")
 	wantSound(t, "forgotten twice", twice, o.keys)
 	wantWholeLife(t, o, twice)
-	if twice.Spent != st.Spent || twice.Forgotten <= st.Forgotten {
-		t.Errorf("%+v", twice)
-	}
+	check.That(t, twice.Spent == st.Spent && twice.Forgotten > st.Forgotten, "%+v", twice)
 }
 
 func TestStatementsThatThereAreNot(t *testing.T) {
@@ -262,12 +247,10 @@ func TestStatementsThatThereAreNot(t *testing.T) {
 	r.Partial = true
 	carryOut(t, o.Ledger, r)
 	for _, name := range []string{"nobody", "dot"} {
-		_, err := o.Statement(t.Context(), api.ObjectRequest{Key: "k " + name, Object: name})
-		wantErr(t, err, api.ErrUnknown)
+		wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: "k " + name, Object: name})), api.ErrUnknown)
 	}
 	for _, test := range [][2]string{{"", "ann"}, {"k", ""}, {"k", "a\x00"}, {strings.Repeat("k", 257), "ann"}} {
-		_, err := o.Statement(t.Context(), api.ObjectRequest{Key: test[0], Object: test[1]})
-		wantErr(t, err, api.ErrInvalid)
+		wantErr(t, check.Err(o.Statement(t.Context(), api.ObjectRequest{Key: test[0], Object: test[1]})), api.ErrInvalid)
 	}
 	unchanged(t, o.store, func() {
 		_, err := openMemory(t, o.store, Options{}).Statement(t.Context(), api.ObjectRequest{Key: "k", Object: "ann"})
@@ -276,8 +259,7 @@ func TestStatementsThatThereAreNot(t *testing.T) {
 		wantErr(t, err, api.ErrReadOnly)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = o.Statement(ctx, api.ObjectRequest{Key: "k", Object: "ann"})
-		wantErr(t, err, context.Canceled)
+		wantErr(t, check.Err(o.Statement(ctx, api.ObjectRequest{Key: "k", Object: "ann"})), context.Canceled)
 	})
 }
 
@@ -293,9 +275,7 @@ func full(t *testing.T) (*office, evidence.Statement) {
 
 func inSteps(t testing.TB) policy.Policy {
 	t.Helper()
-	p, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")})
-	must(t, err)
-	return p
+	return check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "1")}))(t)
 }
 
 func TestEveryAlterationOfAStatementIsNamed(t *testing.T) {
@@ -314,9 +294,8 @@ func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 			return
 		}
 		c := other.Verify(o.keys)
-		if c.OK() || len(other.Verify(nil).Faults) == 0 && way != ".Checkpoint" {
-			t.Errorf("%s: nobody notices", way)
-		}
+		check.That(t, !c.OK() && (len(other.Verify(nil).Faults) != 0 || way == ".Checkpoint"),
+			"%s: nobody notices", way)
 		all := strings.Join(faults(c), "\n")
 		var i int
 		if _, err := fmt.Sscanf(way, ".Events[%d]", &i); err == nil {
@@ -335,9 +314,7 @@ func wantAllNamed(t *testing.T, o *office, st evidence.Statement, least int) {
 			t.Errorf("%s: not named, but %q", way, faults(c))
 		}
 	})
-	if n < least {
-		t.Errorf("only %d fields", n)
-	}
+	check.That(t, n >= least, "only %d fields", n)
 }
 
 func TestEveryByteOfAStatementMatters(t *testing.T) {
@@ -391,12 +368,12 @@ func TestWhatAStatementLeavesOut(t *testing.T) {
 }
 
 // factOf returns the first fact of a statement that says such a thing.
-func factOf[D evidence.Detail](s *evidence.Statement) *evidence.Fact {
+func factOf[D says.Detail](s *evidence.Statement) *evidence.Fact {
 	return &s.Events[slices.IndexFunc(s.Events, func(f evidence.Fact) bool { _, ok := f.Says.(D); return ok })]
 }
 
 // detailOf returns the first such thing that a statement says.
-func detailOf[D evidence.Detail](s *evidence.Statement) D { return factOf[D](s).Says.(D) }
+func detailOf[D says.Detail](s *evidence.Statement) D { return factOf[D](s).Says.(D) }
 
 // responseIn returns the response of a fact, or nil if it has none.
 func responseIn(f *evidence.Fact) *string {
@@ -443,7 +420,7 @@ func TestSplicedStatements(t *testing.T) {
 		"another buyer":    {func(s *evidence.Statement) { detailOf[*says.SaleMade](s).Buyer = "nobody" }, "is not named before"},
 		"another response": {func(s *evidence.Statement) { detailOf[*says.Released](s).Response = "maybe" }, "is none"},
 		"another reason":   {func(s *evidence.Statement) { detailOf[*says.ObjectRefused](s).Refusal.Reason = "whim" }, "is none"},
-		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = evidence.Hex{1} }, "a salt of 1 bytes"},
+		"a short salt":     {func(s *evidence.Statement) { factOf[*says.Sold](s).Salt = says.Hex{1} }, "a salt of 1 bytes"},
 		"an early expiry": {func(s *evidence.Statement) {
 			at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 			detailOf[*says.Reserved](s).Expires = at
@@ -608,24 +585,22 @@ func statementOfLog(t *testing.T, o *office, st evidence.Statement, change func(
 	log := change(logOf(t, pairs(t, o.store))[:st.Event])
 	s := &state.State{Reader: hashesOnly{map[string][]byte{}}}
 	edge := &merkle.Edge{}
-	var entries []evidence.Entry
+	var entries []documents.Entry
 	for _, ev := range log {
-		hashes, err := edge.Append(ev.Leaf())
-		must(t, err)
+		hashes := check.Value(edge.Append(ev.Leaf()))(t)
 		key := state.EventKey(ev.Number)
 		s.Reader.(hashesOnly).records[string(key)] = wire.Seal(state.BucketEvents, key, event.Entry{Event: ev, Previous: 0, Hashes: hashes}.Encode())
-		entries = append(entries, evidence.Entry{Event: ev, Leaf: hashes[0]})
+		entries = append(entries, documents.Entry{Event: ev, Leaf: hashes[0]})
 	}
-	facts := evidence.InWords(entries)
+	facts, _ := documents.Facts(entries) // with fields missing where the log is no ledger's
 	s.Counters.Events = st.Event
 	numbers := make([]uint64, len(st.Events))
 	for i, f := range st.Events {
-		numbers[i], st.Events[i] = f.Event, facts[f.Event]
+		numbers[i], st.Events[i] = f.Event, facts[f.Event-1]
 	}
 	head, proof, err := o.documents.Prove(s, st.Event, numbers)
 	must(t, err)
-	signed, err := o.documents.Sign(head)
-	must(t, err)
+	signed := check.Value(o.documents.Sign(head))(t)
 	st.Proof, st.Checkpoint = proof, string(signed)
 	return st
 }
@@ -718,9 +693,8 @@ func TestForgettingWhileAStatementIsMade(t *testing.T) {
 		} else {
 			wantErr(t, err, api.ErrForgotten)
 		}
-		if done := err == nil; done != (read == 2) || reads < read+1 {
-			t.Errorf("forgotten at read %d of %d: %v", read, reads, err)
-		}
+		done := err == nil
+		check.That(t, done == (read == 2) && reads >= read+1, "forgotten at read %d of %d: %v", read, reads, err)
 	}
 }
 
@@ -732,19 +706,15 @@ func TestStatementsTellNothingOfOthers(t *testing.T) {
 	for _, ev := range logOf(t, pairs(t, o.store)) {
 		switch c := ev.Change.(type) {
 		case *event.TruthBound:
-			if c.Object == "bob" && strings.Contains(data, hex.EncodeToString(c.Tag[:])) {
-				t.Error("what bob's chain is bound to is in the statement of ann")
-			}
+			check.That(t, c.Object != "bob" || !strings.Contains(data, hex.EncodeToString(c.Tag[:])),
+				"what bob's chain is bound to is in the statement of ann")
 		case event.Personal:
-			if c.About() == "bob" && strings.Contains(data, hex.EncodeToString(ev.Salt[:])) {
-				t.Errorf("the salt of event %d, about bob, is in the statement of ann", ev.Number)
-			}
+			check.That(t, c.About() != "bob" || !strings.Contains(data, hex.EncodeToString(ev.Salt[:])),
+				"the salt of event %d, about bob, is in the statement of ann", ev.Number)
 		}
 	}
 	for _, secret := range []string{"bob", "SECRET", "resold", "previous"} {
-		if strings.Contains(data, secret) {
-			t.Errorf("%q is in the statement of ann", secret)
-		}
+		check.That(t, !strings.Contains(data, secret), "%q is in the statement of ann", secret)
 	}
 }
 
@@ -758,10 +728,8 @@ func TestGoldenStatement(t *testing.T) {
 	bob := statementOf(t, o.Ledger, "bob's", "bob")
 	for name, one := range map[string]evidence.Statement{"statement-v4.json": st, "statement-forgotten-v4.json": bob} {
 		golden(t, name, string(text(t, one)))
-		data, err := os.ReadFile(filepath.Join("testdata", "golden", name))
-		must(t, err)
-		kept, err := evidence.ReadStatement(data)
-		must(t, err)
+		data := check.Value(os.ReadFile(filepath.Join("testdata", "golden", name)))(t)
+		kept := check.Value(evidence.ReadStatement(data))(t)
 		wantSound(t, name, kept, goldenKeys(t))
 	}
 }

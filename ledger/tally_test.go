@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"runtime"
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -35,9 +35,8 @@ func wantRecount(t testing.TB, l *Ledger, question string, levels ...privacy.Eps
 		got, err := l.Estimate(t.Context(), r)
 		r.Include = everybody
 		want, wantErr := l.Estimate(t.Context(), r)
-		if !reflect.DeepEqual(got, want) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
-			t.Fatalf("%s at ε=%s: the running estimate is\n%+v, %v\nthe recount\n%+v, %v", question, epsilon, got, err, want, wantErr)
-		}
+		check.Need(t, reflect.DeepEqual(got, want) && fmt.Sprint(err) == fmt.Sprint(wantErr),
+			"%s at ε=%s: the running estimate is\n%+v, %v\nthe recount\n%+v, %v", question, epsilon, got, err, want, wantErr)
 	}
 }
 
@@ -52,12 +51,9 @@ func talliedPlus(c state.Tallied, current bool) state.Tallied {
 // tallyOf decodes a stored tally.
 func tallyOf(t testing.TB, p pair) (state.TallyKey, state.Tally) {
 	t.Helper()
-	key, err := state.DecodeTallyKey(p.key)
-	must(t, err)
-	payload, err := unsealed(p)
-	must(t, err)
-	tally, err := state.DecodeTally(payload)
-	must(t, err)
+	key := check.Value(state.DecodeTallyKey(p.key))(t)
+	payload := check.Value(unsealed(p))(t)
+	tally := check.Value(state.DecodeTally(payload))(t)
 	return key, tally
 }
 
@@ -84,10 +80,8 @@ func auditTallies(t testing.TB, stored []pair) {
 			k, n := tallyOf(t, p)
 			got[k] = n
 		case state.BucketChains:
-			payload, err := unsealed(p)
-			must(t, err)
-			c, err := state.DecodeChain(payload)
-			must(t, err)
+			payload := check.Value(unsealed(p))(t)
+			c := check.Value(state.DecodeChain(payload))(t)
 			for i, l := range c.Levels {
 				key := state.TallyKey{Question: binary.BigEndian.Uint32(p.key), Epsilon: l.Epsilon, Value: uint32(l.Response.Index)}
 				n := want[key]
@@ -105,144 +99,15 @@ func auditTallies(t testing.TB, stored []pair) {
 			}
 		}
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("the tallies are %v, a recount gives %v", got, want)
-	}
-}
-
-// poll is a random history of responses: a ledger, and what anybody can remember of it.
-type poll struct {
-	*testing.T
-	random *rand.Rand
-	store  *kv.Memory
-	ledger *Ledger
-	keys   int
-	memory map[string]map[string]map[privacy.Epsilon]string // question, object, ε: value
-}
-
-func pollQuestions() []api.Question {
-	many := api.Question{Name: "many", Values: make([]string, 300)}
-	for i := range many.Values {
-		many.Values[i] = fmt.Sprint("value ", i)
-	}
-	home := api.Question{Name: "home", Values: many.Values[:11], Encoding: api.Unary}
-	many.Encoding = api.Direct
-	return []api.Question{vote(), smoker(), many, home}
-}
-
-func newPoll(t *testing.T, seed uint64) *poll {
-	p := &poll{T: t, random: rand.New(rand.NewPCG(seed, 7)), store: &kv.Memory{}, memory: map[string]map[string]map[privacy.Epsilon]string{}}
-	begin(t, p.store)
-	p.ledger = openMemory(t, p.store, Options{Now: epoch})
-	for _, q := range pollQuestions() {
-		define(t, p.ledger, q)
-		enroll(t, p.ledger, q.Name, "9", crowd(12)...)
-		p.memory[q.Name] = map[string]map[privacy.Epsilon]string{}
-		for _, name := range crowd(12) {
-			p.memory[q.Name][name] = map[privacy.Epsilon]string{}
-		}
-	}
-	return p
-}
-
-// levels are few, so that many meet at each, and some differ by a nano-nat only.
-func (p *poll) levels() []privacy.Epsilon {
-	var all []privacy.Epsilon
-	for _, n := range []int64{1, 255, 256, 100_000_000, 100_000_001, 500_000_000, 1_000_000_000, 1_700_000_000, 2_000_000_000} {
-		all = append(all, nano(p, n))
-	}
-	return all
-}
-
-func (p *poll) move() {
-	p.keys++
-	q := pollQuestions()[p.random.IntN(4)]
-	levels := p.levels()
-	epsilon := levels[p.random.IntN(len(levels))]
-	switch n := p.random.IntN(20); {
-	case n == 0:
-		p.ledger = openMemory(p, p.store, Options{Now: epoch})
-	case n < 3:
-		r := api.RaiseRequest{Key: fmt.Sprint(p.keys), Question: q.Name, Epsilon: epsilon, All: true, Partial: true, Truth: sameTruth(q.Values[1])}
-		_, err := p.ledger.Raise(p.Context(), r)
-		must(p, err)
-		for _, one := range responses(p, p.ledger, q.Name, epsilon) {
-			p.memory[q.Name][one.Object][epsilon] = one.Value
-		}
-	default:
-		r := api.ReleaseRequest{Key: fmt.Sprint(p.keys), Question: q.Name, Object: crowd(12)[p.random.IntN(12)], Epsilon: epsilon, Truth: sameTruth(q.Values[0])}
-		one, err := p.ledger.Release(p.Context(), r)
-		if isRefused(err) {
-			return
-		}
-		must(p, err)
-		p.memory[q.Name][one.Object][epsilon] = one.Value
-	}
-}
-
-// want returns the tallies of what is remembered.
-func (p *poll) want() map[state.TallyKey]state.Tally {
-	want := map[state.TallyKey]state.Tally{}
-	for i, q := range pollQuestions() {
-		for _, chain := range p.memory[q.Name] {
-			highest := privacy.Epsilon{}
-			for epsilon := range chain {
-				if highest.Less(epsilon) {
-					highest = epsilon
-				}
-			}
-			for epsilon, value := range chain {
-				key := state.TallyKey{Question: uint32(i + 1), Epsilon: epsilon, Value: uint32(max(slices.Index(q.Values, value), 0))}
-				n := want[key]
-				n.Tallied = talliedPlus(n.Tallied, epsilon == highest)
-				if q.Encoding == api.Unary && n.Bits == nil {
-					n.Bits = make([]state.Tallied, len(q.Values))
-				}
-				for v := range n.Bits {
-					if value[v] == '1' {
-						n.Bits[v] = talliedPlus(n.Bits[v], epsilon == highest)
-					}
-				}
-				want[key] = n
-			}
-		}
-	}
-	return want
-}
-
-func (p *poll) compare() {
-	if got, want := talliesOf(p, p.store), p.want(); !reflect.DeepEqual(got, want) {
-		p.Fatalf("the tallies are\n%v\nwant\n%v", got, want)
-	}
-	for _, q := range pollQuestions() {
-		wantRecount(p, p.ledger, q.Name, p.levels()...)
-	}
-}
-
-func TestRunningEstimatesEqualARecount(t *testing.T) {
-	const moves = 80
-	for seed := range uint64(25 / oneIn(5)) {
-		p := newPoll(t, seed)
-		p.compare()
-		for i := range moves {
-			if p.move(); i%10 == 0 {
-				p.compare()
-			}
-		}
-		p.compare()
-		p.ledger = openMemory(t, p.store, Options{Now: epoch})
-		p.compare()
-		auditStore(t, p.store)
-	}
+	check.That(t, reflect.DeepEqual(got, want), "the tallies are %v, a recount gives %v", got, want)
 }
 
 // A file has no tallies until something is released, and the bucket comes with the first.
 func TestALedgerWithoutTalliesIsSound(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{ReadOnly: true})
-	if n := len(talliesOf(t, l.engine.Store)); n != 0 {
-		t.Errorf("%d tallies of nothing", n)
-	}
+	n := len(talliesOf(t, l.engine.Store))
+	check.That(t, n == 0, "%d tallies of nothing", n)
 	wantRecount(t, l, "vote")
 	closed(t, l)
 	l = open(t, path, Options{})
@@ -262,19 +127,13 @@ func TestWhatIsRefusedOrFailsIsNotCounted(t *testing.T) {
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	unchanged(t, s, func() {
 		_, err := l.Release(t.Context(), releaseOf(t, "2", "ann", "1.5"))
-		if !isRefused(err) {
-			t.Errorf("got the error %v, want a refusal", err)
-		}
+		check.That(t, isRefused(err), "got the error %v, want a refusal", err)
 	})
 	s.set(failing, nil)
-	unchanged(t, s, func() {
-		_, err := l.Release(t.Context(), releaseOf(t, "3", "ann", "0.75"))
-		wantErr(t, err, errDisk)
-	})
+	unchanged(t, s, func() { wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "3", "ann", "0.75"))), errDisk) })
 	wantRecount(t, l, "vote", eps(t, "0.5"), eps(t, "0.75"))
 	s.set(nil, uncertain)
-	_, err := l.Release(t.Context(), releaseOf(t, "4", "bob", "0.75"))
-	wantErr(t, err, api.ErrStopped)
+	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "4", "bob", "0.75"))), api.ErrStopped)
 	closed(t, l)
 	l = open(t, path, Options{})
 	wantRecount(t, l, "vote", eps(t, "0.5"), eps(t, "0.75"))
@@ -297,11 +156,8 @@ func TestAnEstimateSeesARaiseWholeOrNotAtAll(t *testing.T) {
 	})
 	for raising := true; raising; {
 		raising = len(done) == 0
-		e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})
-		must(t, err)
-		if e.N != n || len(e.Levels) != 1 {
-			t.Fatalf("%d of %d objects are counted, at %v", e.N, n, e.Levels)
-		}
+		e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"}))(t)
+		check.Need(t, e.N == n && len(e.Levels) == 1, "%d of %d objects are counted, at %v", e.N, n, e.Levels)
 	}
 	must(t, await(t, done).err)
 }
@@ -333,58 +189,54 @@ func (w countingWriter) Put(bucket string, key, value []byte) error {
 	return w.Writer.Put(bucket, key, value)
 }
 
-// countingLedger is a ledger in which n objects have answered a question of m values.
-func countingLedger(t *testing.T, n, m int) (*Ledger, *putCounter) {
+// countingHomes is a ledger in which n objects have answered a question of m values in some encoding.
+func countingHomes(t *testing.T, n, m int, encoding api.Encoding) (*Ledger, *putCounter) {
 	t.Helper()
 	s := &putCounter{Store: &kv.Memory{}}
 	begin(t, s)
 	l := openMemory(t, s, Options{Now: epoch})
-	q := api.Question{Name: "vote", Values: []string{"yes"}}
-	for i := range m - 1 {
-		q.Values = append(q.Values, fmt.Sprint("no ", i))
-	}
-	define(t, l, q)
-	enroll(t, l, "vote", "9", crowd(n)...)
-	carryOut(t, l, order(t, "all", "0.1"))
+	define(t, l, api.Question{Name: "home", Values: valuesOf(m), Encoding: encoding})
+	enroll(t, l, "home", "9", crowd(n)...)
+	carryOut(t, l, homesOf(t, "all", "0.1"))
 	return l, s
 }
 
-func TestADrawWritesTwoTalliesHoweverManyWereCounted(t *testing.T) {
-	var first map[string]int
-	for _, c := range []struct{ objects, values int }{{2, 2}, {2, 1000}, {500, 2}, {500, 1000}} {
-		l, s := countingLedger(t, c.objects, c.values)
-		release(t, l, releaseOf(t, "1", "person-00000", "2"))
-		if s.puts[state.BucketTallies] != 2 {
-			t.Errorf("%+v: a raise writes %d tallies, want those of the new and the former level", c, s.puts[state.BucketTallies])
+// A lone raise writes the tallies of the new and of the former level, a derived response its own, and a resale none,
+// however many objects and values there are.
+func TestDraw_WritesTwoTalliesHoweverManyAreCounted(t *testing.T) {
+	for _, encoding := range []api.Encoding{api.Direct, api.Unary} {
+		var first map[string]int
+		for _, c := range []struct{ objects, values int }{{2, 4}, {2, 1000}, {500, 4}, {500, 1000}} {
+			l, s := countingHomes(t, c.objects, c.values, encoding)
+			for i, want := range []struct {
+				epsilon string
+				tallies int
+			}{{"2", 2}, {"1", 1}, {"0.05", 1}, {"2", 0}} {
+				s.puts = nil
+				release(t, l, homeOf(t, fmt.Sprint(i), "person-00000", want.epsilon))
+				if first == nil {
+					first = s.puts
+				}
+				check.That(t, i > 0 || reflect.DeepEqual(s.puts, first), "%+v, %s: a raise writes %v, another wrote %v", c, encoding, s.puts, first)
+				check.That(t, s.puts[state.BucketTallies] == want.tallies && s.puts[state.BucketChains] <= 1,
+					"%+v, %s: ε=%s writes %v, want %d tallies and at most one chain", c, encoding, want.epsilon, s.puts, want.tallies)
+			}
+			wantRecount(t, l, "home", eps(t, "0.1"), eps(t, "1"), eps(t, "2"))
 		}
-		if first == nil {
-			first = s.puts
-		}
-		if !reflect.DeepEqual(s.puts, first) {
-			t.Errorf("%+v: a raise writes %v, another wrote %v", c, s.puts, first)
-		}
-		release(t, l, releaseOf(t, "2", "person-00000", "1"))
-		if s.puts[state.BucketTallies] != 1 {
-			t.Errorf("%+v: a derived response writes %d tallies, want its own", c, s.puts[state.BucketTallies])
-		}
-		s.puts = nil
-		release(t, l, releaseOf(t, "3", "person-00000", "2"))
-		if s.puts[state.BucketTallies] != 0 {
-			t.Errorf("%+v: a resale writes %d tallies", c, s.puts[state.BucketTallies])
-		}
-		wantRecount(t, l, "vote", eps(t, "0.1"), eps(t, "1"), eps(t, "2"))
 	}
 }
 
 // In one transaction a tally is written once, however many draws it counts, and in order.
-func TestATransactionWritesEachTallyOnce(t *testing.T) {
-	l, s := countingLedger(t, 500, 3)
-	carryOut(t, l, order(t, "2", "2"))
-	if n := s.puts[state.BucketTallies]; n != 6 {
-		t.Errorf("500 draws of 3 values write %d tallies, want 3 at each of two levels", n)
-	}
-	if !slices.IsSortedFunc(s.keys, func(a, b []byte) int { return slices.Compare(a, b) }) {
-		t.Errorf("the tallies are written in the order %x", s.keys)
+func TestRaise_WritesEachTallyOnce(t *testing.T) {
+	for _, c := range []struct {
+		encoding        api.Encoding
+		values, tallies int // for each value, or one with all bits, at each of two levels
+	}{{api.Direct, 3, 6}, {api.Unary, 40, 2}} {
+		l, s := countingHomes(t, 500, c.values, c.encoding)
+		carryOut(t, l, homesOf(t, "2", "2"))
+		n, stored := s.puts[state.BucketTallies], len(talliesOf(t, s))
+		check.That(t, n == c.tallies && stored == c.tallies, "%s: 500 draws write %d tallies, %d are stored, want %d", c.encoding, n, stored, c.tallies)
+		check.That(t, slices.IsSortedFunc(s.keys, slices.Compare), "the tallies are written in the order %x", s.keys)
 	}
 }
 
@@ -399,9 +251,8 @@ func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 	})
 	must(t, err)
 	want := map[state.TallyKey]state.Tally{{Question: 1, Epsilon: eps(t, "1"), Value: 0}: {Tallied: state.Tallied{Recorded: 1, Current: 0}}, {Question: 1, Epsilon: eps(t, "2"), Value: 2}: {Tallied: state.Tallied{Recorded: 1, Current: 0}}, {Question: 1, Epsilon: eps(t, "3"), Value: 1}: {Tallied: state.Tallied{Recorded: 1, Current: 1}}}
-	if got := talliesOf(t, l.engine.Store); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	got := talliesOf(t, l.engine.Store)
+	check.That(t, reflect.DeepEqual(got, want), "got %v, want %v", got, want)
 	auditStore(t, l.engine.Store)
 }
 
@@ -409,17 +260,14 @@ func TestLevelsOfOneTransactionAreCountedTogether(t *testing.T) {
 func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
-	levels := func(v int) []state.Level {
-		return []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: v}, 0)}
-	}
+	levels := func(v int) []state.Level { return []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: v}, 0)} }
 	large := func(number uint32) *event.Question {
 		return &event.Question{Number: number, Values: make([]string, (1 << 20)), Encoding: api.Direct}
 	}
 	one, two := large(1), large(2)
 	var before, after runtime.MemStats
 	must(t, s.Update(func(w kv.Writer) error {
-		st, err := state.Begin(w, epoch())
-		must(t, err)
+		st := check.Value(state.Begin(w, epoch()))(t)
 		runtime.ReadMemStats(&before)
 		must(t, st.CountLevel(one, levels(wire.MaxValues-1), 0))
 		must(t, st.CountLevel(two, levels(0), 0))
@@ -427,12 +275,10 @@ func TestAQuestionOfManyValuesCostsLittle(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return nil
 	}))
-	if used := after.TotalAlloc - before.TotalAlloc; used > 1<<16 {
-		t.Errorf("two tallies took %d bytes", used)
-	}
-	if n := len(talliesOf(t, s)); n != 2 {
-		t.Errorf("%d tallies are stored, want 2", n)
-	}
+	used := after.TotalAlloc - before.TotalAlloc
+	check.That(t, used <= 1<<16, "two tallies took %d bytes", used)
+	n := len(talliesOf(t, s))
+	check.That(t, n == 2, "%d tallies are stored, want 2", n)
 }
 
 // Damage.
@@ -473,9 +319,7 @@ func TestASpoiledTallyIsNoticed(t *testing.T) {
 			setResponse(t, l, "ann", "1", 0)
 			putRecord(t, l.engine.Store, state.BucketTallies, spoiled.key, spoiled.payload)
 			e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})
-			if !errors.Is(err, api.ErrCorrupt) {
-				t.Errorf("got %+v, %v, want ErrCorrupt", e, err)
-			}
+			check.That(t, errors.Is(err, api.ErrCorrupt), "got %+v, %v, want ErrCorrupt", e, err)
 			if name != "a value the question does not have" && name != "the largest value" && name != "more in all than there are chains" {
 				_, err = api.Collect(l.Levels(t.Context(), "vote")) // which counts each level by itself, and looks at no value
 				wantErr(t, err, api.ErrCorrupt)

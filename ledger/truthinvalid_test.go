@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -59,8 +60,7 @@ func drawings() map[string]drawing {
 func newDrawings(t *testing.T) *Ledger {
 	l := sellers(t, inMemory(t, Options{Now: epoch}), "2", "9", "ann", "bob", "eve")
 	define(t, l, api.Question{Name: "day", Values: vote().Values})
-	released, err := policy.Parse([]byte(`{"kind":"steps","steps":[["2026-01-01T00:00:00Z","0.5"]]}`))
-	must(t, err)
+	released := check.Value(policy.Parse([]byte(`{"kind":"steps","steps":[["2026-01-01T00:00:00Z","0.5"]]}`)))(t)
 	enrollUnder(t, l, "day", released, "9", "ann", "bob", "eve")
 	return l
 }
@@ -92,14 +92,12 @@ func TestEveryDraw_ValueOfNoQuestion_CountsAsNone(t *testing.T) {
 				for _, ev := range logOf(t, pairs(t, l.engine.Store)) {
 					said[i] += "\n" + ev.Change.Kind().String()
 				}
-				if text := fmt.Sprint(said[i], pairs(t, l.engine.Store)); strings.Contains(text, secret) {
-					t.Errorf("%s: the value is told", call)
-				}
+				text := fmt.Sprint(said[i], pairs(t, l.engine.Store))
+				check.That(t, !strings.Contains(text, secret), "%s: the value is told", call)
 				auditStore(t, l.engine.Store)
 			}
-			if !reflect.DeepEqual(said[0], said[1]) {
-				t.Errorf("%s, partial %v: without a value\n%s\nwith one that is none\n%s", call, partial, said[0], said[1])
-			}
+			check.That(t, reflect.DeepEqual(said[0], said[1]),
+				"%s, partial %v: without a value\n%s\nwith one that is none\n%s", call, partial, said[0], said[1])
 		}
 	}
 }
@@ -123,13 +121,11 @@ func TestEnroll_DryRun_ChangesNothing(t *testing.T) {
 			t.Errorf("partial: %+v, %v", done, err)
 		}
 		other.Cap = eps(t, "0")
-		_, err = l.Enroll(t.Context(), other)
-		wantErr(t, err, api.ErrNoCap)
+		wantErr(t, check.Err(l.Enroll(t.Context(), other)), api.ErrNoCap)
 	})
 	r.DryRun = false // the key is still free
-	if done, err := l.Enroll(t.Context(), r); err != nil || done.Enrolled != 2 || done.Already != 1 {
-		t.Errorf("%+v, %v", done, err)
-	}
+	done, err := l.Enroll(t.Context(), r)
+	check.That(t, err == nil && done.Enrolled == 2 && done.Already == 1, "%+v, %v", done, err)
 }
 
 func TestEnroll_NewAndKnown_IsErrNotNewUntilDone(t *testing.T) {
@@ -147,13 +143,11 @@ func TestEnroll_NewAndKnown_IsErrNotNewUntilDone(t *testing.T) {
 		}
 	})
 	r.Partial, r.DryRun, r.Objects = false, false, []string{"bob"}
-	first, err := l.Enroll(t.Context(), r)
-	must(t, err)
+	first := check.Value(l.Enroll(t.Context(), r))(t)
 	again, err := l.Enroll(t.Context(), r) // the same request is done already
 	if must(t, err); !reflect.DeepEqual(first, again) || again.Enrolled != 1 {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 	r.Key = "other"
-	_, err = l.Enroll(t.Context(), r)
-	wantErr(t, err, api.ErrNotNew)
+	wantErr(t, check.Err(l.Enroll(t.Context(), r)), api.ErrNotNew)
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
@@ -136,18 +137,15 @@ func TestALogIsSoundThoughSomebodyIsForgottenInTheMidstOfIt(t *testing.T) {
 			must(t, err)
 			_, err = l.Answer(t.Context(), api.AnswerRequest{Key: "answers", Question: "question 3", Query: "majority:yes", Epsilon: eps(t, "0.5"), Objects: names, AcceptLoss: true, Truth: yes})
 			must(t, err)
-			_, err = l.Advance(t.Context(), api.AdvanceRequest{Key: "sweeps", Truth: yes})
-			must(t, err)
+			must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "sweeps", Truth: yes})))
 			before := logOf(t, pairs(t, s))
 			forget(t, l, name)
 			after := logOf(t, pairs(t, s))
-			if n := countKind(events(t, l), "bound"); n != 20 {
-				t.Errorf("%d chains are bound", n)
-			}
+			n := countKind(events(t, l), "bound")
+			check.That(t, n == 20, "%d chains are bound", n)
 			for at := range before {
-				if err := foldInTwo(before, after, at); err != nil {
-					t.Errorf("seen whole up to event %d: %v", at, err)
-				}
+				err := foldInTwo(before, after, at)
+				check.That(t, err == nil, "seen whole up to event %d: %v", at, err)
 			}
 		})
 	}

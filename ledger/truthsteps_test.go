@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
@@ -20,17 +21,15 @@ func TestRefusal_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
 		"Raise": func(truth api.TruthFunc) error {
 			r := order(t, "k", "2", "ann")
 			r.Truth = truth
-			_, err := l.Raise(t.Context(), r)
-			return err
+			return check.Err(l.Raise(t.Context(), r))
 		},
 	}
 	for what, call := range calls {
 		steps := map[string]float64{}
 		for why, value := range map[string]string{"missing": "", "changed": "no", "invalid": "MAYBE"} {
 			truth := truthsOf(map[string]string{"ann": value})
-			if r := refusals(t, call(truth)); len(r) != 1 || r[0].Reason != api.NoTruth {
-				t.Fatalf("%s: %+v", why, r)
-			}
+			r := refusals(t, call(truth))
+			check.Need(t, len(r) == 1 && r[0].Reason == api.NoTruth, "%s: %+v", why, r)
 			for range 500 {
 				n := testing.AllocsPerRun(1, func() { _ = call(truth) })
 				if before, counted := steps[why]; !counted || n < before {

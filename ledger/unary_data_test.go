@@ -12,6 +12,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -41,16 +42,12 @@ func (a attribute) counts() []int64 {
 // rowsOf returns the rows of a CSV file, without its header, and the places of columns.
 func rowsOf(t *testing.T, path string, columns ...string) (rows [][]string, at []int) {
 	t.Helper()
-	file, err := os.Open(path)
-	must(t, err)
+	file := check.Value(os.Open(path))(t)
 	defer file.Close()
-	all, err := csv.NewReader(file).ReadAll()
-	must(t, err)
+	all := check.Value(csv.NewReader(file).ReadAll())(t)
 	for _, name := range columns {
 		i := slices.Index(all[0], name)
-		if i < 0 {
-			t.Fatalf("%s has no column %q", path, name)
-		}
+		check.Need(t, i >= 0, "%s has no column %q", path, name)
 		at = append(at, i)
 	}
 	return all[1:], at
@@ -63,8 +60,7 @@ func babyNames(t *testing.T, births, commonest int) attribute {
 	bySex := map[string]int64{}
 	for _, row := range rows {
 		n := int64(0)
-		_, err := fmt.Sscan(row[at[1]], &n)
-		must(t, err)
+		must(t, check.Err(fmt.Sscan(row[at[1]], &n)))
 		bySex[row[at[0]]] += n
 	}
 	names := sortedKeys(bySex)
@@ -107,22 +103,16 @@ func survey(t *testing.T, a attribute, encoding api.Encoding, levels []privacy.E
 		carryOut(t, l, r)
 	}
 	for _, epsilon := range levels {
-		e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "home", Epsilon: epsilon})
-		must(t, err)
-		if e.N != int64(len(names)) || len(e.Values) != len(a.values) {
-			t.Errorf("at ε=%s %d are counted, by %d values", epsilon, e.N, len(e.Values))
-		}
+		e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "home", Epsilon: epsilon}))(t)
+		check.That(t, e.N == int64(len(names)) && len(e.Values) == len(a.values),
+			"at ε=%s %d are counted, by %d values", epsilon, e.N, len(e.Values))
 		all = append(all, e)
 	}
 	last := levels[len(levels)-1]
-	current, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "home"})
-	must(t, err)
-	if fmt.Sprint(current) != fmt.Sprint(all[len(all)-1]) {
-		t.Errorf("the estimate is not that of the highest level")
-	}
-	if o := objectOf(t, l, names[0]); o.Spent != last {
-		t.Errorf("%s is spent up to ε=%s", o.Spent, last)
-	}
+	current := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "home"}))(t)
+	check.That(t, fmt.Sprint(current) == fmt.Sprint(all[len(all)-1]), "the estimate is not that of the highest level")
+	o := objectOf(t, l, names[0])
+	check.That(t, o.Spent == last, "%s is spent up to ε=%s", o.Spent, last)
 	return all
 }
 
@@ -152,8 +142,7 @@ func wantAsPlanned(t *testing.T, a attribute, encoding api.Encoding, e api.Estim
 	t.Helper()
 	epsilon, n := e.Levels[0].Epsilon, float64(len(a.truths))
 	truth := estimate.Counts{Epsilon: epsilon, ByValue: a.counts(), Unary: encoding == api.Unary}
-	planned, err := estimate.Variance(truth)
-	must(t, err)
+	planned := check.Value(estimate.Variance(truth))(t)
 	what := fmt.Sprintf("%s at ε=%s", encoding, epsilon)
 	cov := a.covariance(encoding, epsilon)
 	errs, bias, ofBias := make([]float64, len(a.values)), 0.0, 0.0
@@ -182,11 +171,9 @@ func wantBothEncodings(t *testing.T, a attribute, levels ...privacy.Epsilon) (to
 	for i, epsilon := range levels {
 		was := [2]float64{wantAsPlanned(t, a, api.Direct, direct[i]), wantAsPlanned(t, a, api.Unary, unary[i])}
 		truth := estimate.Counts{Epsilon: epsilon, ByValue: a.counts()}
-		ofDirect, err := estimate.Variance(truth)
-		must(t, err)
+		ofDirect := check.Value(estimate.Variance(truth))(t)
 		truth.Unary = true
-		ofUnary, err := estimate.Variance(truth)
-		must(t, err)
+		ofUnary := check.Value(estimate.Variance(truth))(t)
 		planned := [2]float64{total(ofDirect), total(ofUnary)}
 		if isBetter := len(a.values) >= event.UnaryFrom(epsilon); isBetter != (planned[1] < planned[0]) {
 			t.Errorf("ε=%s: that unary encoding of %d values is better is %v, and planned are %g in direct encoding and %g in unary",
@@ -216,9 +203,8 @@ func TestBabyNamesAreEstimatedAsPlanned(t *testing.T) {
 	// Plans differ by a factor of 2.7 or more. A total of 501 values varies by a 16th of itself, so that the other order
 	// would be 10 standard deviations off.
 	for _, was := range wantBothEncodings(t, a, eps(t, "1"), eps(t, "2"), eps(t, "4")) {
-		if was[1] >= was[0] {
-			t.Errorf("the total squared error is %g in direct encoding, and %g in unary", was[0], was[1])
-		}
+		check.That(t, !(was[1] >= was[0]),
+			"the total squared error is %g in direct encoding, and %g in unary", was[0], was[1])
 	}
 }
 

@@ -11,12 +11,12 @@ import (
 	"os"
 	"reflect"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -26,9 +26,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
-	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/rrchain"
-	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
 // Questions in unary encoding do all that others do. Their law is in unary_law_test.go, what altered and forged
@@ -82,9 +80,7 @@ func homesFor(t testing.TB, key, buyer, epsilon string, objects ...string) api.S
 
 func questionsOf(t testing.TB, l *Ledger) []api.Question {
 	t.Helper()
-	all, err := api.Collect(l.Questions(t.Context()))
-	must(t, err)
-	return all
+	return check.Value(api.Collect(l.Questions(t.Context())))(t)
 }
 
 // Definitions.
@@ -100,9 +96,8 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 		want = append(want, q)
 	}
 	for i, got := range questionsOf(t, l) {
-		if !reflect.DeepEqual(got, want[i]) {
-			t.Errorf("%s values are encoded %s, want %s", want[i].Name, got.Encoding, want[i].Encoding)
-		}
+		check.That(t, reflect.DeepEqual(got, want[i]),
+			"%s values are encoded %s, want %s", want[i].Name, got.Encoding, want[i].Encoding)
 	}
 	told := map[string]api.Encoding{}
 	for _, ev := range events(t, l) {
@@ -111,9 +106,7 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 		}
 	}
 	for _, q := range want {
-		if told[q.Name] != q.Encoding {
-			t.Errorf("the log says that %s values are encoded %q", q.Name, told[q.Name])
-		}
+		check.That(t, told[q.Name] == q.Encoding, "the log says that %s values are encoded %q", q.Name, told[q.Name])
 	}
 	auditStore(t, l.engine.Store)
 }
@@ -132,9 +125,8 @@ func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 		"no value at all": {Name: "q"},
 	} {
 		unchanged(t, l.engine.Store, func() {
-			if err := l.DefineQuestion(t.Context(), "k", q); !errors.Is(err, api.ErrInvalid) {
-				t.Errorf("%s: got the error %v", name, err)
-			}
+			err := l.DefineQuestion(t.Context(), "k", q)
+			check.That(t, errors.Is(err, api.ErrInvalid), "%s: got the error %v", name, err)
 		})
 	}
 	must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: valuesOf(2), Encoding: api.Unary}))
@@ -164,9 +156,8 @@ func TestAQuestionKeepsItsEncoding(t *testing.T) {
 				wantErr(t, l.DefineQuestion(t.Context(), "k", second), api.ErrKeyConflict)
 			}
 		})
-		if err := l.DefineQuestion(t.Context(), "other", second); !errors.Is(err, test.want) {
-			t.Errorf("%s: got the error %v, want %v", name, err, test.want)
-		}
+		err := l.DefineQuestion(t.Context(), "other", second)
+		check.That(t, errors.Is(err, test.want), "%s: got the error %v, want %v", name, err, test.want)
 		more := first
 		more.Values = valuesOf(test.values + 1)
 		wantErr(t, l.DefineQuestion(t.Context(), "more", more), api.ErrInvalid)
@@ -187,9 +178,8 @@ func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
 			if s.set(failing, nil); after != nil {
 				s.set(nil, after)
 			}
-			if err := l.DefineQuestion(t.Context(), "k", q); !errors.Is(err, errDisk) {
-				t.Errorf("got the error %v", err)
-			}
+			err := l.DefineQuestion(t.Context(), "k", q)
+			check.That(t, errors.Is(err, errDisk), "got the error %v", err)
 			closed(t, l)
 			l = open(t, path, Options{})
 			for range 2 {
@@ -214,22 +204,18 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 	first := release(t, l, homeOf(t, "1", "ann", "1"))
 	closed(t, l)
 	l = open(t, path, Options{})
-	if again := release(t, l, api.ReleaseRequest{Key: "1", Question: "home", Object: "ann", Epsilon: eps(t, "1"), Truth: never(t)}); again != first {
-		t.Error("the response has changed")
-	}
+	again := release(t, l, api.ReleaseRequest{Key: "1", Question: "home", Object: "ann", Epsilon: eps(t, "1"), Truth: never(t)})
+	check.That(t, again == first, "the response has changed")
 	release(t, l, homeOf(t, "2", "ann", "2"))
 	release(t, l, homeOf(t, "3", "bob", "2"))
-	if n := len(first.Value); n != event.MaxUnaryValues || strings.Trim(first.Value, "01") != "" {
-		t.Errorf("a response of %d bits", n)
-	}
+	n := len(first.Value)
+	check.That(t, n == event.MaxUnaryValues && strings.Trim(first.Value, "01") == "", "a response of %d bits", n)
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
 	often := 1 / (math.E + 1) // but for the bit of the truth, which is set half the time
 	stattest.Share(strings.Count(first.Value, "1"), event.MaxUnaryValues, often, often).Holds(t, "bits that are set")
-	e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "home"})
-	must(t, err)
-	if e.N != 2 || len(e.Values) != event.MaxUnaryValues {
-		t.Errorf("an estimate of %d values from %d objects", len(e.Values), e.N)
-	}
+	e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "home"}))(t)
+	check.That(t, e.N == 2 && len(e.Values) == event.MaxUnaryValues,
+		"an estimate of %d values from %d objects", len(e.Values), e.N)
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "ann"}))
@@ -238,255 +224,7 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 
 // Requests.
 
-// Invariants 3 and 5 for every way to get bits: the same key gives the same bits, also from the file, and so does
-// every other request for them. Nobody is asked for the truth again.
-func TestBitsAreTheSameForEverybody(t *testing.T) {
-	path := create(t)
-	l := dwellers(t, open(t, path, Options{}), 100, "ann", "bob")
-	truth := func() api.TruthFunc { return sameTruth(valueName(2)) }
-	calls := []func(api.TruthFunc) (any, error){
-		func(truth api.TruthFunc) (any, error) {
-			r := homeOf(t, "first", "ann", "1")
-			r.Truth = truth
-			return l.Release(t.Context(), r)
-		},
-		func(truth api.TruthFunc) (any, error) {
-			r := homesFor(t, "raise", "acme", "2", "ann", "bob")
-			r.Truth = truth
-			s, err := l.Sell(t.Context(), r)
-			if err != nil {
-				return nil, err
-			}
-			return delivered(t, l, s.Number), nil
-		},
-		func(truth api.TruthFunc) (any, error) {
-			r := homeOf(t, "insert", "ann", "1.5")
-			r.Truth = truth
-			return l.Release(t.Context(), r)
-		},
-		func(truth api.TruthFunc) (any, error) {
-			r := homesOf(t, "degrade", "0.5")
-			r.Truth = truth
-			result, err := l.Raise(t.Context(), r)
-			if err != nil {
-				return nil, err
-			}
-			return []any{result, responses(t, l, "home", eps(t, "0.5"))}, nil
-		},
-	}
-	var first []any
-	for i, call := range calls {
-		source := truth()
-		if i > 1 {
-			source = never(t)
-		}
-		result, err := call(source)
-		must(t, err)
-		first = append(first, result)
-	}
-	before := pairs(t, l.engine.Store)
-	for range 2 {
-		for i, call := range calls {
-			if again, err := call(never(t)); err != nil || !reflect.DeepEqual(again, first[i]) {
-				t.Errorf("call %d came to\n%v\nand again to\n%v, %v", i, first[i], again, err)
-			}
-		}
-		same(t, "stored after repetitions", pairs(t, l.engine.Store), before)
-		closed(t, l)
-		l = open(t, path, Options{})
-	}
-	// Another buyer, and the host under other keys, get the same bits.
-	for _, epsilon := range []string{"0.5", "1", "1.5", "2"} {
-		r := homesFor(t, "again "+epsilon, "zeta", epsilon, "ann")
-		r.Truth = never(t)
-		s := sell(t, l, r)
-		one := homeOf(t, "host "+epsilon, "ann", epsilon)
-		one.Truth = never(t)
-		if got := delivered(t, l, s.Number)["ann"]; s.Resales != 1 || got.Response != release(t, l, one) || got.Response != responses(t, l, "home", eps(t, epsilon))["ann"] {
-			t.Errorf("at ε=%s zeta got %+v", epsilon, got)
-		}
-	}
-	if o := objectOf(t, l, "ann"); o.Spent != eps(t, "2") || len(o.Chains[0].Levels) != 4 || o.Chains[0].Response != o.Chains[0].Levels[3].Response {
-		t.Errorf("ann came to %+v", o)
-	}
-	auditAll(t, l, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
-}
-
-// Whoever watches is told the bits that were released.
-func TestBitsAreWatched(t *testing.T) {
-	l := dwellers(t, inMemory(t, Options{}), 30, "ann", "bob")
-	var want []string
-	for i, epsilon := range []string{"1", "2", "1.5"} {
-		want = append(want, release(t, l, homeOf(t, fmt.Sprint(i), "ann", epsilon)).Value)
-	}
-	s := sell(t, l, homesFor(t, "s", "acme", "1", "bob"))
-	want = append(want, delivered(t, l, s.Number)["bob"].Value)
-	var got []string
-	for ev, err := range l.Watch(t.Context(), 1) {
-		must(t, err)
-		if r, is := recordedBy(ev); is {
-			got = append(got, r.Response)
-		}
-		if ev.Number == s.Last {
-			break
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("watched %q, released was %q", got, want)
-	}
-}
-
-// Answers to queries are about truths, whatever the encoding, and cost the same.
-func TestAnswersDoNotDependOnTheEncoding(t *testing.T) {
-	names := []string{"ann", "bob", "cid"}
-	var came [][]any
-	for _, encoding := range []api.Encoding{api.Direct, api.Unary} {
-		l := inMemory(t, Options{Now: epoch, TruthKey: truthKey()})
-		_, random := sampler(7)
-		l.requests.Sampler = &mechanism.Sampler{Random: random}
-		q := vote()
-		q.Encoding = encoding
-		define(t, l, q)
-		enroll(t, l, "vote", "3", names...)
-		carryOut(t, l, func() api.RaiseRequest {
-			r := order(t, "0", "1", names...)
-			r.Truth = ballots("ann", "cid")
-			return r
-		}())
-		var all []any
-		for i, query := range []string{"majority:yes", "majority:no", "threshold:yes:2", "threshold:yes:3", "plurality", "winner"} {
-			r := inquire(t, fmt.Sprint("q", i), query, "0.25", ballots("ann", "cid"), names...)
-			quote, err := l.QuoteAnswer(t.Context(), r)
-			all = append(all, quote, err, answerTo(t, l, r))
-			r.Key, r.Epsilon, r.Truth = fmt.Sprint("d", i), eps(t, "0.125"), never(t)
-			lower := answerTo(t, l, r)
-			if !lower.Charged.IsZero() {
-				t.Errorf("%s, %s: a lower answer costs %s", encoding, query, lower.Charged)
-			}
-		}
-		over := inquire(t, "over", "majority:yes", "1.5", ballots("ann"), names...)
-		_, err := l.Answer(t.Context(), over)
-		all = append(all, refusals(t, err))
-		for _, name := range names {
-			o := objectOf(t, l, name)
-			all = append(all, o.Spent, o.Chains[0].Answered, o.Chains[0].Epsilon)
-		}
-		came = append(came, all)
-		auditStore(t, l.engine.Store)
-		wantClean(t, l, api.VerifyRequest{})
-	}
-	if !reflect.DeepEqual(came[0], came[1]) {
-		t.Errorf("in direct encoding it came to\n%+v\nin unary encoding to\n%+v", came[0], came[1])
-	}
-}
-
 // Estimates.
-
-// countsOfTexts counts anew from what anybody is told: of each object in some set, the response at one ε or, if that
-// is "", at its highest.
-func countsOfTexts(t testing.TB, l *Ledger, q api.Question, epsilon string, among []string) []estimate.Counts {
-	t.Helper()
-	byLevel := map[int64]*estimate.Counts{}
-	for _, name := range among {
-		o, err := l.Object(t.Context(), name)
-		must(t, err)
-		for i, at := range o.Chains[0].Levels {
-			if epsilon == "" && i < len(o.Chains[0].Levels)-1 || epsilon != "" && at.Epsilon != eps(t, epsilon) {
-				continue
-			}
-			c := byLevel[at.Epsilon.Nano()]
-			if c == nil {
-				c = &estimate.Counts{Unary: true, Epsilon: at.Epsilon, ByValue: make([]int64, len(q.Values))}
-				byLevel[at.Epsilon.Nano()] = c
-			}
-			c.Objects++
-			for v, bit := range at.Response {
-				c.ByValue[v] += int64(bit - '0')
-			}
-		}
-	}
-	var counts []estimate.Counts
-	for _, at := range sortedKeys(byLevel) {
-		counts = append(counts, *byLevel[at])
-	}
-	return counts
-}
-
-// wantTexts compares estimates with those of the texts.
-func wantTexts(t testing.TB, l *Ledger, q api.Question, names []string, levels ...string) {
-	t.Helper()
-	some := func(name string) bool { return strings.HasSuffix(name, "3") || strings.HasSuffix(name, "7") }
-	for _, epsilon := range append(levels, "") {
-		for what, include := range map[string]func(string) bool{"tallies": nil, "recount": everybody, "some": some} {
-			among := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return what == "some" && !some(name) })
-			r := api.EstimateRequest{Question: q.Name, Include: include}
-			if epsilon != "" {
-				r.Epsilon = eps(t, epsilon)
-			}
-			counts := countsOfTexts(t, l, q, epsilon, among)
-			got, err := l.Estimate(t.Context(), r)
-			if len(counts) == 0 {
-				wantErr(t, err, api.ErrNoResponses)
-				continue
-			}
-			want := api.Estimate{Question: q.Name, Event: stats(t, l).Events}
-			shares, failure := estimate.Frequencies(estimate.Options{Confidence: 0.95}, counts...)
-			must(t, failure)
-			p, failure := estimate.Disagreement(counts...)
-			must(t, failure)
-			combinedAs(&want, len(counts), r, p)
-			for v, s := range shares {
-				want.Values = append(want.Values, api.ValueEstimate{Value: q.Values[v], Estimate: s.Estimate, StdErr: s.StdErr, Low: s.Low, High: s.High})
-			}
-			for _, c := range counts {
-				want.N += c.Objects
-				want.Levels = append(want.Levels, api.LevelCount{Epsilon: c.Epsilon, N: c.Objects})
-			}
-			if err != nil || !reflect.DeepEqual(got, want) {
-				t.Fatalf("%s at ε=%q: the estimate is\n%+v, %v\nof the texts\n%+v", what, epsilon, got, err, want)
-			}
-		}
-	}
-}
-
-func TestUnaryEstimatesAreThoseOfTheTexts(t *testing.T) {
-	names, levels := crowd(60), []string{"0.25", "0.5", "0.500000001", "1", "1.5", "2", "4"}
-	s := &kv.Memory{}
-	begin(t, s)
-	l := dwellers(t, openMemory(t, s, Options{}), 37, names...)
-	steps := []func(){
-		func() {},
-		func() { carryOut(t, l, homesOf(t, "1", "1")) },
-		func() { carryOut(t, l, homesOf(t, "2", "2", names[:20]...)) },
-		func() { carryOut(t, l, homesOf(t, "3", "0.5", names[10:30]...)) },
-		func() { carryOut(t, l, homesOf(t, "4", "0.500000001", names[5:15]...)) },
-		func() { carryOut(t, l, homesOf(t, "5", "1.5", names[:30]...)) },
-		func() { sell(t, l, homesFor(t, "6", "acme", "4", names[3])) },
-		func() { sell(t, l, homesFor(t, "7", "zeta", "0.25", names[:8]...)) },
-		func() { l = openMemory(t, s, Options{}) },
-		func() { forget(t, l, names[3]); forget(t, l, names[27]) },
-		func() { // back, with a new chain
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "home", Objects: []string{names[3]}, Policy: market(t, "9")})
-			must(t, err)
-			release(t, l, homeOf(t, "8", names[3], "0.5"))
-		},
-		func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "9", Object: names[7]})) },
-	}
-	for _, step := range steps {
-		step()
-		wantTexts(t, l, home(37), names, levels...)
-		auditStore(t, s)
-	}
-	for _, name := range names {
-		must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "at last " + name, Object: name}))
-	}
-	wantTexts(t, l, home(37), names, levels...)
-	if n := len(talliesOf(t, s)); n != 0 {
-		t.Errorf("%d tallies are left when everybody is forgotten", n)
-	}
-	auditStore(t, s)
-}
 
 // Forgetting.
 
@@ -508,38 +246,27 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 	}
 	kept := bitsOf(t, responses(t, l, "home", eps(t, "4"))["bob"].Value).Pack()
 	must(t, l.engine.Checkpoint())
-	before, err := os.ReadFile(path)
-	must(t, err)
+	before := check.Value(os.ReadFile(path))(t)
 	for _, secret := range secrets {
-		if !bytes.Contains(before, secret) {
-			t.Fatalf("%x is not in the file to begin with", secret)
-		}
+		check.Need(t, bytes.Contains(before, secret), "%x is not in the file to begin with", secret)
 	}
 	forget(t, l, name)
 	must(t, l.Compact(t.Context(), nil))
-	after, err := os.ReadFile(path)
-	must(t, err)
+	after := check.Value(os.ReadFile(path))(t)
 	for _, secret := range secrets {
-		if bytes.Contains(after, secret) {
-			t.Errorf("%x is still in the file", secret)
-		}
+		check.That(t, !bytes.Contains(after, secret), "%x is still in the file", secret)
 	}
-	if !bytes.Contains(after, kept) {
-		t.Error("bob's bits are gone as well")
-	}
+	check.That(t, bytes.Contains(after, kept), "bob's bits are gone as well")
 	// One tally is left, that of bob's response, and says nothing else.
 	tallies := talliesOf(t, l.engine.Store)
 	left := tallies[state.TallyKey{Question: 1, Epsilon: eps(t, "4"), Value: 0}]
-	if len(tallies) != 1 || left.Tallied != (state.Tallied{Recorded: 1, Current: 1}) {
-		t.Errorf("the tallies are %v", tallies)
-	}
+	check.That(t, len(tallies) == 1 && left.Tallied == (state.Tallied{Recorded: 1, Current: 1}),
+		"the tallies are %v", tallies)
 	for v, bit := range responses(t, l, "home", eps(t, "4"))["bob"].Value {
-		if n := uint64(bit - '0'); left.Bits[v] != (state.Tallied{Recorded: n, Current: n}) {
-			t.Errorf("bit %d is counted %v", v, left.Bits[v])
-		}
+		n := uint64(bit - '0')
+		check.That(t, left.Bits[v] == (state.Tallied{Recorded: n, Current: n}), "bit %d is counted %v", v, left.Bits[v])
 	}
-	_, err = l.Release(t.Context(), homeOf(t, "1", name, "3"))
-	wantErr(t, err, api.ErrForgotten)
+	wantErr(t, check.Err(l.Release(t.Context(), homeOf(t, "1", name, "3"))), api.ErrForgotten)
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
 }
@@ -635,18 +362,16 @@ func TestWhatIsStoredOfBitsFollowsFromTheResponsesAlone(t *testing.T) {
 		return out
 	}
 	want := history(func(string) string { return valueName(0) })
-	if len(want.bits) != 3*3+2 {
-		t.Errorf("the test is to be about many different bits, and there are %d of them", len(want.bits))
-	}
+	check.That(t, len(want.bits) == 3*3+2,
+		"the test is to be about many different bits, and there are %d of them", len(want.bits))
 	for name, truth := range map[string]func(string) string{
 		"the last": func(string) string { return valueName(values - 1) },
 		"mixed":    func(name string) string { return valueName(int(name[0]+name[1]) % values) },
 	} {
 		got := history(truth)
 		same(t, "stored for the truths "+name, got.stored, want.stored)
-		if !reflect.DeepEqual(got.told, want.told) {
-			t.Errorf("for the truths %s a host is told\n%v\nelse\n%v", name, got.told, want.told)
-		}
+		check.That(t, reflect.DeepEqual(got.told, want.told),
+			"for the truths %s a host is told\n%v\nelse\n%v", name, got.told, want.told)
 	}
 }
 
@@ -690,16 +415,13 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 		"a failing host":   func() error { return raise("j", "1", failingHost(q)) },
 		"bits for a truth": func() error { return raise("k", "1", sameTruth(strings.Repeat("0", 31)+"1")) },
 		"estimate of no ε": func() error {
-			_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: q.Name, Epsilon: eps(t, "9")})
-			return err
+			return check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: q.Name, Epsilon: eps(t, "9")}))
 		},
 		"an unknown object": func() error { _, err := l.Object(t.Context(), "zoe"); return err },
 	} {
 		err := call()
 		s.set(nil, nil)
-		if err == nil || mentionsSecret(err.Error()) {
-			t.Errorf("%s: the error is %v", name, err)
-		}
+		check.That(t, err != nil && !mentionsSecret(err.Error()), "%s: the error is %v", name, err)
 	}
 	must(t, raise("2", "1.5", right))
 	must(t, raise("3", "1", never(t)))
@@ -707,13 +429,11 @@ func TestNothingNamesATruthOfAUnaryQuestion(t *testing.T) {
 		t.Errorf("the log says %s", log.String())
 	}
 	closed(t, l)
-	file, err := os.ReadFile(path)
-	must(t, err)
+	file := check.Value(os.ReadFile(path))(t)
 	definition := &wire.Encoder{}
 	(&event.QuestionDefined{Number: 1, Question: q}).Fields(wire.Writing(definition))
-	if bytes.Count(file, definition.Buf) < 2 {
-		t.Error("the definition is not found where it must be: in its event and in its record")
-	}
+	check.That(t, bytes.Count(file, definition.Buf) >= 2,
+		"the definition is not found where it must be: in its event and in its record")
 	if rest := bytes.ReplaceAll(file, definition.Buf, nil); mentionsSecret(string(rest)) || bytes.Contains(rest, []byte(valueName(0))) || bytes.Contains(file, truthKey()) {
 		t.Error("a value, or the truth key, stands in the file")
 	}
@@ -726,8 +446,7 @@ func failingHost(q api.Question) api.TruthFunc {
 // raiseOnDamage raises a chain whose response has a bit too few, in a copy of the file.
 func raiseOnDamage(t *testing.T, path string, q api.Question) error {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	must(t, err)
+	data := check.Value(os.ReadFile(path))(t)
 	copied := path + ".damaged"
 	must(t, os.WriteFile(copied, data, 0o600))
 	file, err := bolt.Open(copied, false)
@@ -743,54 +462,6 @@ func raiseOnDamage(t *testing.T, path string, q api.Question) error {
 
 // Costs.
 
-// countingHomes is a ledger in which n objects have answered a question of m values in some encoding.
-func countingHomes(t *testing.T, n, m int, encoding api.Encoding) (*Ledger, *putCounter) {
-	t.Helper()
-	s := &putCounter{Store: &kv.Memory{}}
-	begin(t, s)
-	l := openMemory(t, s, Options{Now: epoch})
-	define(t, l, api.Question{Name: "home", Values: valuesOf(m), Encoding: encoding})
-	enroll(t, l, "home", "9", crowd(n)...)
-	carryOut(t, l, homesOf(t, "all", "0.1"))
-	return l, s
-}
-
-// In unary encoding as in direct encoding a lone raise writes the tallies of the new and of the former level, and a
-// derived response its own, however many objects and values there are.
-func TestAUnaryDrawWritesTwoTallies(t *testing.T) {
-	for _, c := range []struct{ objects, values int }{{2, 4}, {2, 1000}, {500, 4}, {500, 1000}} {
-		for _, encoding := range []api.Encoding{api.Direct, api.Unary} {
-			l, s := countingHomes(t, c.objects, c.values, encoding)
-			for i, want := range []struct {
-				epsilon string
-				tallies int
-			}{{"2", 2}, {"1", 1}, {"0.05", 1}, {"2", 0}} {
-				s.puts = nil
-				release(t, l, homeOf(t, fmt.Sprint(i), "person-00000", want.epsilon))
-				if n := s.puts[state.BucketTallies]; n != want.tallies {
-					t.Errorf("%+v, %s: ε=%s writes %d tallies, want %d", c, encoding, want.epsilon, n, want.tallies)
-				}
-				if n := s.puts[state.BucketChains]; n > 1 {
-					t.Errorf("%+v, %s: ε=%s writes %d chains", c, encoding, want.epsilon, n)
-				}
-			}
-			wantRecount(t, l, "home", eps(t, "0.1"), eps(t, "1"), eps(t, "2"))
-		}
-	}
-}
-
-// A raise of many writes each tally once, and there are only as many as levels.
-func TestARaiseWritesAUnaryTallyOnce(t *testing.T) {
-	l, s := countingHomes(t, 500, 40, api.Unary)
-	carryOut(t, l, homesOf(t, "2", "2"))
-	if n := s.puts[state.BucketTallies]; n != 2 {
-		t.Errorf("500 draws write %d tallies, want those of two levels", n)
-	}
-	if n := len(talliesOf(t, s)); n != 2 {
-		t.Errorf("%d tallies, want one for each level", n)
-	}
-}
-
 // What a raise over many objects and values keeps in memory is bounded by the part that it commits at a time.
 func TestARaiseOfManyBitsTakesLittleMemory(t *testing.T) {
 	const objects, values = 5000, 501
@@ -804,28 +475,20 @@ func TestARaiseOfManyBitsTakesLittleMemory(t *testing.T) {
 	s.most = 0
 	r := homesOf(t, "1", "1")
 	result := carryOut(t, l, r)
-	if result.Drawn != objects {
-		t.Errorf("%+v", result)
-	}
+	check.That(t, result.Drawn == objects, "%+v", result)
 	// A part has 4,096 responses of 63 bytes, and their events, hashes and records: a few hundred bytes each. If all
 	// responses were kept as a number for each value, they would take 20 MB.
 	grown := int64(s.most) - int64(before.HeapAlloc)
-	if grown > 16<<20 {
-		t.Errorf("the heap grew by %d MiB", grown>>20)
-	}
-	e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "home"})
-	must(t, err)
-	if e.N != objects {
-		t.Errorf("%d objects are counted", e.N)
-	}
+	check.That(t, grown <= 16<<20, "the heap grew by %d MiB", grown>>20)
+	e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "home"}))(t)
+	check.That(t, e.N == objects, "%d objects are counted", e.N)
 	t.Logf("%d responses of %d bits: the heap grew by %.1f MiB at most", objects, values, float64(grown)/(1<<20))
 }
 
 // newBolt is a store on a file in which a ledger begins.
 func newBolt(t *testing.T) kv.Store {
 	t.Helper()
-	file, err := bolt.Open(create(t), false)
-	must(t, err)
+	file := check.Value(bolt.Open(create(t), false))(t)
 	t.Cleanup(func() { _ = file.Close() })
 	return file
 }
@@ -855,8 +518,7 @@ func TestAnOrderOfTooManyBitsIsInvalid(t *testing.T) {
 	const most = 1 << 28 / event.MaxUnaryValues
 	o := purchase(t, "", "acme", "1", crowd(most+1)...).Order
 	o.Question = "home"
-	_, err := l.Quote(t.Context(), o)
-	wantErr(t, err, api.ErrInvalid)
+	wantErr(t, check.Err(l.Quote(t.Context(), o)), api.ErrInvalid)
 	o.Objects = crowd(most)
 	if q, err := l.Quote(t.Context(), o); err != nil || len(q.Refused)+q.Unlisted != most {
 		t.Errorf("%d objects, none of whom is enrolled: %d refused, %v", most, len(q.Refused)+q.Unlisted, err)
@@ -874,13 +536,11 @@ func TestASaleIsGivenUpBetweenDraws(t *testing.T) {
 		_, _ = rand.Read(p)
 	})}
 	unchanged(t, l.engine.Store, func() {
-		_, err := l.Sell(ctx, purchase(t, "k", "acme", "1"))
-		wantErr(t, err, context.Canceled)
+		wantErr(t, check.Err(l.Sell(ctx, purchase(t, "k", "acme", "1"))), context.Canceled)
 	})
 	l.engine.Chances.Sampler = new(rrchain.Sampler)
-	if s := sell(t, l, purchase(t, "k", "acme", "1")); s.Draws != 5 {
-		t.Errorf("the same request again came to %+v", s)
-	}
+	s := sell(t, l, purchase(t, "k", "acme", "1"))
+	check.That(t, s.Draws == 5, "the same request again came to %+v", s)
 }
 
 // An audit writes its counts before they fill the memory, by their number: a tally of bits has many.
@@ -889,7 +549,6 @@ func TestAnAuditCountsTheBitsInMemory(t *testing.T) {
 	for i := range 3 {
 		s.Tallies[state.TallyKey{Value: uint32(i)}] = &state.Tally{Bits: make([]state.Tallied, 100*i)}
 	}
-	if n := s.CountedInMemory(); n != 3+300 {
-		t.Errorf("%d counts, want 303", n)
-	}
+	n := s.CountedInMemory()
+	check.That(t, n == 3+300, "%d counts, want 303", n)
 }

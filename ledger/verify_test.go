@@ -173,8 +173,7 @@ func TestVerifyIsNotCarriedOut(t *testing.T) {
 	_, err := l.verify(ctx, api.VerifyRequest{Progress: func(uint64, uint64) { cancel() }}, slow())
 	wantErr(t, err, context.Canceled)
 	must(t, l.Close())
-	_, err = l.Verify(t.Context(), api.VerifyRequest{})
-	wantErr(t, err, api.ErrClosed)
+	wantErr(t, check.Err(l.Verify(t.Context(), api.VerifyRequest{})), api.ErrClosed)
 }
 
 // Tampering: past the log, with valid checksums.

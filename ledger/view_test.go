@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -33,8 +34,7 @@ func TestReadersDoNotSeeEachOthersObjects(t *testing.T) {
 					t.Errorf("object %q: %+v, %v", names[at], o, err)
 					return
 				}
-				_, err = l.Object(t.Context(), "nobody")
-				wantErr(t, err, api.ErrUnknown)
+				wantErr(t, check.Err(l.Object(t.Context(), "nobody")), api.ErrUnknown)
 			}
 		})
 	}
@@ -54,9 +54,8 @@ func TestWhatWasReadStays(t *testing.T) {
 	for range 3 {
 		_ = objectOf(t, l, "bob")
 	}
-	if again := fmt.Sprintf("%+v", first); again != text {
-		t.Errorf("it was\n%s\nand is\n%s", text, again)
-	}
+	again := fmt.Sprintf("%+v", first)
+	check.That(t, again == text, "it was\n%s\nand is\n%s", text, again)
 }
 
 // The counters are the same as before only if no byte of their record is another.
@@ -102,9 +101,7 @@ func TestLevelsAreReadInSeveralSnapshots(t *testing.T) {
 			must(t, err)
 			found = append(found, r.Object)
 		}
-		if !slices.Equal(found, want) {
-			t.Errorf("%d responses at ε=%s, want %d", len(found), epsilon, len(want))
-		}
+		check.That(t, slices.Equal(found, want), "%d responses at ε=%s, want %d", len(found), epsilon, len(want))
 		e, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Epsilon: eps(t, epsilon), Include: func(name string) bool {
 			included = append(included, name)
 			return !strings.HasSuffix(name, "7")
@@ -115,8 +112,7 @@ func TestLevelsAreReadInSeveralSnapshots(t *testing.T) {
 			t.Errorf("%d objects were asked for at ε=%s, want %d", len(included), epsilon, len(want))
 		}
 		counted := slices.DeleteFunc(slices.Clone(want), func(name string) bool { return strings.HasSuffix(name, "7") })
-		if e.N != int64(len(counted)) {
-			t.Errorf("%d objects were counted at ε=%s, want %d", e.N, epsilon, len(counted))
-		}
+		check.That(t, e.N == int64(len(counted)),
+			"%d objects were counted at ε=%s, want %d", e.N, epsilon, len(counted))
 	}
 }

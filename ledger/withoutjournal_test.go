@@ -30,8 +30,7 @@ func (a *audits) Audited(done observe.Audit) { a.problems = append(a.problems, d
 func withoutJournal(t *testing.T, path string) uint64 {
 	t.Helper()
 	before := content(t, path)
-	_, err := Open(t.Context(), path, Options{ReadOnly: true})
-	wantErr(t, err, api.ErrJournal)
+	wantErr(t, check.Err(Open(t.Context(), path, Options{ReadOnly: true})), api.ErrJournal)
 	seen := &audits{}
 	l := open(t, path, Options{ReadOnly: true, WithoutJournal: true, Observer: seen})
 	check.That(t, l.About().MissingJournal != "", "About does not say that the journal is missing")
@@ -134,8 +133,7 @@ func TestOpen_JournalWasReplaced_IsNotTakenForMissing(t *testing.T) {
 // A copy that was made while the file was written to is audited, and refused.
 func TestOpen_CopyWithoutItsJournalIsDamaged_IsRefused(t *testing.T) {
 	path := asItIs(t, crashed(t, 20))
-	s, err := bolt.Open(path, false)
-	must(t, err)
+	s := check.Value(bolt.Open(path, false))(t)
 	putRecord(t, s, state.BucketTallies, state.TallyKey{Question: 1, Epsilon: eps(t, "1"), Value: 2}.Bytes(), []byte{1, 0})
 	must(t, s.Close())
 	l, err := Open(t.Context(), path, Options{ReadOnly: true, WithoutJournal: true})

@@ -136,7 +136,7 @@ func verify[D document](a *app, cmd *cobra.Command, path string, f *proofFlags, 
 	if err != nil {
 		return d, v, err
 	}
-	text, err := a.TextOrFile(cmd.Context(), "@"+path, evidence.MaxDocument+1)
+	text, err := a.TextOrFile(cmd.Context(), "@"+path, 1<<30+1) // package evidence reads at most 1 GiB
 	if err != nil {
 		return d, v, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
@@ -11,9 +12,8 @@ import (
 // local user can bind.
 func TestSocketPath(t *testing.T) {
 	for address, want := range map[string]string{"unix:a.sock": "a.sock", "unix:/run/a": "/run/a", "unix:./@a": "./@a", "unix:a@b": "a@b"} {
-		if path, is, err := SocketPath(address); path != want || !is || err != nil {
-			t.Errorf("%s: %q, %v, %v; want %q", address, path, is, err, want)
-		}
+		path, is, err := SocketPath(address)
+		check.That(t, path == want && is && err == nil, "%s: %q, %v, %v; want %q", address, path, is, err, want)
 	}
 	for _, address := range []string{"http://localhost", "https://a", "a.sock", "", "unix", "UNIX:a"} {
 		if path, is, err := SocketPath(address); path != "" || is || err != nil {

@@ -17,23 +17,19 @@ func TestTruthsAt(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
 	defer server.Close()
 	const secretValue = "a secret value"
-	source, err := TruthsAt(server.URL+"/truths", "tok")
-	check.Must(t, err)
+	source := check.Value(TruthsAt(server.URL+"/truths", "tok"))(t)
 	answer = func(w http.ResponseWriter, r *http.Request) {
 		var in struct {
 			Question string   `json:"question"`
 			Objects  []string `json:"objects"`
 		}
 		check.Must(t, json.UnmarshalRead(r.Body, &in))
-		if r.Method != "POST" || r.URL.Path != "/truths" || r.Header.Get("Authorization") != "Bearer tok" || in.Question != "vote" || !slices.Equal(in.Objects, []string{"17", "18"}) {
-			t.Errorf("%s %s %v %+v", r.Method, r.URL, r.Header, in)
-		}
+		check.That(t, r.Method == "POST" && r.URL.Path == "/truths" && r.Header.Get("Authorization") == "Bearer tok" &&
+			in.Question == "vote" && slices.Equal(in.Objects, []string{"17", "18"}), "%s %s %v %+v", r.Method, r.URL, r.Header, in)
 		_, _ = w.Write([]byte(`{"values":["yes",""]}`))
 	}
 	values, err := source(t.Context(), "vote", []string{"17", "18"})
-	if err != nil || !slices.Equal(values, []string{"yes", ""}) {
-		t.Fatalf("%q, %v", values, err)
-	}
+	check.Need(t, err == nil && slices.Equal(values, []string{"yes", ""}), "%q, %v", values, err)
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection is followed") }))
 	defer elsewhere.Close()
 	for name, text := range map[string]string{
@@ -41,22 +37,19 @@ func TestTruthsAt(t *testing.T) {
 		"no JSON": secretValue, "too much": `{"values":["` + strings.Repeat(secretValue, 1<<16) + `","yes"]}`, "none": "", "broken": `{"values":["\ud800",""]}`,
 	} {
 		answer = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }
-		if _, err := source(t.Context(), "vote", []string{"17", "18"}); err == nil || strings.Contains(err.Error(), secretValue) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := source(t.Context(), "vote", []string{"17", "18"})
+		check.That(t, err != nil && !strings.Contains(err.Error(), secretValue), "%s: %v", name, err)
 	}
 	for _, status := range []int{204, 301, 302, 307, 308, 400, 500} {
 		answer = func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", elsewhere.URL)
 			w.WriteHeader(status)
 		}
-		if _, err := source(t.Context(), "vote", []string{"17", "18"}); err == nil {
-			t.Errorf("status %d is an answer", status)
-		}
+		_, err := source(t.Context(), "vote", []string{"17", "18"})
+		check.That(t, err != nil, "status %d is an answer", status)
 	}
 	for _, at := range []string{"", "x", "http://example.com/", "ftp://localhost/", "https://u:p@localhost/", "https://localhost/#x", "https:///x", "://"} {
-		if _, err := TruthsAt(at, ""); err == nil || strings.Contains(err.Error(), "u:p") {
-			t.Errorf("%q: %v", at, err)
-		}
+		_, err := TruthsAt(at, "")
+		check.That(t, err != nil && !strings.Contains(err.Error(), "u:p"), "%q: %v", at, err)
 	}
 }

@@ -81,7 +81,7 @@ func addRefused(p *api.Problem, err error) {
 	var refused *api.RefusedError
 	if errors.As(err, &refused) {
 		p.Question, p.Refused, p.Unlisted, p.Sums = refused.Question, refused.Refused, refused.Unlisted, refused.Sums
-		p.TruthChanged, p.TruthInvalid, p.Instead = refused.TruthChanged, refused.TruthInvalid, listed(refused.Instead)
+		p.TruthChanged, p.TruthInvalid, p.Instead = refused.TruthChanged, refused.TruthInvalid, refused.Instead
 		p.Partly = errors.Is(err, api.ErrPartlyDone)
 	}
 }
@@ -91,27 +91,9 @@ func addQuoted(p *api.Problem, err error) {
 	var quote *api.QuoteError
 	if errors.As(err, &quote) {
 		now := quote.Quote
-		now.Refused, now.Instead = orNone(now.Refused), listed(now.Instead)
 		p.Quote, p.Expected, p.MaxPrice = &now, quote.Expected, quote.MaxPrice
 		p.Helps, p.TermsChanged = quote.Remedy, quote.TermsChanged
 	}
-}
-
-// listed returns a budget with all lists there, also those that are empty: in JSON none is null.
-func listed(b *api.Budget) *api.Budget {
-	if b == nil {
-		return nil
-	}
-	out := *b
-	out.Levels, out.Refused = orNone(b.Levels), orNone(b.Refused)
-	return &out
-}
-
-func orNone[T any](all []T) []T {
-	if all == nil {
-		return []T{}
-	}
-	return all
 }
 
 // addOthers adds what other errors carry.

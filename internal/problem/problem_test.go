@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/mechanism"
@@ -22,13 +23,9 @@ import (
 func sent(t *testing.T, err error) *api.Problem {
 	t.Helper()
 	text, failed := json.Marshal(Of(err))
-	if failed != nil {
-		t.Fatal(failed)
-	}
+	check.Must(t, failed)
 	var p api.Problem
-	if failed := json.Unmarshal(text, &p); failed != nil {
-		t.Fatal(failed)
-	}
+	check.Must(t, json.Unmarshal(text, &p))
 	Restore(&p)
 	return &p
 }
@@ -46,9 +43,8 @@ func TestErrorsArriveAsTheyWere(t *testing.T) {
 			t.Errorf("%v arrives as %v (%+v)", err, errors.Unwrap(got), got)
 		}
 		for _, c := range classes() { // and as nothing else
-			if c.target != nil && errors.Is(got, c.target) != errors.Is(err, c.target) {
-				t.Errorf("%v arrives as %v", err, c.target)
-			}
+			check.That(t, c.target == nil || errors.Is(got, c.target) == errors.Is(err, c.target),
+				"%v arrives as %v", err, c.target)
 		}
 	}
 }
@@ -68,9 +64,8 @@ func TestErrorsArriveAsAllThatTheyWere(t *testing.T) {
 			}
 		}
 	}
-	if p := sent(t, fmt.Errorf("x: %w", api.ErrNoCap)); p.Also != nil {
-		t.Errorf("what the kind says is said again: %v", p.Also)
-	}
+	p := sent(t, fmt.Errorf("x: %w", api.ErrNoCap))
+	check.That(t, p.Also == nil, "what the kind says is said again: %v", p.Also)
 	later := &api.Problem{Kind: Stopped, Also: []string{"of a later version"}}
 	if Restore(later); !errors.Is(later, api.ErrStopped) || later.Err.Error() != api.ErrStopped.Error() {
 		t.Errorf("%v", later.Err)
@@ -83,11 +78,10 @@ func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 	at := time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC)
 	refused := &api.RefusedError{Question: "q", Refused: []api.Refusal{{Object: "ann", Reason: api.ObjectCap, Remedy: api.RemedyLess}}, Unlisted: 3, TruthChanged: []string{"ann"},
 		Instead: &api.Budget{Question: "q", Objects: 1, At: at, Levels: []api.BudgetLevel{{Can: 1}}, Refused: []api.RefusalSum{{Reason: api.ObjectCap, Count: 1}}}}
-	none := []api.Refusal{}
 	for _, err := range []error{
 		refused,
-		&api.QuoteError{Quote: api.Quote{ID: "i", Offer: api.Offer{Buyer: "b", Price: 9}, Refused: none}, Expected: "x", MaxPrice: &most, Remedy: api.RemedyPaying},
-		&api.QuoteError{Quote: api.Quote{ID: "i", Refused: none}, Expected: "x", Remedy: api.RemedyQuoting, TermsChanged: true},
+		&api.QuoteError{Quote: api.Quote{ID: "i", Offer: api.Offer{Buyer: "b", Price: 9}}, Expected: "x", MaxPrice: &most, Remedy: api.RemedyPaying},
+		&api.QuoteError{Quote: api.Quote{ID: "i"}, Expected: "x", Remedy: api.RemedyQuoting, TermsChanged: true},
 		&api.GoneError{Gone: 3, Of: 7, Expected: 0},
 		&api.DisplacedError{Question: "q", Displaced: []api.Displaced{{Question: "r", Epsilon: privacy.MustEpsilon("2"), Objects: 3, Revenue: 900}}},
 		&api.KeyConflictError{Key: "k", Field: "Epsilon"},
@@ -101,9 +95,7 @@ func TestErrorsArriveWithWhatTheyCarry(t *testing.T) {
 		}
 	}
 	got := sent(t, fmt.Errorf("%w: %w", api.ErrPartlyDone, refused))
-	if !errors.Is(got, api.ErrPartlyDone) || errors.Is(sent(t, refused), api.ErrPartlyDone) {
-		t.Errorf("%+v", got)
-	}
+	check.That(t, errors.Is(got, api.ErrPartlyDone) && !errors.Is(sent(t, refused), api.ErrPartlyDone), "%+v", got)
 }
 
 // Each kind has a status, a title and an exit code, and its type leads to it; kinds of later versions are unexpected.
@@ -111,9 +103,8 @@ func TestKinds(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range classes() {
 		p := New(c.kind, "x %d", 5)
-		if p.Status < 400 || p.Exit < 1 || p.Exit > 6 || p.Title == "" || p.Type != Base+c.kind || p.Detail != "x 5" || seen[c.kind] {
-			t.Errorf("%+v", p)
-		}
+		check.That(t, p.Status >= 400 && p.Exit >= 1 && p.Exit <= 6 && p.Title != "" && p.Type == Base+c.kind &&
+			p.Detail == "x 5" && !seen[c.kind], "%+v", p)
 		seen[c.kind] = true
 	}
 	later := &api.Problem{Kind: "of a later version", Detail: "x"}
@@ -122,16 +113,13 @@ func TestKinds(t *testing.T) {
 		t.Errorf("%s, %d, %d", kind, exit, status)
 	}
 	for _, err := range []error{policy.ErrInvalid, rrchain.ErrInvalid, rrchain.ErrInvalid, mechanism.ErrInvalid, &privacy.ParseError{Kind: "epsilon"}, &api.NameError{}} {
-		if kind, exit, status := Classify(err); kind != Invalid || exit != 2 || status != 400 {
-			t.Errorf("%v: %s, %d, %d", err, kind, exit, status)
-		}
+		kind, exit, status := Classify(err)
+		check.That(t, kind == Invalid && exit == 2 && status == 400, "%v: %s, %d, %d", err, kind, exit, status)
 	}
-	if kind, exit, status := Classify(errors.New("x")); kind != Unexpected || exit != 1 || status != 500 {
-		t.Errorf("%s, %d, %d", kind, exit, status)
-	}
-	if p := Of(errors.Join(New(Busy, "y"))); p.Kind != Busy {
-		t.Errorf("%+v", p)
-	}
+	kind, exit, status := Classify(errors.New("x"))
+	check.That(t, kind == Unexpected && exit == 1 && status == 500, "%s, %d, %d", kind, exit, status)
+	p := Of(errors.Join(New(Busy, "y")))
+	check.That(t, p.Kind == Busy, "%+v", p)
 }
 
 // A request is to be repeated on another host only where that has all that was acknowledged: not after
@@ -145,9 +133,8 @@ func TestOf_JournalWasRestored_DoesNotAdviseToRepeatElsewhere(t *testing.T) {
 		{fmt.Errorf("%w: %w", api.ErrStopped, journal.ErrRestored), Restored},
 		{fmt.Errorf("%w: %w: %w", api.ErrStopped, journal.ErrFenced, journal.ErrRestored), Restored},
 	} {
-		if p := Of(c.err); p.Kind != Stopped || p.Hint != c.hint {
-			t.Errorf("%v: the hint is %q", c.err, p.Hint)
-		}
+		p := Of(c.err)
+		check.That(t, p.Kind == Stopped && p.Hint == c.hint, "%v: the hint is %q", c.err, p.Hint)
 	}
 }
 
@@ -158,9 +145,7 @@ func TestOf_NilLists_AreEmptyInJSON(t *testing.T) {
 		&api.RefusedError{Refused: []api.Refusal{{Object: "17", Reason: api.ObjectCap}}, Instead: &api.Budget{}},
 	} {
 		text, failure := json.Marshal(Of(err))
-		if failure != nil || bytes.Contains(text, []byte("null")) {
-			t.Errorf("%T: %s, %v", err, text, failure)
-		}
+		check.That(t, failure == nil && !bytes.Contains(text, []byte("null")), "%T: %s, %v", err, text, failure)
 	}
 }
 

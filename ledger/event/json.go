@@ -75,7 +75,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 func detailOf(name string) (d Detail, known bool) {
 	for _, k := range kinds() {
 		if k.Kind() == name {
-			return k.Detail, true
+			return k, true
 		}
 	}
 	return nil, false

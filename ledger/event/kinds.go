@@ -12,20 +12,12 @@ import (
 // fact says how it is written in a fact of a statement: its place there, from 1, and its name and
 // options if these differ. A field without one of the tags is not part of that form.
 
-// kind is a kind of event.
-type kind struct {
-	Detail     // an empty one
-	fact   int // its place among the kinds of facts, from 1; 0 if statements do not have it
-}
-
-// kinds returns all kinds, in the order in which documentation lists them.
-func kinds() []kind {
-	return []kind{
-		{Created{}, 1}, {TruthKeySet{}, 0}, {NoiseKeySet{}, 0}, {QuestionDefined{}, 2}, {PolicyDefined{}, 3},
-		{Enrolled{}, 5}, {Released{}, 7}, {Charged{}, 8}, {Answered{}, 0}, {TruthBound{}, 6}, {EpochBegun{}, 14},
-		{TermsChanged{}, 15}, {ObjectRefused{}, 16}, {Settled{}, 0}, {Stated{}, 18}, {Withdrawn{}, 13},
-		{Forgotten{}, 17}, {BuyerNamed{}, 4}, {Reserved{}, 9}, {Held{}, 10}, {Cancelled{}, 0}, {SaleMade{}, 11},
-		{Sold{}, 12},
+// kinds returns an empty detail of each kind.
+func kinds() []Detail {
+	return []Detail{
+		Created{}, TruthKeySet{}, NoiseKeySet{}, QuestionDefined{}, PolicyDefined{}, Enrolled{}, Released{}, Charged{},
+		Answered{}, TruthBound{}, EpochBegun{}, TermsChanged{}, ObjectRefused{}, Settled{}, Stated{}, Withdrawn{},
+		Forgotten{}, BuyerNamed{}, Reserved{}, Held{}, Cancelled{}, SaleMade{}, Sold{},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/api"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
 )
@@ -130,7 +131,7 @@ func (v *checker) checkLog(about event.About, checkpoint string, keys note.Verif
 type proven struct {
 	item
 	what string // the fault if it does not have that leaf
-	salt Hex
+	salt says.Hex
 	leaf tlog.Hash
 }
 

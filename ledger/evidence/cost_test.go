@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	said "github.com/sluicedp/sluice/ledger/event"
@@ -39,41 +40,41 @@ var hostileTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func newHostileHost(t testing.TB) *hostileHost {
 	t.Helper()
 	secret, public, err := note.GenerateKey(rand.Reader, "example.com/hostile")
-	must(t, err)
+	check.Must(t, err)
 	signer, err := note.NewSigner(secret)
-	must(t, err)
+	check.Must(t, err)
 	key, err := note.NewVerifier(public)
-	must(t, err)
+	check.Must(t, err)
 	return &hostileHost{t, signer, note.VerifierList(key), event.About{Created: event.Created{ID: [16]byte{1}, Currency: "USD", LogKey: public}, At: hostileTime}}
 }
 
 // statement signs a statement about "ann" of some facts, which become the events of a log from its second one on.
-func (h *hostileHost) statement(says []Detail) []byte {
+func (h *hostileHost) statement(says []said.Detail) []byte {
 	h.t.Helper()
 	ledger := uuid.UUID(h.about.ID).String()
 	st := Statement{
-		Format: StatementFormat, Ledger: ledger, Created: h.about.At, Currency: h.about.Currency, LogKey: h.about.LogKey, Object: "ann", Time: hostileTime,
-		Chains: []StatedChain{}, Terms: []StatedTerms{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{}, Proof: []tlog.Hash{},
+		Format: statementFormat, Ledger: ledger, Created: h.about.At, Currency: h.about.Currency, LogKey: h.about.LogKey, Object: "ann", Time: hostileTime,
+		Chains: []StatedChain{}, Terms: []StatedTerms{}, Released: []StatedResponse{}, Charges: []StatedResponse{}, Sales: []StatedSale{}, Proof: []tlog.Hash{},
 	}
-	says = append([]Detail{&said.Created{ID: ledger, Currency: h.about.Currency, LogKey: h.about.LogKey}}, says...)
-	g, edge := newGlossary(), &merkle.Edge{}
+	says = append([]said.Detail{&said.Created{ID: ledger, Currency: h.about.Currency, LogKey: h.about.LogKey}}, says...)
+	g, edge := event.NewGlossary(), &merkle.Edge{}
 	for i, d := range says {
-		f := Fact{Event: uint64(i + 1), Time: hostileTime, Says: d, Salt: make(Hex, 16)}
-		if c, err := g.change(f); err == nil {
+		f := Fact{Event: uint64(i + 1), Time: hostileTime, Says: d, Salt: make(said.Hex, 16)}
+		if c, err := f.change(g); err == nil {
 			ev := event.Event{Number: f.Event, Time: f.Time, Change: c}
-			_ = g.learn(ev)
+			_ = g.Learn(ev)
 			f.Leaf = ev.Leaf()
 		}
 		_, err := edge.Append(f.Leaf)
-		must(h.t, err)
+		check.Must(h.t, err)
 		st.Events = append(st.Events, f)
 	}
 	st.Event = edge.Size()
 	signed, err := merkle.Checkpoint{Origin: h.about.Origin(), Size: edge.Size(), Root: edge.Root()}.Sign(h.signer)
-	must(h.t, err)
+	check.Must(h.t, err)
 	st.Checkpoint = string(signed)
 	data, err := json.Marshal(st)
-	must(h.t, err)
+	check.Must(h.t, err)
 	return data
 }
 
@@ -88,7 +89,7 @@ func epsilonOf(nano int) privacy.Epsilon {
 func policyOf(t testing.TB, text string) *policy.Policy {
 	t.Helper()
 	p, err := policy.Parse([]byte(text))
-	must(t, err)
+	check.Must(t, err)
 	return &p
 }
 
@@ -143,19 +144,19 @@ func kindsOfPolicies() map[string]func(i int) string {
 }
 
 // hostileStatements are the facts of statements of about n times the same size.
-func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
+func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}
 	enrolled := &said.Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}
-	repeat := func(n int, begin []Detail, item func(i int) []Detail) []Detail {
+	repeat := func(n int, begin []said.Detail, item func(i int) []said.Detail) []said.Detail {
 		for i := range n {
 			begin = append(begin, item(i)...)
 		}
 		return begin
 	}
-	released := func(epsilon func(i, n int) int) func(n int) []Detail {
-		return func(n int) []Detail {
-			return repeat(200*n, []Detail{question, enrolled}, func(i int) []Detail {
-				return []Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(epsilon(i, 200*n)), Response: "a", Method: "degrade"}}
+	released := func(epsilon func(i, n int) int) func(n int) []said.Detail {
+		return func(n int) []said.Detail {
+			return repeat(200*n, []said.Detail{question, enrolled}, func(i int) []said.Detail {
+				return []said.Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(epsilon(i, 200*n)), Response: "a", Method: "degrade"}}
 			})
 		}
 	}
@@ -163,164 +164,166 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 		return &said.SaleMade{Sale: 1, Buyer: buyer, Question: "q", Epsilon: epsilonOf(1e9), Objects: uint64(n)}
 	}
 	sold := &said.Sold{Sale: 1, Object: "ann", Response: "a", Method: "resale"}
-	all := map[string]func(n int) []Detail{
+	all := map[string]func(n int) []said.Detail{
 		"released rising":  released(func(i, _ int) int { return i + 1 }),
 		"released falling": released(func(i, n int) int { return n - i }),
 		"released mixed":   released(func(i, n int) int { return 1 + i*7919%n }),
-		"a long name of a buyer": func(n int) []Detail {
+		"a long name of a buyer": func(n int) []said.Detail {
 			name := strings.Repeat("b", 20_000*n)
-			return repeat(200*n, []Detail{question, &said.BuyerNamed{Number: 1, Name: name}, sale(200*n, name)}, func(int) []Detail { return []Detail{sold} })
+			return repeat(200*n, []said.Detail{question, &said.BuyerNamed{Number: 1, Name: name}, sale(200*n, name)}, func(int) []said.Detail { return []said.Detail{sold} })
 		},
-		"sold": func(n int) []Detail {
-			return repeat(200*n, []Detail{question, enrolled, &said.BuyerNamed{Number: 1, Name: "acme"}, sale(200*n, "acme")}, func(int) []Detail { return []Detail{sold} })
+		"sold": func(n int) []said.Detail {
+			return repeat(200*n, []said.Detail{question, enrolled, &said.BuyerNamed{Number: 1, Name: "acme"}, sale(200*n, "acme")}, func(int) []said.Detail { return []said.Detail{sold} })
 		},
-		"sales": func(n int) []Detail {
-			return repeat(100*n, []Detail{question, enrolled}, func(i int) []Detail {
+		"sales": func(n int) []said.Detail {
+			return repeat(100*n, []said.Detail{question, enrolled}, func(i int) []said.Detail {
 				buyer, made := fmt.Sprint("b", i), *sale(1, fmt.Sprint("b", i))
 				made.Sale = uint64(i + 1)
-				return []Detail{&said.BuyerNamed{Number: uint32(i + 1), Name: buyer}, &made, &said.Sold{Sale: made.Sale, Object: "ann", Response: "a", Method: "raise"}}
+				return []said.Detail{&said.BuyerNamed{Number: uint32(i + 1), Name: buyer}, &made, &said.Sold{Sale: made.Sale, Object: "ann", Response: "a", Method: "raise"}}
 			})
 		},
-		"reserved": func(n int) []Detail {
-			return repeat(100*n, []Detail{question, enrolled, &said.BuyerNamed{Number: 1, Name: "acme"}}, func(i int) []Detail {
-				return []Detail{
+		"reserved": func(n int) []said.Detail {
+			return repeat(100*n, []said.Detail{question, enrolled, &said.BuyerNamed{Number: 1, Name: "acme"}}, func(i int) []said.Detail {
+				return []said.Detail{
 					&said.Reserved{Sale: uint64(i + 1), Buyer: "acme", Question: "q", Epsilon: epsilonOf(1), Objects: 1, Expires: hostileTime},
 					&said.Held{Sale: uint64(i + 1), Object: "ann"},
 				}
 			})
 		},
-		"charged": func(n int) []Detail {
-			return repeat(200*n, []Detail{question, enrolled}, func(int) []Detail {
-				return []Detail{&said.Charged{Object: "ann", Question: "q", Epsilon: epsilonOf(1)}}
+		"charged": func(n int) []said.Detail {
+			return repeat(200*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
+				return []said.Detail{&said.Charged{Object: "ann", Question: "q", Epsilon: epsilonOf(1)}}
 			})
 		},
-		"refused": func(n int) []Detail {
-			return repeat(200*n, []Detail{question, enrolled}, func(int) []Detail {
-				return []Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: "more"}}}
+		"refused": func(n int) []said.Detail {
+			return repeat(200*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
+				return []said.Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: "more"}}}
 			})
 		},
-		"withdrawn": func(n int) []Detail {
-			return repeat(100*n, []Detail{question}, func(int) []Detail { return []Detail{enrolled, &said.Withdrawn{Object: "ann"}} })
+		"withdrawn": func(n int) []said.Detail {
+			return repeat(100*n, []said.Detail{question}, func(int) []said.Detail { return []said.Detail{enrolled, &said.Withdrawn{Object: "ann"}} })
 		},
-		"epochs": func(n int) []Detail {
-			return repeat(100*n, []Detail{question, enrolled}, func(int) []Detail {
-				return []Detail{&said.TruthBound{Object: "ann", Question: "q", Truth: make(Hex, 16)}, &said.EpochBegun{Object: "ann", Question: "q"}}
+		"epochs": func(n int) []said.Detail {
+			return repeat(100*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
+				return []said.Detail{&said.TruthBound{Object: "ann", Question: "q", Truth: make(said.Hex, 16)}, &said.EpochBegun{Object: "ann", Question: "q"}}
 			})
 		},
-		"epochs under a long policy": func(n int) []Detail {
+		"epochs under a long policy": func(n int) []said.Detail {
 			p := policyOf(t, kindsOfPolicies()["steps"](0))
-			return repeat(200*n, []Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}, &said.Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}},
-				func(int) []Detail { return []Detail{&said.EpochBegun{Object: "ann", Question: "q"}} })
+			return repeat(200*n, []said.Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}, &said.Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}},
+				func(int) []said.Detail { return []said.Detail{&said.EpochBegun{Object: "ann", Question: "q"}} })
 		},
-		"stated": func(n int) []Detail {
-			return repeat(20*n, []Detail{question, enrolled}, func(int) []Detail { return []Detail{&said.Stated{Object: "ann", Events: make([]uint64, 1000)}} })
+		"stated": func(n int) []said.Detail {
+			return repeat(20*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
+				return []said.Detail{&said.Stated{Object: "ann", Events: make([]uint64, 1000)}}
+			})
 		},
-		"forgotten": func(n int) []Detail {
+		"forgotten": func(n int) []said.Detail {
 			var chains []said.ForgottenChain
 			for range 500 {
 				chains = append(chains, said.ForgottenChain{Question: "q", Spent: epsilonOf(1)})
 			}
-			return repeat(4*n, []Detail{question, enrolled}, func(int) []Detail { return []Detail{&said.Forgotten{Object: "ann", Chains: chains}} })
+			return repeat(4*n, []said.Detail{question, enrolled}, func(int) []said.Detail { return []said.Detail{&said.Forgotten{Object: "ann", Chains: chains}} })
 		},
-		"questions": func(n int) []Detail {
-			return repeat(5*n, nil, func(i int) []Detail {
+		"questions": func(n int) []said.Detail {
+			return repeat(5*n, nil, func(i int) []said.Detail {
 				values := make([]string, 1000)
 				for v := range values {
 					values[v] = fmt.Sprint("v", v)
 				}
-				return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: values, Encoding: api.Unary}}
+				return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: values, Encoding: api.Unary}}
 			})
 		},
-		"nothing is defined": func(n int) []Detail {
-			return repeat(200*n, nil, func(int) []Detail {
-				return []Detail{&said.Released{Object: "ann", Question: "none", Epsilon: epsilonOf(1)}}
+		"nothing is defined": func(n int) []said.Detail {
+			return repeat(200*n, nil, func(int) []said.Detail {
+				return []said.Detail{&said.Released{Object: "ann", Question: "none", Epsilon: epsilonOf(1)}}
 			})
 		},
-		"somebody else": func(n int) []Detail {
-			return repeat(200*n, []Detail{question}, func(int) []Detail { return []Detail{&said.Withdrawn{Object: "bob"}} })
+		"somebody else": func(n int) []said.Detail {
+			return repeat(200*n, []said.Detail{question}, func(int) []said.Detail { return []said.Detail{&said.Withdrawn{Object: "bob"}} })
 		},
-		"unary": func(n int) []Detail {
+		"unary": func(n int) []said.Detail {
 			values := make([]string, event.MaxUnaryValues)
 			for v := range values {
 				values[v] = fmt.Sprint("v", v)
 			}
-			return repeat(20*n, []Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: values, Encoding: api.Unary}, enrolled}, func(i int) []Detail {
-				return []Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: strings.Repeat("01", len(values)/2), Method: "raise"}}
+			return repeat(20*n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: values, Encoding: api.Unary}, enrolled}, func(i int) []said.Detail {
+				return []said.Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: strings.Repeat("01", len(values)/2), Method: "raise"}}
 			})
 		},
-		"finite": func(n int) []Detail {
+		"finite": func(n int) []said.Detail {
 			m := manyOutputs(t)
 			names := m.Outputs[0]
-			return repeat(100*n, []Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}, enrolled}, func(int) []Detail {
-				return []Detail{&said.Released{Object: "ann", Question: "q", Epsilon: m.Family.Epsilons()[0], Response: names[len(names)-1], Method: "raise"}}
+			return repeat(100*n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}, enrolled}, func(int) []said.Detail {
+				return []said.Detail{&said.Released{Object: "ann", Question: "q", Epsilon: m.Family.Epsilons()[0], Response: names[len(names)-1], Method: "raise"}}
 			})
 		},
-		"mechanisms": func(n int) []Detail {
+		"mechanisms": func(n int) []said.Detail {
 			m := manyOutputs(t)
-			return repeat(n, nil, func(i int) []Detail {
-				return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}}
+			return repeat(n, nil, func(i int) []said.Detail {
+				return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}}
 			})
 		},
 	}
-	all["enrolled in questions with long names"] = func(n int) []Detail {
-		return repeat(20*n, nil, func(i int) []Detail {
+	all["enrolled in questions with long names"] = func(n int) []said.Detail {
+		return repeat(20*n, nil, func(i int) []said.Detail {
 			name := fmt.Sprintf("%0*d", event.MaxNameBytes, i)
-			return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct}, &said.Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
+			return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct}, &said.Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
 		})
 	}
-	all["refused at length"] = func(n int) []Detail {
+	all["refused at length"] = func(n int) []said.Detail {
 		why := strings.Repeat("\x01", event.MaxWhy) // each is six bytes of JSON
-		return repeat(50*n, []Detail{question, enrolled}, func(int) []Detail {
-			return []Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: why}}}
+		return repeat(50*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
+			return []said.Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: why}}}
 		})
 	}
-	all["forgotten in many questions"] = func(n int) []Detail {
+	all["forgotten in many questions"] = func(n int) []said.Detail {
 		var chains []said.ForgottenChain
-		begin := repeat(50*n, nil, func(i int) []Detail {
+		begin := repeat(50*n, nil, func(i int) []said.Detail {
 			name := fmt.Sprint("q", i)
 			chains = append(chains, said.ForgottenChain{Question: name, Spent: epsilonOf(i + 1)})
-			return []Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct}}
+			return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct}}
 		})
 		begin = append(begin, &said.Forgotten{Object: "ann", Chains: chains})
-		return repeat(50*n, begin, func(i int) []Detail {
-			return []Detail{&said.Enrolled{Object: "ann", Question: fmt.Sprint("q", i), Cap: epsilonOf(9e9)}}
+		return repeat(50*n, begin, func(i int) []said.Detail {
+			return []said.Detail{&said.Enrolled{Object: "ann", Question: fmt.Sprint("q", i), Cap: epsilonOf(9e9)}}
 		})
 	}
-	all["holdings under long policies"] = func(n int) []Detail {
+	all["holdings under long policies"] = func(n int) []said.Detail {
 		p := policyOf(t, kindsOfPolicies()["steps"](0))
 		reserved := &said.Reserved{Sale: 1, Buyer: "acme", Question: "q", Epsilon: epsilonOf(1), Objects: 1 << 20, Expires: hostileTime}
-		return repeat(2*n, []Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}, &said.BuyerNamed{Number: 1, Name: "acme"}, enrolled, reserved},
-			func(int) []Detail { return []Detail{&said.Held{Sale: 1, Object: "ann", Policy: p}} })
+		return repeat(2*n, []said.Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}, &said.BuyerNamed{Number: 1, Name: "acme"}, enrolled, reserved},
+			func(int) []said.Detail { return []said.Detail{&said.Held{Sale: 1, Object: "ann", Policy: p}} })
 	}
-	all["levels of one mechanism"] = func(n int) []Detail {
+	all["levels of one mechanism"] = func(n int) []said.Detail {
 		m := manyLevels(t, 60)
-		return repeat(n, []Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}, enrolled}, func(int) []Detail {
-			epoch := []Detail{&said.EpochBegun{Object: "ann", Question: "q"}}
+		return repeat(n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}, enrolled}, func(int) []said.Detail {
+			epoch := []said.Detail{&said.EpochBegun{Object: "ann", Question: "q"}}
 			for level, epsilon := range slices.Backward(m.Family.Epsilons()) {
 				epoch = append(epoch, &said.Released{Object: "ann", Question: "q", Epsilon: epsilon, Response: m.Outputs[level][0], Method: "degrade"})
 			}
 			return epoch
 		})
 	}
-	all["enrolled again and again"] = func(n int) []Detail {
+	all["enrolled again and again"] = func(n int) []said.Detail {
 		p := policyOf(t, kindsOfPolicies()["steps"](0))
-		return repeat(20*n, []Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}}, func(int) []Detail {
-			return []Detail{&said.Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}, &said.Withdrawn{Object: "ann"}}
+		return repeat(20*n, []said.Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}}, func(int) []said.Detail {
+			return []said.Detail{&said.Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}, &said.Withdrawn{Object: "ann"}}
 		})
 	}
-	all["refused in many questions"] = func(n int) []Detail {
-		return repeat(50*n, nil, func(i int) []Detail {
+	all["refused in many questions"] = func(n int) []said.Detail {
+		return repeat(50*n, nil, func(i int) []said.Detail {
 			name := fmt.Sprint("q", i)
-			return []Detail{
+			return []said.Detail{
 				&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct},
 				&said.ObjectRefused{Question: name, Refusal: api.Refusal{Object: "ann", Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling, Asked: epsilonOf(1)}},
 			}
 		})
 	}
 	for kind, text := range kindsOfPolicies() {
-		all["pairs of policies of kind "+kind] = func(n int) []Detail {
+		all["pairs of policies of kind "+kind] = func(n int) []said.Detail {
 			var policies []*policy.Policy
-			says := []Detail{question, enrolled}
+			says := []said.Detail{question, enrolled}
 			for i := range max(3, min(6*n, 8*n*150/len(text(0)))) {
 				policies = append(policies, policyOf(t, text(i)))
 				says = append(says, &said.PolicyDefined{Number: uint32(i + 1), Policy: *policies[i]})
@@ -336,16 +339,16 @@ func hostileStatements(t testing.TB) map[string]func(n int) []Detail {
 	}
 	for kind, text := range kindsOfPolicies() {
 		number := func(n int) int { return max(2, 20*n*150/len(text(0))) }
-		all["policies of kind "+kind] = func(n int) []Detail {
-			return repeat(number(n), []Detail{question}, func(i int) []Detail {
+		all["policies of kind "+kind] = func(n int) []said.Detail {
+			return repeat(number(n), []said.Detail{question}, func(i int) []said.Detail {
 				p := policyOf(t, text(i))
-				return []Detail{&said.PolicyDefined{Number: uint32(i + 1), Policy: *p}, &said.Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}}
+				return []said.Detail{&said.PolicyDefined{Number: uint32(i + 1), Policy: *p}, &said.Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}}
 			})
 		}
-		all["terms of kind "+kind] = func(n int) []Detail {
-			return repeat(number(n), []Detail{question, enrolled}, func(i int) []Detail {
+		all["terms of kind "+kind] = func(n int) []said.Detail {
+			return repeat(number(n), []said.Detail{question, enrolled}, func(i int) []said.Detail {
 				p := policyOf(t, text(number(n)-i))
-				return []Detail{&said.PolicyDefined{Number: uint32(i + 1), Policy: *p}, &said.TermsChanged{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}}
+				return []said.Detail{&said.PolicyDefined{Number: uint32(i + 1), Policy: *p}, &said.TermsChanged{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}}
 			})
 		}
 	}
@@ -366,7 +369,7 @@ func manyOutputs(t testing.TB) *api.Mechanism {
 		}
 	}
 	m := &finite.Family{}
-	must(t, json.Unmarshal([]byte(`{"levels":[[[`+strings.Join(rows[0], ",")+`],[`+strings.Join(rows[1], ",")+`]]],"channels":[]}`), m))
+	check.Must(t, json.Unmarshal([]byte(`{"levels":[[[`+strings.Join(rows[0], ",")+`],[`+strings.Join(rows[1], ",")+`]]],"channels":[]}`), m))
 	return event.NameOutputs(&api.Mechanism{Family: m})
 }
 
@@ -385,38 +388,52 @@ func manyLevels(t testing.TB, levels int) *api.Mechanism {
 		}
 	}
 	m := &finite.Family{}
-	must(t, json.Unmarshal([]byte(`{"levels":[`+strings.Join(all, ",")+`],"channels":[`+strings.Join(channels, ",")+`]}`), m))
+	check.Must(t, json.Unmarshal([]byte(`{"levels":[`+strings.Join(all, ",")+`],"channels":[`+strings.Join(channels, ",")+`]}`), m))
 	return event.NameOutputs(&api.Mechanism{Family: m})
 }
 
 // hostileReceipt signs a receipt of n responses.
 func (h *hostileHost) receipt(n int, q api.Question, epsilon privacy.Epsilon, response string) []byte {
 	h.t.Helper()
-	entry := func(number int, c event.Change) Entry {
-		ev := event.Event{Number: uint64(number), Time: hostileTime, Change: c}
-		return Entry{ev, ev.Leaf()}
+	var log []entry
+	add := func(c event.Change) Proven {
+		ev := event.Event{Number: uint64(len(log) + 1), Time: hostileTime, Change: c}
+		log = append(log, entry{ev, ev.Leaf()})
+		return Proven{ev.Number, make(said.Hex, len(ev.Salt)), ev.Leaf()}
 	}
-	deal := event.Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: epsilon, Objects: uint64(n)}
-	log := []Entry{
-		entry(1, &h.about.Created), entry(2, &event.QuestionDefined{Number: 1, Question: q}), entry(3, &event.BuyerNamed{Number: 1, Name: "acme"}),
-		entry(4, &event.SaleMade{Deal: deal, Tally: event.SaleTally{Resales: uint64(n)}}),
+	defined := &event.QuestionDefined{Number: 1, Question: q}
+	value, known := event.NewQuestion(defined).Read(epsilon, response)
+	check.Need(h.t, known, "%.40q is no response", response)
+	made := &event.SaleMade{
+		Deal:  event.Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: epsilon, Objects: uint64(n)},
+		Tally: event.SaleTally{Resales: uint64(n)},
 	}
-	asked := event.NewQuestion(&event.QuestionDefined{Number: 1, Question: q})
-	value, known := asked.Read(epsilon, response)
-	if !known {
-		h.t.Fatalf("%.40q is no response", response)
+	r := Receipt{
+		Format: receiptFormat, Ledger: uuid.UUID(h.about.ID).String(), Created: hostileTime, Currency: h.about.Currency,
+		LogKey: h.about.LogKey, Sale: 1, Buyer: "acme", Question: q.Name, Values: q.Values, Encoding: q.Encoding,
+		Mechanism: event.NameOutputs(q.Mechanism), Epsilon: epsilon, Objects: uint64(n), Time: hostileTime,
 	}
-	m, err := NewReceipt(log[0], log[1], log[2], log[3])
-	must(h.t, err)
+	e := &r.Evidence
+	e.Created, e.Question.Proven = add(&h.about.Created), add(defined)
+	e.Buyer.Proven, e.Sale = add(&event.BuyerNamed{Number: 1, Name: "acme"}), add(made)
+	e.Question.Number, e.Question.Time, e.Buyer.Number, e.Buyer.Time = 1, hostileTime, 1, hostileTime
+	shown := event.Withhold(log[3].Event)
+	e.Sale.Salt, e.Withheld = shown.Salt[:], shown.Withheld[:]
 	for i := range n {
-		log = append(log, entry(5+i, &event.Sold{Sale: 1, Object: fmt.Sprintf("o%09d", i), Response: event.Response{Value: value, Method: event.MethodResale}}))
-		must(h.t, m.Add(log[len(log)-1]))
+		sold := &event.Sold{Sale: 1, Object: fmt.Sprintf("o%09d", i), Response: event.Response{Value: value, Method: event.MethodResale}}
+		in := add(sold)
+		shown := event.Withhold(log[len(log)-1].Event)
+		r.Responses = append(r.Responses, SoldResponse{
+			Object: sold.Object, Response: response, Event: in.Event, Leaf: in.Leaf,
+			Salt: shown.Salt[:], Withheld: shown.Withheld[:],
+		})
 	}
-	log = append(log, entry(len(log)+1, &event.Withdrawn{Object: "o"})) // stands for the settled event
+	add(&event.Withdrawn{Object: "o"}) // stands for the settled event
 	proof, edge := proofOf(h.t, log, log[:len(log)-1])
 	signed, err := merkle.Checkpoint{Origin: h.about.Origin(), Size: edge.Size(), Root: edge.Root()}.Sign(h.signer)
-	must(h.t, err)
-	return text(h.t, m.Finish(proof, signed))
+	check.Must(h.t, err)
+	e.Proof, e.Checkpoint = proof, string(signed)
+	return text(h.t, r)
 }
 
 // cost is what it takes to read and verify a document.
@@ -593,11 +610,11 @@ func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
 func TestCostOfDocuments_LongProof_IsLinear(t *testing.T) {
 	h := newHostileHost(t)
 	wantLinear(t, "proof", func(n int) []byte {
-		st, err := ReadStatement(h.statement([]Detail{&said.Withdrawn{Object: "ann"}}))
-		must(t, err)
+		st, err := ReadStatement(h.statement([]said.Detail{&said.Withdrawn{Object: "ann"}}))
+		check.Must(t, err)
 		st.Proof = make([]tlog.Hash, 1000*n)
 		data, err := json.Marshal(st)
-		must(t, err)
+		check.Must(t, err)
 		return data
 	}, func(data []byte) (any, bool) {
 		st, err := ReadStatement(data)
@@ -607,8 +624,8 @@ func TestCostOfDocuments_LongProof_IsLinear(t *testing.T) {
 
 func TestVerify_ForeignSignature_ChecksNothingElse(t *testing.T) {
 	h, other := newHostileHost(t), newHostileHost(t)
-	st, err := ReadStatement(h.statement([]Detail{&said.Withdrawn{Object: "bob"}}))
-	must(t, err)
+	st, err := ReadStatement(h.statement([]said.Detail{&said.Withdrawn{Object: "bob"}}))
+	check.Must(t, err)
 	checked := st.Verify(other.keys)
 	if checked.Signed || checked.OK() || len(checked.Faults) != 1 || !strings.Contains(checked.Faults[0].Text, "checkpoint") {
 		t.Errorf("%+v", checked)
@@ -617,7 +634,7 @@ func TestVerify_ForeignSignature_ChecksNothingElse(t *testing.T) {
 		t.Errorf("%+v", checked)
 	}
 	r, err := ReadReceipt(h.receipt(1, api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}, epsilonOf(1e9), "a"))
-	must(t, err)
+	check.Must(t, err)
 	r.Price++
 	if checked := r.Verify(other.keys); checked.Signed || len(checked.Faults) != 1 {
 		t.Errorf("%+v", checked)
@@ -626,12 +643,12 @@ func TestVerify_ForeignSignature_ChecksNothingElse(t *testing.T) {
 
 func TestVerify_ManyFaults_ListsTheFirst(t *testing.T) {
 	h := newHostileHost(t)
-	var says []Detail
+	var says []said.Detail
 	for range 2 * maxFaults {
 		says = append(says, &said.Withdrawn{Object: strings.Repeat("b", 10_000)})
 	}
 	st, err := ReadStatement(h.statement(says))
-	must(t, err)
+	check.Must(t, err)
 	checked := st.Verify(h.keys)
 	if n := len(checked.Faults); n != maxFaults+1 || !strings.Contains(checked.Faults[n-1].Text, "more than 1000 faults") {
 		t.Errorf("%d faults, at last %v", n, checked.Faults[n-1])
@@ -646,8 +663,8 @@ func TestVerify_ManyFaults_ListsTheFirst(t *testing.T) {
 func TestVerify_LongNameOfABuyer_IsAFault(t *testing.T) {
 	h := newHostileHost(t)
 	for length, fault := range map[int]string{256: "", 257: "at most 256 are allowed"} {
-		st, err := ReadStatement(h.statement([]Detail{&said.BuyerNamed{Number: 1, Name: strings.Repeat("b", length)}}))
-		must(t, err)
+		st, err := ReadStatement(h.statement([]said.Detail{&said.BuyerNamed{Number: 1, Name: strings.Repeat("b", length)}}))
+		check.Must(t, err)
 		var all strings.Builder
 		for _, f := range st.Verify(h.keys).Faults {
 			all.WriteString(f.Text + "\n")
@@ -662,24 +679,24 @@ func TestVerify_LongNameOfABuyer_IsAFault(t *testing.T) {
 func TestVerify_ChainAboveTheBound_IsAFault(t *testing.T) {
 	h := newHostileHost(t)
 	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}
-	begin := []Detail{question, &said.Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}}
-	level := func(i int) []Detail {
-		return []Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: "a", Method: "raise"}}
+	begin := []said.Detail{question, &said.Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}}
+	level := func(i int) []said.Detail {
+		return []said.Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: "a", Method: "raise"}}
 	}
-	sale := func(i int) []Detail {
+	sale := func(i int) []said.Detail {
 		buyer, method := fmt.Sprint("b", i), "resale"
 		if i == 0 {
 			method = "raise"
 		}
-		return []Detail{
+		return []said.Detail{
 			&said.BuyerNamed{Number: uint32(i + 1), Name: buyer}, &said.SaleMade{Sale: uint64(i + 1), Buyer: buyer, Question: "q", Epsilon: epsilonOf(1e9), Objects: 1},
 			&said.Sold{Sale: uint64(i + 1), Object: "ann", Response: "a", Method: method},
 		}
 	}
-	epoch := func(i int) []Detail { return append(level(i), &said.EpochBegun{Object: "ann", Question: "q"}) }
+	epoch := func(i int) []said.Detail { return append(level(i), &said.EpochBegun{Object: "ann", Question: "q"}) }
 	for name, test := range map[string]struct {
 		most int // how many make the chain full
-		item func(i int) []Detail
+		item func(i int) []said.Detail
 	}{"levels": {event.MaxEntries, level}, "buyers": {event.MaxEntries - 1, sale}, "epochs": {event.MaxEntries / 2, epoch}} {
 		for more := range 2 {
 			says := slices.Clone(begin)
@@ -687,7 +704,7 @@ func TestVerify_ChainAboveTheBound_IsAFault(t *testing.T) {
 				says = append(says, test.item(i)...)
 			}
 			st, err := ReadStatement(h.statement(says))
-			must(t, err)
+			check.Must(t, err)
 			isFault := slices.ContainsFunc(st.Verify(h.keys).Faults, func(f Fault) bool { return strings.Contains(f.Text, "entries; at most 1024 are possible") })
 			if isFault != (more == 1) {
 				t.Errorf("%s: %d more than are possible: a fault is %t", name, more, isFault)

@@ -16,8 +16,8 @@
 // There is one way to write a document, to the byte, and the readers refuse every other. They take
 // memory in proportion to what they read, and never panic.
 //
-// Documents are made by package ledger, with [NewReceipt] and [NewStatement], which other modules
-// cannot call: their arguments are events. Verifying needs no disk and no database, and runs in a
+// Documents are made by package ledger. [Statement.Summarize] makes the readable part of a statement
+// from its events. Verifying needs no disk and no database, and runs in a
 // browser. The package rests on the encoding of events, on package policy, and on the tree over the
 // log.
 //

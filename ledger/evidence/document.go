@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 )
 
-// MaxDocument is the largest size of a receipt or statement that is read, in bytes.
-const MaxDocument = 1 << 30
+// maxDocument is the largest size of a receipt or statement that is read, in bytes.
+const maxDocument = 1 << 30
 
 // smallestItem is less than the bytes that a response or an event takes in a document. It keeps a
 // hostile one from asking for much more memory than it has bytes.
@@ -50,8 +49,8 @@ func (l *items[T]) UnmarshalJSON(data []byte) error {
 // readDocument reads one JSON object into a document, and holds it against what the document is
 // written as: of each there is one form only, to the byte.
 func readDocument(what string, data []byte, into any, document func() any) error {
-	if len(data) > MaxDocument {
-		return errs.Invalid("the %s has %d bytes; at most %d are read", what, len(data), MaxDocument)
+	if len(data) > maxDocument {
+		return errs.Invalid("the %s has %d bytes; at most %d are read", what, len(data), maxDocument)
 	}
 	if err := json.Unmarshal(data, &struct{}{}); err != nil { // takes no memory, so that what is no JSON takes none
 		return errs.Invalid("the %s: %w%s", what, err, offset(err))
@@ -137,12 +136,3 @@ func aboutOf(ledger string, created time.Time, currency, logKey string) (event.A
 	}
 	return event.About{Created: event.Created{ID: id, Currency: currency, LogKey: logKey}, At: created}, err
 }
-
-// Entry is an event with its leaf in the log, as package ledger reads it for a document.
-type Entry struct {
-	event.Event
-	Leaf tlog.Hash // as the log's tree has it
-}
-
-// proven is where an event stands.
-func (e Entry) proven() Proven { return Proven{e.Number, e.Salt[:], e.Leaf} }

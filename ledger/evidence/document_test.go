@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +10,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
@@ -18,14 +18,14 @@ import (
 func goldenKeys(t testing.TB) note.Verifiers {
 	t.Helper()
 	v, err := note.NewVerifier("example.com/office+9fdd85bd+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c")
-	must(t, err)
+	check.Must(t, err)
 	return note.VerifierList(v)
 }
 
 func text(t testing.TB, d any) []byte {
 	t.Helper()
 	data, err := json.Marshal(d)
-	must(t, err)
+	check.Must(t, err)
 	return data
 }
 
@@ -33,15 +33,15 @@ func text(t testing.TB, d any) []byte {
 func TestGoldenDocumentsAreSound(t *testing.T) {
 	for _, name := range []string{"receipt-v4.json", "statement-v4.json", "statement-forgotten-v4.json"} {
 		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
-		must(t, err)
+		check.Must(t, err)
 		var checked Checked
 		if strings.HasPrefix(name, "receipt") {
 			r, err := ReadReceipt(data)
-			must(t, err)
+			check.Must(t, err)
 			checked = r.Verify(goldenKeys(t))
 		} else {
 			st, err := ReadStatement(data)
-			must(t, err)
+			check.Must(t, err)
 			checked = st.Verify(goldenKeys(t))
 		}
 		if !checked.OK() {
@@ -52,16 +52,16 @@ func TestGoldenDocumentsAreSound(t *testing.T) {
 
 func FuzzReadReceipt(f *testing.F) {
 	data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", "receipt-v4.json"))
-	must(f, err)
+	check.Must(f, err)
 	want, err := ReadReceipt(data)
-	must(f, err)
+	check.Must(f, err)
 	f.Add(data)
 	f.Add(text(f, want))
 	f.Add(text(f, Receipt{}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := ReadReceipt(data)
 		if err != nil {
-			wantErr(t, err, errs.ErrInvalid)
+			check.Is(t, err, errs.ErrInvalid)
 			_ = json.Unmarshal(data, &r) // Verify takes anything
 		}
 		c := r.Verify(goldenKeys(t))
@@ -76,9 +76,9 @@ func FuzzReadStatement(f *testing.F) {
 	wants := map[string]bool{}
 	for _, name := range []string{"statement-v4.json", "statement-forgotten-v4.json"} {
 		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
-		must(f, err)
+		check.Must(f, err)
 		want, err := ReadStatement(data)
-		must(f, err)
+		check.Must(f, err)
 		f.Add(data)
 		f.Add(text(f, want))
 		wants[string(text(f, want))] = true
@@ -87,7 +87,7 @@ func FuzzReadStatement(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		st, err := ReadStatement(data)
 		if err != nil {
-			wantErr(t, err, errs.ErrInvalid)
+			check.Is(t, err, errs.ErrInvalid)
 			_ = json.Unmarshal(data, &st) // Verify takes anything
 		}
 		c := st.Verify(goldenKeys(t))
@@ -103,18 +103,4 @@ func unwitnessed(checkpoint string) string {
 	text, lines, _ := strings.Cut(checkpoint, "\n\n")
 	first, _, _ := strings.Cut(lines, "\n")
 	return text + "\n\n" + first + "\n"
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantErr(t testing.TB, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("got the error %v, want %v", err, target)
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,9 +16,11 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/privacy"
@@ -32,8 +33,25 @@ import (
 // and look at every line that has changed.
 var update = flag.Bool("update", false, "write the golden files anew")
 
+// entry is an event with its leaf.
+type entry struct {
+	event.Event
+	Leaf tlog.Hash
+}
+
+// factsOf returns the events of a log as statements have them.
+func factsOf(t testing.TB, log []entry) (facts []Fact) {
+	t.Helper()
+	g := event.NewGlossary()
+	for _, ev := range log {
+		check.Must(t, g.Learn(ev.Event))
+		facts = append(facts, check.Value(factOf(ev.Event, ev.Leaf, g))(t))
+	}
+	return facts
+}
+
 // everyFact is a log with all that a statement can tell, each kind with its optional fields and without.
-func everyFact(t testing.TB) (log []Entry) {
+func everyFact(t testing.TB) (log []entry) {
 	t.Helper()
 	e := privacy.MustEpsilon
 	party := fixture.Party(t)
@@ -77,7 +95,7 @@ func everyFact(t testing.TB) (log []Entry) {
 	} {
 		ev := event.Event{Number: uint64(i + 1), Time: at.Add(time.Duration(i)), Change: c}
 		binary.BigEndian.PutUint64(ev.Salt[:], 1<<40+uint64(i))
-		log = append(log, Entry{ev, ev.Leaf()})
+		log = append(log, entry{ev, ev.Leaf()})
 	}
 	return log
 }
@@ -85,9 +103,8 @@ func everyFact(t testing.TB) (log []Entry) {
 // The golden file was written when a fact was one struct with the fields of all kinds.
 func TestGoldenFacts(t *testing.T) {
 	var lines strings.Builder
-	facts := InWords(everyFact(t))
-	for i := range uint64(len(facts)) {
-		lines.Write(text(t, facts[i+1]))
+	for _, f := range factsOf(t, everyFact(t)) {
+		lines.Write(text(t, f))
 		lines.WriteByte('\n')
 	}
 	fixture.Golden(t, "testdata/golden/facts-v4.txt", lines.String(), *update)
@@ -101,12 +118,12 @@ func fieldsOf(t testing.TB, fact []byte) (all []field) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(fact))
 	_, err := d.Token()
-	must(t, err)
+	check.Must(t, err)
 	for d.More() {
 		name, err := d.Token()
-		must(t, err)
+		check.Must(t, err)
 		var value json.RawMessage
-		must(t, d.Decode(&value))
+		check.Must(t, d.Decode(&value))
 		all = append(all, field{name.(string), string(value)})
 	}
 	return all
@@ -124,18 +141,15 @@ func joined(fields []field) string {
 // specimens are statements whose events can be altered: those of the golden files, and one with all kinds.
 func specimens(t testing.TB) map[string]Statement {
 	t.Helper()
-	all := map[string]Statement{"every kind": {Chains: []StatedChain{}, Terms: []StatedTerms{}, Released: []StatedResponse{}, Charges: []StatedCharge{}, Sales: []StatedSale{}, Proof: []tlog.Hash{}}}
-	facts := InWords(everyFact(t))
-	st := all["every kind"]
-	for _, number := range slices.Sorted(maps.Keys(facts)) {
-		st.Events = append(st.Events, facts[number])
-	}
-	all["every kind"] = st
+	all := map[string]Statement{"every kind": {
+		Chains: []StatedChain{}, Terms: []StatedTerms{}, Released: []StatedResponse{}, Charges: []StatedResponse{},
+		Sales: []StatedSale{}, Events: factsOf(t, everyFact(t)), Proof: []tlog.Hash{},
+	}}
 	for _, name := range []string{"statement-v4.json", "statement-forgotten-v4.json"} {
 		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
-		must(t, err)
+		check.Must(t, err)
 		all[name], err = ReadStatement(data)
-		must(t, err)
+		check.Must(t, err)
 	}
 	return all
 }
@@ -172,7 +186,7 @@ func eachAlteration(t *testing.T, change func(fields []field, visit func(what st
 				if err == nil {
 					faults = slices.DeleteFunc(textsOf(other.Verify(nil), i+1), func(text string) bool { return slices.Contains(textsOf(before, i+1), text) })
 				} else {
-					wantErr(t, err, errs.ErrInvalid)
+					check.Is(t, err, errs.ErrInvalid)
 				}
 				judge(fmt.Sprintf("%s, event %d, %s: %s", name, f.Event, f.Kind(), what), i+1, f, err, faults)
 			})
@@ -183,7 +197,7 @@ func eachAlteration(t *testing.T, change func(fields []field, visit func(what st
 func TestFactsAreReadAsTheyAreWritten(t *testing.T) {
 	for name, st := range specimens(t) {
 		back, err := ReadStatement(text(t, st))
-		must(t, err)
+		check.Must(t, err)
 		if !bytes.Equal(text(t, back), text(t, st)) || len(back.Events) != len(st.Events) {
 			t.Errorf("%s: %s became %s", name, text(t, st), text(t, back))
 		}
@@ -193,22 +207,21 @@ func TestFactsAreReadAsTheyAreWritten(t *testing.T) {
 			}
 			var indented Fact // which only readers of whole documents refuse
 			data, err := json.MarshalIndent(f, "", " ")
-			must(t, err)
-			must(t, json.Unmarshal(data, &indented))
+			check.Must(t, err)
+			check.Must(t, json.Unmarshal(data, &indented))
 			if !bytes.Equal(text(t, indented), text(t, f)) {
 				t.Errorf("%s became %s", data, text(t, indented))
 			}
 		}
 	}
 	// And back to the events themselves.
-	g := newGlossary()
+	g := event.NewGlossary()
 	for _, ev := range everyFact(t) {
-		must(t, g.learn(ev.Event))
-		f, err := g.fact(ev.Event, ev.Leaf)
-		must(t, err)
+		check.Must(t, g.Learn(ev.Event))
+		f := check.Value(factOf(ev.Event, ev.Leaf, g))(t)
 		var read Fact
-		must(t, json.Unmarshal(text(t, f), &read))
-		back, err := g.change(read)
+		check.Must(t, json.Unmarshal(text(t, f), &read))
+		back, err := read.change(g)
 		if kind := ev.Change.Kind(); kind == event.KindQuestion || kind == event.KindPolicy { // with pointers inside
 			again := ev.Event
 			again.Change = back
@@ -233,7 +246,7 @@ func TestTheKindsOfFacts(t *testing.T) {
 		if known == slices.Contains(untold, k) || known != told[k.String()] {
 			t.Errorf("%s: %v", k, known)
 		}
-		if known && reflect.New(is.detail).Interface().(Detail).Kind() != k.String() {
+		if known && reflect.New(is.detail).Interface().(says.Detail).Kind() != k.String() {
 			t.Errorf("%s is %v", k, is.detail)
 		}
 	}
@@ -354,9 +367,9 @@ func TestAFactThatSaysNothing(t *testing.T) {
 // A fault of a fact names whom that is about, of every kind.
 func TestFactsNameWhomTheyAreAbout(t *testing.T) {
 	log := everyFact(t)
-	facts := InWords(log)
-	for _, ev := range log {
-		if got, want := facts[ev.Number].about(), event.ObjectOf(ev.Event); got != want {
+	facts := factsOf(t, log)
+	for i, ev := range log {
+		if got, want := facts[i].about(), event.ObjectOf(ev.Event); got != want {
 			t.Errorf("event %d, %s: about %q, want %q", ev.Number, ev.Change.Kind(), got, want)
 		}
 	}

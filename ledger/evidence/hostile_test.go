@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/sluicedp/sluice/internal/fixture"
+	"github.com/sluicedp/sluice/ledger/event"
 )
 
 // FuzzHex holds that whatever is read is written again, in lower case.
@@ -18,7 +19,7 @@ func FuzzHex(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var h Hex
+		var h event.Hex
 		if err := h.UnmarshalText(text); err != nil {
 			return
 		}

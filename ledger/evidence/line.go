@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	says "github.com/sluicedp/sluice/ledger/event"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/policy"
 )
 
@@ -23,7 +24,7 @@ type opening struct {
 }
 
 type closing struct {
-	Salt Hex       `json:"salt"`
+	Salt says.Hex  `json:"salt"`
 	Leaf tlog.Hash `json:"leaf"`
 }
 
@@ -41,10 +42,10 @@ type shape struct {
 // shapes are those of all kinds, by their names.
 var shapes = sync.OnceValue(func() map[string]shape {
 	all := map[string]shape{}
-	for _, d := range says.FactDetails() {
+	for _, d := range event.FactDetails() {
 		s := shape{detail: reflect.TypeOf(d)}
 		fields := reflect.VisibleFields(reflect.TypeFor[opening]())
-		for _, f := range says.FactFields(d) {
+		for _, f := range event.FactFields(d) {
 			fields, s.fields = append(fields, f), append(s.fields, f.Index[0])
 			s.policy = s.policy || hasPolicy(f.Type)
 		}
@@ -126,7 +127,7 @@ func (f *Fact) UnmarshalJSON(data []byte) error {
 	if !known {
 		return noSuchKind(of.Kind)
 	}
-	line, read := reflect.New(is.line), Fact{Says: reflect.New(is.detail).Interface().(Detail)}
+	line, read := reflect.New(is.line), Fact{Says: reflect.New(is.detail).Interface().(says.Detail)}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(line.Interface()); err != nil {

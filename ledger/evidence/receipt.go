@@ -2,21 +2,19 @@ package evidence
 
 import (
 	"math"
-	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/errs"
+	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// ReceiptFormat is the first field of every receipt, and names the version of its form.
-const ReceiptFormat = "sluice receipt 4"
+// receiptFormat is the first field of every receipt, and names the version of its form.
+const receiptFormat = "sluice receipt 4"
 
 // Receipt is what a buyer keeps of a sale: what was bought, and the proof that the log says so. It
 // is a document of its own: as JSON, written by [encoding/json], it can be verified without the
@@ -55,27 +53,37 @@ type Receipt struct {
 
 // SoldResponse is one response of a receipt.
 type SoldResponse struct {
-	Object   string `json:"object,omitempty"`   // who answers
-	Response string `json:"response,omitempty"` // as the question's encoding puts it in words
-	Price    int64  `json:"price"`              // in minor units of the currency
-	Event    uint64 `json:"event"`              // that records it, by number
-	Salt     Hex    `json:"salt,omitempty"`     // made of that of the event, 16 bytes
-	Withheld Hex    `json:"withheld,omitempty"` // the commitment to how it came about, a SHA-256 hash
+	Object   string   `json:"object,omitempty"`   // who answers
+	Response string   `json:"response,omitempty"` // as the question's encoding puts it in words
+	Price    int64    `json:"price"`              // in minor units of the currency
+	Event    uint64   `json:"event"`              // that records it, by number
+	Salt     says.Hex `json:"salt,omitempty"`     // made of that of the event, 16 bytes
+	Withheld says.Hex `json:"withheld,omitempty"` // the commitment to how it came about, a SHA-256 hash
 	// Erased: the response is not shown, because the object was forgotten before the receipt was
 	// made, or because whoever passed the receipt on left it out. There is no Object, Response,
 	// Salt and Withheld then, but the Commitment to them; only the price is proven.
 	Erased     bool      `json:"erased,omitempty"`
-	Commitment Hex       `json:"commitment,omitempty"` // a SHA-256 hash, only of what is erased
+	Commitment says.Hex  `json:"commitment,omitempty"` // a SHA-256 hash, only of what is erased
 	Leaf       tlog.Hash `json:"leaf"`                 // the event's leaf in the log
 }
 
 // Evidence proves that the events of a receipt are in the log.
 type Evidence struct {
-	Created  Proven  `json:"created"`  // the event that begins the log
-	Question Defined `json:"question"` // the definition of the question
-	Buyer    Defined `json:"buyer"`    // where the buyer's name got its number
-	Sale     Proven  `json:"sale"`     // the event that begins the sale
-	Withheld Hex     `json:"withheld"` // the commitment to how many responses came about in which way, in that event
+	Created Proven `json:"created"` // the event that begins the log
+	// Question is the event that defined the question.
+	Question struct {
+		Number uint32    `json:"number"` // of the question, from 1, in the order of the log
+		Time   time.Time `json:"time"`   // of the event, in UTC
+		Proven
+	} `json:"question"`
+	// Buyer is the event that gave the buyer's name a number.
+	Buyer struct {
+		Number uint32    `json:"number"` // of the buyer, from 1, in the order of the log
+		Time   time.Time `json:"time"`   // of the event, in UTC
+		Proven
+	} `json:"buyer"`
+	Sale     Proven   `json:"sale"`     // the event that begins the sale
+	Withheld says.Hex `json:"withheld"` // the commitment to how many responses came about in which way, in that event
 	// Proof are the hashes that give, with the leaves of these events and of the responses, the
 	// root of the log's tree (RFC 6962) with as many leaves as the checkpoint says. They come in
 	// the order of a walk from the root, the left side first, one for each widest subtree without
@@ -87,76 +95,8 @@ type Evidence struct {
 // Proven is an event that the fields of a document tell, with its salt and its leaf in the log.
 type Proven struct {
 	Event uint64    `json:"event"` // by number, from 1
-	Salt  Hex       `json:"salt"`  // 16 random bytes
+	Salt  says.Hex  `json:"salt"`  // 16 random bytes
 	Leaf  tlog.Hash `json:"leaf"`  // SHA-256, as RFC 6962 says
-}
-
-// Defined is the event that gave a question or a buyer a number.
-type Defined struct {
-	Number uint32    `json:"number"` // from 1, in the order of the log
-	Time   time.Time `json:"time"`   // of the event, in UTC
-	Proven
-}
-
-// ReceiptMaker is a receipt being made, by package ledger.
-type ReceiptMaker struct {
-	receipt  Receipt
-	question *event.Question
-}
-
-// NewReceipt begins the receipt of a sale: with the event that begins the log, those that define
-// the question and the buyer, and that of the sale. Events that are not these are
-// [errs.ErrCorrupt].
-func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
-	began, isCreated := created.Change.(*event.Created)
-	asked, isQuestion := question.Change.(*event.QuestionDefined)
-	client, isBuyer := buyer.Change.(*event.BuyerNamed)
-	made, isSale := sale.Change.(*event.SaleMade)
-	if !isCreated || !isQuestion || !isBuyer || !isSale {
-		return nil, errs.Corrupt(nil, "events %d, %d, %d and %d make no sale",
-			created.Number, question.Number, buyer.Number, sale.Number)
-	}
-	shown := Entry{event.Withhold(sale.Event), sale.Leaf}
-	m := &ReceiptMaker{question: event.NewQuestion(asked), receipt: Receipt{
-		Format: ReceiptFormat, Ledger: uuid.UUID(began.ID).String(), Created: created.Time,
-		Currency: began.Currency, LogKey: began.LogKey, Buyer: client.Name,
-		Question: asked.Name, Values: slices.Clone(asked.Values), Encoding: asked.Encoding,
-		Mechanism: event.NameOutputs(asked.Mechanism), Responses: []SoldResponse{},
-		Evidence: Evidence{
-			Created: created.proven(), Sale: shown.proven(), Withheld: shown.Withheld[:],
-			Question: Defined{asked.Number, question.Time, question.proven()},
-			Buyer:    Defined{client.Number, buyer.Time, buyer.proven()},
-		},
-	}}
-	r := &m.receipt
-	r.Sale, r.Epsilon, r.Time = made.Sale, made.Epsilon, sale.Time
-	r.Objects, r.Price, r.Refused, r.Upgrades = made.Objects, int64(made.Price), made.Refused, made.Tally.Upgrades
-	return m, nil
-}
-
-// Add adds the next response of the sale. An event that is none is [errs.ErrCorrupt].
-func (m *ReceiptMaker) Add(ev Entry) error {
-	r := &m.receipt
-	c, ok := ev.Change.(*event.Sold)
-	if !ok || c.Sale != r.Sale || !ev.Time.Equal(r.Time) || ev.Erased == nil && !m.question.Has(r.Epsilon, c.Value) {
-		return errs.Corrupt(nil, "event %d sells nothing of sale %d", ev.Number, r.Sale)
-	}
-	one := SoldResponse{Price: int64(c.Price), Event: ev.Number, Leaf: ev.Leaf}
-	if ev.Erased != nil {
-		one.Erased, one.Commitment = true, ev.Erased[:]
-	} else {
-		shown := event.Withhold(ev.Event)
-		one.Object, one.Response = c.Object, m.question.Text(r.Epsilon, c.Value)
-		one.Salt, one.Withheld = shown.Salt[:], shown.Withheld[:]
-	}
-	r.Responses = append(r.Responses, one)
-	return nil
-}
-
-// Finish returns the receipt, with the proof that its events are in the log of a signed checkpoint.
-func (m *ReceiptMaker) Finish(proof []tlog.Hash, checkpoint []byte) Receipt {
-	m.receipt.Evidence.Proof, m.receipt.Evidence.Checkpoint = proof, string(checkpoint)
-	return m.receipt
 }
 
 // ReadReceipt reads a receipt from JSON. It is strict: there is one way to write a receipt, to the
@@ -164,8 +104,8 @@ func (m *ReceiptMaker) Finish(proof []tlog.Hash, checkpoint []byte) Receipt {
 // or another spelling of a number included, is api.ErrInvalid. So two readers of one text cannot
 // see different receipts in it, and nobody can make a second text of one that verifies, but by what
 // a holder may do openly: leave out responses ([SoldResponse.Erased]) and add or leave out
-// cosignatures of the checkpoint ([Checked.Cosigned]). It takes at most [MaxDocument] bytes. That a
-// receipt can be read does not mean that it is true: see [Receipt.Verify].
+// cosignatures of the checkpoint ([Checked.Cosigned]). It takes at most 1 GiB (2^30 bytes). That
+// a receipt can be read does not mean that it is true: see [Receipt.Verify].
 func ReadReceipt(data []byte) (Receipt, error) {
 	type plain Receipt
 	type document struct {
@@ -201,7 +141,7 @@ func ReadReceipt(data []byte) (Receipt, error) {
 // whether the receipt agrees with itself.
 func (r Receipt) Verify(keys note.Verifiers) Checked {
 	v := &checker{}
-	v.checkFormat(r.Format, ReceiptFormat)
+	v.checkFormat(r.Format, receiptFormat)
 	about, err := aboutOf(r.Ledger, r.Created, r.Currency, r.LogKey)
 	if err != nil {
 		v.fault("the ledger: %v", err)
@@ -294,7 +234,7 @@ func (r *Receipt) checkResponse(v *checker, i int, one SoldResponse, q *event.Qu
 
 // withhold puts the commitment to what a receipt does not show of an event in its place. It returns
 // false if that is no commitment.
-func (v *checker) withhold(ev *event.Event, at item, commitment Hex) bool {
+func (v *checker) withhold(ev *event.Event, at item, commitment says.Hex) bool {
 	if len(commitment) != len(event.Commitment{}) {
 		v.faultOf(at, "what is withheld has a commitment of %d bytes; it has %d",
 			len(commitment), len(event.Commitment{}))
@@ -342,11 +282,13 @@ func (r *Receipt) checkOrder(v *checker) {
 	if e.Created.Event != 1 {
 		v.fault("the ledger was created by event %d; a log begins with that", e.Created.Event)
 	}
-	for _, before := range []Defined{e.Question, e.Buyer} {
-		if before.Event >= e.Sale.Event || before.Time.After(r.Time) || before.Time.Before(r.Created) {
-			v.fault("event %d, of %v, does not come before the sale, event %d", before.Event, before.Time, e.Sale.Event)
+	before := func(number uint64, at time.Time) {
+		if number >= e.Sale.Event || at.After(r.Time) || at.Before(r.Created) {
+			v.fault("event %d, of %v, does not come before the sale, event %d", number, at, e.Sale.Event)
 		}
 	}
+	before(e.Question.Event, e.Question.Time)
+	before(e.Buyer.Event, e.Buyer.Time)
 	// A sale is one transaction: the settled event of its request, behind those refused, is in the
 	// log with it.
 	if end := e.Sale.Event + r.Objects + r.Refused + 1; v.read && (end < e.Sale.Event || v.Head.Events < end) {

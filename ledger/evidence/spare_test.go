@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
@@ -17,13 +18,13 @@ import (
 )
 
 // proofOf proves that some events are in a log.
-func proofOf(t testing.TB, log, some []Entry) (proof []tlog.Hash, head *merkle.Edge) {
+func proofOf(t testing.TB, log, some []entry) (proof []tlog.Hash, head *merkle.Edge) {
 	t.Helper()
 	head = &merkle.Edge{}
 	var stored []tlog.Hash
 	for _, ev := range log {
 		hashes, err := head.Append(ev.Leaf)
-		must(t, err)
+		check.Must(t, err)
 		stored = append(stored, hashes...)
 	}
 	var leaves []uint64
@@ -36,7 +37,7 @@ func proofOf(t testing.TB, log, some []Entry) (proof []tlog.Hash, head *merkle.E
 		}
 		return hashes, nil
 	}))
-	must(t, err)
+	check.Must(t, err)
 	return present(proof), head
 }
 
@@ -44,13 +45,13 @@ func proofOf(t testing.TB, log, some []Entry) (proof []tlog.Hash, head *merkle.E
 // to read those that are: of one statement there would be two texts, and the other would tell of somebody else's sales.
 func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
 	secret, public, err := note.GenerateKey(rand.Reader, "example.com/spare")
-	must(t, err)
+	check.Must(t, err)
 	signer, err := note.NewSigner(secret)
-	must(t, err)
+	check.Must(t, err)
 	key, err := note.NewVerifier(public)
-	must(t, err)
+	check.Must(t, err)
 	one, err := privacy.ParseEpsilon("1")
-	must(t, err)
+	check.Must(t, err)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	deal := event.Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: one, Objects: 3, Price: 900}
 	asked := api.Question{Name: "smoker", Values: []string{"Y", "N"}, Encoding: api.Direct}
@@ -60,31 +61,27 @@ func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
 	} {
 		vote := asked
 		vote.Name = "vote"
-		var log []Entry
+		var log []entry
 		for i, c := range []event.Change{
 			&event.Created{Currency: "USD", LogKey: public}, &event.QuestionDefined{Number: 1, Question: vote}, &event.BuyerNamed{Number: 1, Name: "acme"}, of,
 			&event.Enrolled{Object: "ann", Question: 1, Cap: one}, &event.Stated{Object: "ann", Events: []uint64{5}, Account: event.Account{Cap: one}},
 		} {
 			ev := event.Event{Number: uint64(i + 1), Time: at, Change: c}
-			log = append(log, Entry{ev, ev.Leaf()})
+			log = append(log, entry{ev, ev.Leaf()})
 		}
 		needed := slices.Concat(log[:2], log[4:])
 		proof, edge := proofOf(t, log, needed)
 		signed, err := merkle.Checkpoint{Origin: key.Name(), Size: edge.Size(), Root: edge.Root()}.Sign(signer)
-		must(t, err)
-		st, err := NewStatement("ann", needed, proof, signed)
-		must(t, err)
+		check.Must(t, err)
+		st := Statement{Object: "ann", Events: factsOf(t, needed), Proof: proof, Checkpoint: string(signed)}
+		check.Must(t, st.Summarize())
 		if checked := st.Verify(note.VerifierList(key)); !checked.OK() {
 			t.Fatalf("%s: %+v", name, checked)
 		}
-		facts := InWords(log)
-		st.Events = nil
-		for _, ev := range log {
-			st.Events = append(st.Events, facts[ev.Number])
-		}
+		st.Events = factsOf(t, log)
 		st.Proof, _ = proofOf(t, log, log)
 		st, err = ReadStatement(text(t, st))
-		must(t, err)
+		check.Must(t, err)
 		checked := st.Verify(note.VerifierList(key))
 		var all strings.Builder
 		for _, f := range checked.Faults {

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// StatementFormat is the first field of every statement, and names the version of its form.
-const StatementFormat = "sluice statement 4"
+// statementFormat is the first field of every statement, and names the version of its form.
+const statementFormat = "sluice statement 4"
 
 // Statement is what the ledger has about one object, proven: everything that was ever released of
 // it, or since it was last forgotten, what that cost it, and what it earned; and that nothing is
@@ -51,7 +51,7 @@ type Statement struct {
 	Chains    []StatedChain    `json:"chains"`   // in the order of the definitions of questions, and of their epochs
 	Terms     []StatedTerms    `json:"terms"`    // changes of them, in the order of the log
 	Released  []StatedResponse `json:"released"` // in the order of the log, like all below
-	Charges   []StatedCharge   `json:"charges"`  // for answers about panels
+	Charges   []StatedResponse `json:"charges"`  // for answers about panels
 	Sales     []StatedSale     `json:"sales"`    // each an offer that somebody took
 	// Events are the log's, as far as they are about the object, or are needed to read those.
 	Events     []Fact      `json:"events"`
@@ -88,22 +88,17 @@ type StatedTerms struct {
 	Time    time.Time `json:"time"`  // of the event, in UTC
 }
 
-// StatedResponse is a response that was recorded.
+// StatedResponse is a response that was recorded or, among the charges, what an answer about a
+// panel has cost the object.
 type StatedResponse struct {
 	Question string          `json:"question"` // by its name
-	Epsilon  privacy.Epsilon `json:"epsilon"`  // its level
-	Response string          `json:"response"` // as the question's encoding puts it in words
-	Method   string          `json:"method"`   // "raise", "degrade" or "insert"
-	Event    uint64          `json:"event"`    // that recorded it, by number
-	Time     time.Time       `json:"time"`     // of the event, in UTC
-}
-
-// StatedCharge is what an answer to a query about a panel cost.
-type StatedCharge struct {
-	Question string          `json:"question"` // by its name
-	Epsilon  privacy.Epsilon `json:"epsilon"`  // what was added to the object's spending
-	Event    uint64          `json:"event"`    // that charged it, by number
-	Time     time.Time       `json:"time"`     // of the event, in UTC
+	Epsilon  privacy.Epsilon `json:"epsilon"`  // the level of a response, or what a charge added to the spending
+	// Response is written as the question's encoding describes it; "" for a charge.
+	Response string `json:"response,omitempty"`
+	// Method is "raise", "degrade" or "insert"; "" for a charge.
+	Method string    `json:"method,omitempty"`
+	Event  uint64    `json:"event"` // that recorded it, by number
+	Time   time.Time `json:"time"`  // of the event, in UTC
 }
 
 // StatedSale is a response that was sold.
@@ -118,32 +113,31 @@ type StatedSale struct {
 	Time     time.Time       `json:"time"`     // of the event, in UTC
 }
 
-// NewStatement makes a statement about an object of its events, in order, with those that they
-// refer to, for package ledger. proof is that they are in the log of a signed checkpoint. Events
-// that do not come to a statement are [errs.ErrCorrupt].
-func NewStatement(object string, events []Entry, proof []tlog.Hash, checkpoint []byte) (Statement, error) {
-	t := newTeller(object)
+// Summarize sets all fields that follow from Object and Events: all but Proof and Checkpoint. A
+// ledger makes its statements with it. Events that no ledger has for the object are
+// api.ErrCorrupt, and change nothing.
+func (st *Statement) Summarize() error {
+	t := newTeller(st.Object)
 	var fault error
 	t.fault = func(format string, args ...any) {
 		if fault == nil {
 			fault = errs.Corrupt(nil, format, args...)
 		}
 	}
-	facts := make([]Fact, 0, len(events))
-	for _, ev := range events {
-		t.tell(ev.Event)
-		f, err := t.fact(ev.Event, ev.Leaf)
+	for _, f := range st.Events {
+		c, err := f.change(t.Glossary)
 		if err != nil {
-			return Statement{}, errs.Corrupt(nil, "event %d: %v", ev.Number, err)
+			return errs.Corrupt(nil, "event %d: %v", f.Event, err)
 		}
-		facts = append(facts, f)
+		t.tell(event.Event{Number: f.Event, Time: f.Time, Change: c})
 	}
 	out := t.statement()
 	if fault != nil {
-		return Statement{}, fmt.Errorf("object %q: %w", object, fault)
+		return fmt.Errorf("object %q: %w", st.Object, fault)
 	}
-	out.Events, out.Proof, out.Checkpoint = facts, proof, string(checkpoint)
-	return out, nil
+	out.Events, out.Proof, out.Checkpoint = st.Events, st.Proof, st.Checkpoint
+	*st = out
+	return nil
 }
 
 // ReadStatement reads a statement from JSON, as strictly as [ReadReceipt] reads receipts.
@@ -154,7 +148,7 @@ func ReadStatement(data []byte) (Statement, error) {
 		Chains   items[StatedChain]    `json:"chains"`
 		Released items[StatedResponse] `json:"released"`
 		Terms    items[StatedTerms]    `json:"terms"`
-		Charges  items[StatedCharge]   `json:"charges"`
+		Charges  items[StatedResponse] `json:"charges"`
 		Sales    items[StatedSale]     `json:"sales"`
 		Events   items[Fact]           `json:"events"`
 	}
@@ -208,7 +202,7 @@ func (st *Statement) inUTC() {
 // keys are those that the log is known to be signed by, as for [Receipt.Verify].
 func (st Statement) Verify(keys note.Verifiers) Checked {
 	v := &checker{}
-	v.checkFormat(st.Format, StatementFormat)
+	v.checkFormat(st.Format, statementFormat)
 	about, err := aboutOf(st.Ledger, st.Created, st.Currency, st.LogKey)
 	if err != nil {
 		v.fault("the ledger: %v", err)
@@ -232,7 +226,7 @@ func (st Statement) Verify(keys note.Verifiers) Checked {
 // checkFact checks a fact against its leaf, and tells it.
 func (v *checker) checkFact(t *teller, at item, f Fact) {
 	t.fault = func(format string, args ...any) { v.faultOf(at, format, args...) }
-	c, err := t.change(f)
+	c, err := f.change(t.Glossary)
 	if err != nil {
 		t.fault("%v", err)
 	}
@@ -243,7 +237,7 @@ func (v *checker) checkFact(t *teller, at item, f Fact) {
 	}
 	t.tell(ev)
 	// How the event spells what it says is in no hash.
-	whole, err := t.fact(ev, f.Leaf)
+	whole, err := factOf(ev, f.Leaf, t)
 	whole.Salt = f.Salt
 	if err == nil && !whole.equals(f) {
 		err = sameText(whole, f)

@@ -16,7 +16,7 @@ import (
 // teller tells, from the events of a statement alone, what the object comes to. It follows the
 // rules of package fold as far as one object shows them.
 type teller struct {
-	glossary
+	*event.Glossary
 	out     Statement
 	last    event.Event
 	listed  []uint64 // the events about the object
@@ -37,8 +37,8 @@ func (t *teller) tell(ev event.Event) {
 		t.fault("it comes behind event %d, of %v", t.last.Number, t.last.Time)
 	}
 	t.last = ev
-	t.use(ev.Change)
-	if err := t.learn(ev); err != nil {
+	t.Use(ev.Change)
+	if err := t.Learn(ev); err != nil {
 		t.fault("%v", err)
 	}
 	if c, ok := ev.Change.(event.Personal); ok {
@@ -119,7 +119,9 @@ func (t *teller) about(ev event.Event) {
 		ch := t.chain(c.Question)
 		ch.answered = plus(ch.answered, c.Epsilon)
 		t.count(ch)
-		t.out.Charges = append(t.out.Charges, StatedCharge{t.name(c.Question), c.Epsilon, ev.Number, ev.Time})
+		t.out.Charges = append(t.out.Charges, StatedResponse{
+			Question: t.name(c.Question), Epsilon: c.Epsilon, Event: ev.Number, Time: ev.Time,
+		})
 	case *event.Held:
 		t.hold(c, ev)
 	case *event.Sold:
@@ -146,8 +148,8 @@ func (t *teller) about(ev event.Event) {
 
 // hold takes in a reservation.
 func (t *teller) hold(c *event.Held, ev event.Event) {
-	r, known := t.reservations[c.Sale]
-	if !known || !r.holds(ev) {
+	r, known := t.Reservations[c.Sale]
+	if !known || !r.Holds(ev) {
 		t.fault("it is not part of reservation %d", c.Sale)
 		return
 	}
@@ -168,7 +170,7 @@ func (t *teller) changeTerms(c *event.TermsChanged, ev event.Event) {
 	}
 	ch.policy, t.account.Cap = c.Policy, c.Cap
 	t.out.Terms = append(t.out.Terms, StatedTerms{
-		t.name(c.Question), t.policies[c.Policy], c.Cap, c.Consent, ev.Number, ev.Time,
+		t.name(c.Question), t.Policies[c.Policy], c.Cap, c.Consent, ev.Number, ev.Time,
 	})
 }
 
@@ -198,7 +200,7 @@ const mostCompared = 10_000
 
 // terms returns a policy, or what stands for none.
 func (t *teller) terms(number uint32) policy.Policy {
-	if p := t.policies[number]; p != nil {
+	if p := t.Policies[number]; p != nil {
 		return *p
 	}
 	return policy.Fixed(privacy.MaxEpsilon())
@@ -221,7 +223,7 @@ func (t *teller) beginEpoch(c *event.EpochBegun, number uint64) {
 // state puts the current epoch of a chain in words.
 func (t *teller) state(question uint32, c *toldChain) StatedChain {
 	return StatedChain{
-		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.policies[c.policy],
+		Question: t.name(question), Epoch: len(c.ended) + 1, Policy: t.Policies[c.policy],
 		Withdrawn: t.withdrawn > c.enrolled,
 		Epsilon:   c.highest, Charged: c.answered, Forgotten: c.before, Spent: plus(c.before, c.spent()),
 	}
@@ -246,7 +248,7 @@ func (t *teller) compare(c *event.Stated) {
 }
 
 func (t *teller) name(question uint32) string {
-	if q := t.questions[question]; q != nil {
+	if q := t.Questions[question]; q != nil {
 		return q.Name
 	}
 	return "" // the fact could not be read either
@@ -294,7 +296,7 @@ func (t *teller) respond(question uint32, epsilon privacy.Epsilon, r event.Respo
 }
 
 func (t *teller) value(question uint32, epsilon privacy.Epsilon, v event.Value) string {
-	if q := t.questions[question]; q != nil && q.Has(epsilon, v) {
+	if q := t.Questions[question]; q != nil && q.Has(epsilon, v) {
 		return q.Text(epsilon, v)
 	}
 	return ""
@@ -302,8 +304,8 @@ func (t *teller) value(question uint32, epsilon privacy.Epsilon, v event.Value) 
 
 // sell takes in a sale of a response, recorded now or before.
 func (t *teller) sell(c *event.Sold, ev event.Event) {
-	r, known := t.sales[c.Sale]
-	if !known || !r.holds(ev) {
+	r, known := t.Sales[c.Sale]
+	if !known || !r.Holds(ev) {
 		t.fault("it is not part of sale %d", c.Sale)
 		return
 	}
@@ -320,7 +322,7 @@ func (t *teller) sell(c *event.Sold, ev event.Event) {
 		t.fault("the earnings are more than can be counted")
 	}
 	t.out.Sales = append(t.out.Sales, StatedSale{
-		c.Sale, t.buyers[r.Buyer], t.name(r.Question), r.Epsilon, t.value(r.Question, r.Epsilon, c.Value),
+		c.Sale, t.Buyers[r.Buyer], t.name(r.Question), r.Epsilon, t.value(r.Question, r.Epsilon, c.Value),
 		int64(c.Price), ev.Number, ev.Time,
 	})
 }
@@ -338,7 +340,7 @@ func (t *teller) hand(ch *toldChain, epsilon privacy.Epsilon, buyer uint32) {
 
 // levelEntries returns how many entries a level of a question is.
 func (t *teller) levelEntries(question uint32) int {
-	if q := t.questions[question]; q != nil {
+	if q := t.Questions[question]; q != nil {
 		return q.LevelEntries()
 	}
 	return 1 // the fact could not be read either
@@ -358,7 +360,7 @@ func (t *teller) statement() Statement {
 	if c, ok := t.last.Change.(*event.Stated); !ok || c.Object != t.out.Object {
 		t.fault("no event closes the list of those about %q", t.out.Object)
 	}
-	for _, number := range slices.Sorted(maps.Values(t.spare)) {
+	for _, number := range slices.Sorted(maps.Values(t.Spare)) {
 		t.fault("nothing in it needs event %d", number)
 	}
 	t.out.Event, t.out.Time = t.last.Number, t.last.Time
@@ -426,11 +428,11 @@ func (c *toldChain) unused() bool { return len(c.levels) == 0 && !c.bound && c.a
 
 func newTeller(object string) *teller {
 	out := Statement{
-		Format: StatementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{},
-		Terms: []StatedTerms{}, Charges: []StatedCharge{}, Sales: []StatedSale{},
+		Format: statementFormat, Object: object, Chains: []StatedChain{}, Released: []StatedResponse{},
+		Terms: []StatedTerms{}, Charges: []StatedResponse{}, Sales: []StatedSale{},
 	}
 	return &teller{
-		glossary: newGlossary(), chains: map[uint32]*toldChain{}, proven: map[[2]uint32]time.Time{}, out: out,
+		Glossary: event.NewGlossary(), chains: map[uint32]*toldChain{}, proven: map[[2]uint32]time.Time{}, out: out,
 	}
 }
 

@@ -175,7 +175,7 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 	if m.body != nil {
 		method = http.MethodPost
 		// It refuses what is no UTF-8, where encoding/json changes it.
-		text, err := json.Marshal(m.body, json.FormatNilSliceAsNull(true))
+		text, err := json.Marshal(m.body)
 		if err != nil {
 			return nil, fmt.Errorf("%w: a request that is no UTF-8, or has a number that is none", api.ErrInvalid)
 		}

@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
@@ -32,26 +33,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	must(t, err)
-	return e
-}
-
 // polled is an open ledger with the question vote and some people in it.
 func polled(t *testing.T, l *ledger.Ledger, people ...string) *ledger.Ledger {
 	t.Helper()
-	must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
-	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: people, Cap: eps(t, "9")})
-	must(t, err)
+	check.Must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: people, Cap: check.Eps(t, "9")})
+	check.Must(t, err)
 	return l
 }
 
@@ -59,11 +46,10 @@ func polled(t *testing.T, l *ledger.Ledger, people ...string) *ledger.Ledger {
 func around(t *testing.T, l *ledger.Ledger, behind func(http.Handler) http.Handler) *Client {
 	t.Helper()
 	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit})
-	must(t, err)
+	check.Must(t, err)
 	server := httptest.NewServer(behind(h))
 	t.Cleanup(server.Close)
-	c, err := Dial(t.Context(), server.URL, Options{})
-	must(t, err)
+	c := check.Value(Dial(t.Context(), server.URL, Options{}))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -84,7 +70,7 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		})
 	})
-	r := api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), Truth: api.TruthOf("yes")}
+	r := api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: check.Eps(t, "1"), Truth: api.TruthOf("yes")}
 	sent := r.Truth
 	r.Truth = func(ctx context.Context, question string, objects []string) ([]string, error) {
 		lose.Store(true) // from now on: the next request is the one that draws
@@ -99,16 +85,11 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 		t.Error("it is drawn, and somebody is asked again")
 		return nil, nil
 	}
-	got, err := c.Release(t.Context(), r)
-	must(t, err)
-	if want, err := l.Release(t.Context(), r); err != nil || got != want {
-		t.Errorf("%+v, want %+v, %v", got, want, err)
-	}
-	state, err := c.Object(t.Context(), "ann")
-	must(t, err)
-	if state.Spent != eps(t, "1") || len(state.Chains[0].Levels) != 1 {
-		t.Errorf("%+v", state)
-	}
+	got := check.Value(c.Release(t.Context(), r))(t)
+	want, err := l.Release(t.Context(), r)
+	check.That(t, err == nil && got == want, "%+v, want %+v, %v", got, want, err)
+	state := check.Value(c.Object(t.Context(), "ann"))(t)
+	check.That(t, state.Spent == check.Eps(t, "1") && len(state.Chains[0].Levels) == 1, "%+v", state)
 }
 
 // A true value that is at hand goes along with the request: the server need not say first that it is needed.
@@ -123,23 +104,20 @@ func TestATrueValueGoesAlong(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	r := api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: eps(t, "1"), TrueValue: "yes", Truth: api.TruthOf("yes")}
+	r := api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: check.Eps(t, "1"), TrueValue: "yes", Truth: api.TruthOf("yes")}
 	if _, err := c.Release(t.Context(), r); !errors.Is(err, api.ErrInvalid) || sent.Load() != 0 {
 		t.Errorf("a true value and a source: %v, after %d requests", err, sent.Load())
 	}
 	r.Truth = nil
-	got, err := c.Release(t.Context(), r)
-	must(t, err)
+	got := check.Value(c.Release(t.Context(), r))(t)
 	if sent.Load() != 1 {
 		t.Errorf("it took %d requests", sent.Load())
 	}
-	if want, err := l.Release(t.Context(), r); err != nil || got != want {
-		t.Errorf("%+v, want %+v, %v", got, want, err)
-	}
-	r.Key, r.Epsilon, r.TrueValue = "s", eps(t, "2"), "maybe"
-	if _, err := c.Release(t.Context(), r); !isInvalidTruth(err) || strings.Contains(err.Error(), "maybe") {
-		t.Errorf("of a value that is none: %v", err)
-	}
+	want, err := l.Release(t.Context(), r)
+	check.That(t, err == nil && got == want, "%+v, want %+v, %v", got, want, err)
+	r.Key, r.Epsilon, r.TrueValue = "s", check.Eps(t, "2"), "maybe"
+	_, err = c.Release(t.Context(), r)
+	check.That(t, isInvalidTruth(err) && !strings.Contains(err.Error(), "maybe"), "of a value that is none: %v", err)
 }
 
 // isInvalidTruth reports whether ann was refused for a true value that is none of the question's.
@@ -153,12 +131,11 @@ func TestATrueValueThatCannotBeSent(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
 	c := around(t, l, plainly)
 	for name, r := range map[string]api.ReleaseRequest{"at hand": {TrueValue: "\xff"}, "of a source": {Truth: api.TruthOf("\xff")}} {
-		r.Key, r.Question, r.Object, r.Epsilon = name, "vote", "ann", eps(t, "1")
+		r.Key, r.Question, r.Object, r.Epsilon = name, "vote", "ann", check.Eps(t, "1")
 		_, here := l.Release(t.Context(), r)
 		_, there := c.Release(t.Context(), r)
-		if !isInvalidTruth(here) || !isInvalidTruth(there) || there.Error() != here.Error() {
-			t.Errorf("%s: %v, in process %v", name, there, here)
-		}
+		check.That(t, isInvalidTruth(here) && isInvalidTruth(there) && there.Error() == here.Error(),
+			"%s: %v, in process %v", name, there, here)
 	}
 }
 
@@ -169,8 +146,8 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 		people = append(people, fmt.Sprintf("p%04d", i))
 	}
 	l := polled(t, ledgertest.New(t).Ledger, people...)
-	_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "k", Question: "vote", Object: people[7], Epsilon: eps(t, "1"), Truth: api.TruthOf("no")})
-	must(t, err)
+	_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "k", Question: "vote", Object: people[7], Epsilon: check.Eps(t, "1"), Truth: api.TruthOf("no")})
+	check.Must(t, err)
 	var rounds atomic.Int64
 	c := around(t, l, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -181,15 +158,13 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 		})
 	})
 	var asked []string
-	done, err := c.Raise(t.Context(), api.RaiseRequest{Key: "r", Question: "vote", Epsilon: eps(t, "1"), All: true, Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
-		if len(objects) > 4096 {
-			t.Errorf("asked for %d at once", len(objects))
-		}
+	done, err := c.Raise(t.Context(), api.RaiseRequest{Key: "r", Question: "vote", Epsilon: check.Eps(t, "1"), All: true, Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
+		check.That(t, len(objects) <= 4096, "asked for %d at once", len(objects))
 		asked = append(asked, objects...)
 		values := slices.Repeat([]string{"yes"}, len(objects))
 		return values, nil
 	}})
-	must(t, err)
+	check.Must(t, err)
 	if done.Drawn != 4099 || done.Reused != 1 || len(asked) != 4099 || slices.Contains(asked, people[7]) || rounds.Load() != 2 {
 		t.Errorf("%+v: asked for %d, in %d rounds", done, len(asked), rounds.Load())
 	}
@@ -199,15 +174,15 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 	held := ledgertest.New(t)
 	l := held.Ledger
-	must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	check.Must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	var people []string
 	for i := range 9000 {
 		people = append(people, fmt.Sprintf("p%04d", i))
 	}
-	under, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: eps(t, "1")})
-	must(t, err)
-	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: people, Policy: under, Cap: eps(t, "9")})
-	must(t, err)
+	under, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: check.Eps(t, "1")})
+	check.Must(t, err)
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: people, Policy: under, Cap: check.Eps(t, "9")})
+	check.Must(t, err)
 	held.Clock.Set(ledgertest.Begin().Add(time.Hour))
 	var largest atomic.Int64
 	c := around(t, l, func(h http.Handler) http.Handler {
@@ -223,26 +198,21 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 		}
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}})
-	must(t, err)
+	check.Must(t, err)
 	if each := int64(len(`"p0000":"yes",`)); largest.Load() > 2*4096*each+1000 {
 		t.Errorf("a request has %d bytes", largest.Load())
 	}
-	if len(asked) != 9000 || done.Questions[0].Raised != 9000 {
-		t.Errorf("%+v: asked for %d", done, len(asked))
-	}
+	check.That(t, len(asked) == 9000 && done.Questions[0].Raised == 9000, "%+v: asked for %d", done, len(asked))
 	for name, n := range asked {
-		if n != 1 {
-			t.Fatalf("asked %d times for %s", n, name)
-		}
+		check.Need(t, n == 1, "asked %d times for %s", n, name)
 	}
 }
 
 // An address is https://, http:// on this machine, or a Unix socket; a token goes nowhere else, redirected or not.
 func TestAddresses(t *testing.T) {
 	for _, address := range []string{"", "ledger.db", "ftp://x", "http://example.com", "http://10.0.0.1:80", "https://u:p@example.com", "https://example.com/?x", "https://example.com/#x", "://", "http://"} {
-		if _, err := Dial(t.Context(), address, Options{}); !errors.Is(err, api.ErrInvalid) || strings.Contains(err.Error(), "u:p") {
-			t.Errorf("%q: %v", address, err)
-		}
+		_, err := Dial(t.Context(), address, Options{})
+		check.That(t, errors.Is(err, api.ErrInvalid) && !strings.Contains(err.Error(), "u:p"), "%q: %v", address, err)
 	}
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirection is followed") }))
 	defer elsewhere.Close()
@@ -260,16 +230,14 @@ func TestAddresses(t *testing.T) {
 	} {
 		server := httptest.NewServer(answer)
 		_, err := Dial(t.Context(), server.URL, Options{Token: "secret"})
-		if kind, _, _ := problem.Classify(err); kind != problem.Unreachable {
-			t.Errorf("%s: %v", name, err)
-		}
+		kind, _, _ := problem.Classify(err)
+		check.That(t, kind == problem.Unreachable, "%s: %v", name, err)
 		server.Close()
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Dial(ctx, elsewhere.URL, Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
+	_, err := Dial(ctx, elsewhere.URL, Options{})
+	check.That(t, errors.Is(err, context.Canceled), "%v", err)
 }
 
 // A server may answer without an end. A document has one.
@@ -286,9 +254,8 @@ func TestCheckpoint_AnswerWithoutEnd_IsRefused(t *testing.T) {
 		})
 	})
 	text, err := c.Checkpoint(t.Context())
-	if kindOf(err) != problem.Unreachable || !strings.Contains(err.Error(), "more than") {
-		t.Errorf("%d bytes, %v", len(text), err)
-	}
+	check.That(t, kindOf(err) == problem.Unreachable && strings.Contains(err.Error(), "more than"),
+		"%d bytes, %v", len(text), err)
 }
 
 // nobody is a gate that knows no caller.
@@ -296,11 +263,9 @@ func nobody(*http.Request) (ledgerhttp.Holder, bool) { return ledgerhttp.Holder{
 
 // Whoever is refused at once has no client that could be closed: the connection is.
 func TestARefusedClientLeavesNoConnection(t *testing.T) {
-	h, err := ledgerhttp.New(ledgertest.New(t).Ledger, ledgerhttp.Options{Gate: nobody})
-	must(t, err)
+	h := check.Value(ledgerhttp.New(ledgertest.New(t).Ledger, ledgerhttp.Options{Gate: nobody}))(t)
 	path := filepath.Join(pace.Scratch(t), "s")
-	socket, err := net.Listen("unix", path)
-	must(t, err)
+	socket := check.Value(net.Listen("unix", path))(t)
 	gone := make(chan bool, 1)
 	server := &http.Server{Handler: h, ConnState: func(_ net.Conn, now http.ConnState) {
 		if now == http.StateClosed {
@@ -309,9 +274,8 @@ func TestARefusedClientLeavesNoConnection(t *testing.T) {
 	}}
 	defer func() { _ = server.Close() }()
 	go func() { _ = server.Serve(socket) }()
-	if c, err := Dial(t.Context(), "unix:"+path, Options{}); c != nil || kindOf(err) != problem.Unauthorized {
-		t.Fatalf("%v, %v", c, err)
-	}
+	c, err := Dial(t.Context(), "unix:"+path, Options{})
+	check.Need(t, c == nil && kindOf(err) == problem.Unauthorized, "%v, %v", c, err)
 	select {
 	case <-gone:
 	case <-time.After(10 * time.Second):
@@ -322,19 +286,15 @@ func TestARefusedClientLeavesNoConnection(t *testing.T) {
 // A name that is no UTF-8 is refused, and does not become another one on the way.
 func TestNamesAreNotChanged(t *testing.T) {
 	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), plainly)
-	if err := c.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "\xff"}); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("%v", err)
-	}
-	if _, err := c.Object(t.Context(), "\xff"); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("%v", err)
-	}
+	err := c.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "\xff"})
+	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
+	_, err = c.Object(t.Context(), "\xff")
+	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
 	for _, name := range []string{"a/b", "..", "a&b=c", "ü ?#%2f", "+"} {
-		if _, err := c.Enroll(t.Context(), api.EnrollRequest{Key: "enrol " + name, Question: "vote", Objects: []string{name}, Cap: eps(t, "1")}); err != nil {
-			t.Fatalf("%q: %v", name, err)
-		}
-		if o, err := c.Object(t.Context(), name); err != nil || o.Object != name {
-			t.Errorf("%q: %+v, %v", name, o, err)
-		}
+		_, err := c.Enroll(t.Context(), api.EnrollRequest{Key: "enrol " + name, Question: "vote", Objects: []string{name}, Cap: check.Eps(t, "1")})
+		check.Need(t, err == nil, "%q: %v", name, err)
+		o, err := c.Object(t.Context(), name)
+		check.That(t, err == nil && o.Object == name, "%q: %+v, %v", name, o, err)
 	}
 }
 
@@ -388,17 +348,14 @@ func TestWatch(t *testing.T) {
 		if errors.Is(err, context.Canceled) {
 			break
 		}
-		must(t, err)
-		if event.Number != next {
-			t.Fatalf("event %d, want %d", event.Number, next)
-		}
+		check.Must(t, err)
+		check.Need(t, event.Number == next, "event %d, want %d", event.Number, next)
 		next++
-		stats, err := l.Stats(t.Context())
-		must(t, err)
+		stats := check.Value(l.Stats(t.Context()))(t)
 		switch {
 		case next <= stats.Events:
 		case next < 12:
-			must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: fmt.Sprint(next), Object: "ann"}))
+			check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: fmt.Sprint(next), Object: "ann"}))
 		default:
 			cancel()
 		}
@@ -434,8 +391,7 @@ func TestAServerThatFallsSilent(t *testing.T) {
 				return body
 			},
 		}
-		c, err := Dial(t.Context(), "http://localhost", Options{HTTP: &http.Client{Transport: served}})
-		must(t, err)
+		c := check.Value(Dial(t.Context(), "http://localhost", Options{HTTP: &http.Client{Transport: served}}))(t)
 		n, last := 0, error(nil)
 		for _, err := range c.Watch(t.Context(), 1) {
 			if last = err; err == nil {
@@ -443,9 +399,7 @@ func TestAServerThatFallsSilent(t *testing.T) {
 				time.Sleep(2 * silence) // whoever takes their time is not the server
 			}
 		}
-		if n != 1 || kindOf(last) != problem.Unreachable {
-			t.Errorf("%d events, and then %v", n, last)
-		}
+		check.That(t, n == 1 && kindOf(last) == problem.Unreachable, "%d events, and then %v", n, last)
 	})
 }
 
@@ -453,9 +407,8 @@ func TestAServerThatFallsSilent(t *testing.T) {
 func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 	dir := pace.Scratch(t)
 	path := filepath.Join(dir, "ledger.db")
-	must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
-	l, err := ledger.Open(t.Context(), path, ledger.Options{})
-	must(t, err)
+	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
+	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 	defer func() { _ = l.Close() }()
 	polled(t, l, "ann", "bob", "cid")
 	var lies atomic.Pointer[func([]byte) []byte]
@@ -474,30 +427,19 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 		})
 	})
 	direct := around(t, l, plainly)
-	found, err := direct.Verify(t.Context(), api.VerifyRequest{})
-	must(t, err)
-	stats, err := l.Stats(t.Context())
-	must(t, err)
-	if found.Problems != 0 || found.Events != stats.Events || found.Objects != 3 {
-		t.Errorf("%+v", found)
-	}
+	found := check.Value(direct.Verify(t.Context(), api.VerifyRequest{}))(t)
+	stats := check.Value(l.Stats(t.Context()))(t)
+	check.That(t, found.Problems == 0 && found.Events == stats.Events && found.Objects == 3, "%+v", found)
 	copyAt := filepath.Join(dir, "copy.db")
 	told, all := 0, 0
-	done, err := direct.CompactTo(t.Context(), copyAt, func(done, total int) { told, all = done, total })
-	must(t, err)
-	if told == 0 || told != all {
-		t.Errorf("told of %d KiB of %d", told, all)
-	}
-	info, err := os.Stat(copyAt)
-	must(t, err)
-	if done.Events != stats.Events || done.Bytes != info.Size() || info.Mode().Perm() != 0o600 {
-		t.Errorf("%+v, %v", done, info)
-	}
-	whole, err := os.ReadFile(copyAt)
-	must(t, err)
-	if _, err := direct.Backup(t.Context(), copyAt, nil); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("%v", err)
-	}
+	done := check.Value(direct.CompactTo(t.Context(), copyAt, func(done, total int) { told, all = done, total }))(t)
+	check.That(t, told != 0 && told == all, "told of %d KiB of %d", told, all)
+	info := check.Value(os.Stat(copyAt))(t)
+	check.That(t, done.Events == stats.Events && done.Bytes == info.Size() && info.Mode().Perm() == 0o600,
+		"%+v, %v", done, info)
+	whole := check.Value(os.ReadFile(copyAt))(t)
+	_, err := direct.Backup(t.Context(), copyAt, nil)
+	check.That(t, errors.Is(err, fs.ErrExist), "%v", err)
 	var opens atomic.Int64
 	refused := 0
 	for n := range strings.Count(string(whole), "bob") {
@@ -508,10 +450,10 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 			}
 			text[at-1] = 'r'
 			changed := filepath.Join(pace.Scratch(t), "changed.db")
-			must(t, os.WriteFile(changed, text, 0o600))
+			check.Must(t, os.WriteFile(changed, text, 0o600))
 			if l, err := ledger.Open(t.Context(), changed, ledger.Options{ReadOnly: true}); err == nil {
 				opens.Add(1) // so only verifying it tells
-				must(t, l.Close())
+				check.Must(t, l.Close())
 			}
 			return text
 		})
@@ -522,24 +464,20 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 		}
 		// What is in no record says nothing: bytes of a page that are not used.
 		l, err := ledger.Open(t.Context(), robbed, ledger.Options{ReadOnly: true})
-		must(t, err)
-		if _, err := l.Object(t.Context(), "rob"); !errors.Is(err, api.ErrUnknown) {
-			t.Errorf("a copy in which bob is robbed is taken (%d): %v", n, err)
-		}
+		check.Must(t, err)
+		_, err = l.Object(t.Context(), "rob")
+		check.That(t, errors.Is(err, api.ErrUnknown), "a copy in which bob is robbed is taken (%d): %v", n, err)
 		_, err = l.Object(t.Context(), "bob")
-		must(t, errors.Join(err, l.Close(), os.Remove(robbed)))
+		check.Must(t, errors.Join(err, l.Close(), os.Remove(robbed)))
 	}
 	if opens.Load() == 0 || refused < 3 {
 		t.Errorf("%d copies that were changed can be opened, %d are refused", opens.Load(), refused)
 	}
 	tell(func(text []byte) []byte { return text[:len(text)/2] })
-	if _, err := c.Backup(t.Context(), filepath.Join(dir, "half.db"), nil); err == nil {
-		t.Error("half a copy is taken")
-	}
-	left, err := filepath.Glob(filepath.Join(dir, "*"))
-	must(t, err)
-	hidden, err := filepath.Glob(filepath.Join(dir, ".*"))
-	must(t, err)
+	_, err = c.Backup(t.Context(), filepath.Join(dir, "half.db"), nil)
+	check.That(t, err != nil, "half a copy is taken")
+	left := check.Value(filepath.Glob(filepath.Join(dir, "*")))(t)
+	hidden := check.Value(filepath.Glob(filepath.Join(dir, ".*")))(t)
 	if len(hidden) != 0 || slices.ContainsFunc(left, func(name string) bool { return strings.HasSuffix(name, "rob.db") || strings.HasSuffix(name, "half.db") }) {
 		t.Errorf("left: %v %v", left, hidden)
 	}
@@ -558,14 +496,12 @@ func TestCopy_LocalFileFails_TheErrorNamesThePath(t *testing.T) {
 	dir, temp := pace.Scratch(t), pace.Scratch(t)
 	path := filepath.Join(dir, "copy.db")
 	_, err := c.Backup(t.Context(), path, nil)
-	if err == nil || !strings.Contains(err.Error(), "open "+path) || strings.Contains(err.Error(), "sluice-fetched") {
-		t.Errorf("%v; want the path %s", err, path)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "open "+path) &&
+		!strings.Contains(err.Error(), "sluice-fetched"), "%v; want the path %s", err, path)
 	t.Setenv("TMPDIR", temp)
 	_, err = c.Verify(t.Context(), api.VerifyRequest{})
-	if err == nil || !strings.Contains(err.Error(), "open the fetched ledger") || strings.Contains(err.Error(), temp) {
-		t.Errorf("%v; want the fetched ledger", err)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "open the fetched ledger") &&
+		!strings.Contains(err.Error(), temp), "%v; want the fetched ledger", err)
 	t.Setenv("TMPDIR", filepath.Join(temp, "none"))
 	_, err = c.Verify(t.Context(), api.VerifyRequest{})
 	if want := "the fetched ledger in " + filepath.Join(temp, "none"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sluice-verify") {
@@ -590,69 +526,57 @@ func TestFetch_DiskFails_IsNotUnreachable(t *testing.T) {
 		pace.Impossible(t, "there is no /dev/full")
 	}
 	err = c.fetchInto(t.Context(), full, nil)
-	if kind, _, _ := problem.Classify(err); kind == problem.Unreachable || !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("%s: %v", kind, err)
-	}
+	kind, _, _ := problem.Classify(err)
+	check.That(t, kind != problem.Unreachable && errors.Is(err, syscall.ENOSPC), "%s: %v", kind, err)
 }
 
 // Proofs arrive as they are made.
 func TestProofs(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
 	c := around(t, l, plainly)
-	now, err := c.Head(t.Context(), 0)
-	must(t, err)
-	then, err := c.Head(t.Context(), 2)
-	must(t, err)
-	proof, err := c.Consistency(t.Context(), 2, now.Events)
-	must(t, err)
-	must(t, tlog.CheckTree(proof, int64(now.Events), now.Root, 2, then.Root))
-	if _, err := c.Checkpoint(t.Context()); !errors.Is(err, api.ErrNoSigner) {
-		t.Errorf("%v", err)
-	}
-	if _, err := c.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }}); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("%v", err)
-	}
+	now := check.Value(c.Head(t.Context(), 0))(t)
+	then := check.Value(c.Head(t.Context(), 2))(t)
+	proof := check.Value(c.Consistency(t.Context(), 2, now.Events))(t)
+	check.Must(t, tlog.CheckTree(proof, int64(now.Events), now.Root, 2, then.Root))
+	_, err := c.Checkpoint(t.Context())
+	check.That(t, errors.Is(err, api.ErrNoSigner), "%v", err)
+	_, err = c.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }})
+	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
 }
 
 // Each is enrolled under terms of their own, is held until an instant, and is put under others, with or without a policy.
 func TestTermsOfEach(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
 	c := around(t, l, plainly)
-	dear, err := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}}.Policy()
-	must(t, err)
+	dear, err := policy.Market{Max: check.Eps(t, "2"), Prices: []policy.Price{{Epsilon: check.Eps(t, "2"), Amount: 300}}}.Policy()
+	check.Must(t, err)
 	r := api.EnrollRequest{Key: "each", Question: "vote", Objects: []string{"dan", "bob", "cid"}}
 	var asked []string
 	r.Terms = func(object string) (policy.Policy, privacy.Epsilon) {
 		asked = append(asked, object)
 		if object == "cid" {
-			return policy.Policy{}, eps(t, "4")
+			return policy.Policy{}, check.Eps(t, "4")
 		}
-		return dear, eps(t, "3")
+		return dear, check.Eps(t, "3")
 	}
-	done, err := c.Enroll(t.Context(), r)
-	must(t, err)
-	if done.Enrolled != 3 || !slices.Equal(asked, []string{"bob", "cid", "dan"}) {
-		t.Errorf("%+v, asked about %q", done, asked)
-	}
+	done := check.Value(c.Enroll(t.Context(), r))(t)
+	check.That(t, done.Enrolled == 3 && slices.Equal(asked, []string{"bob", "cid", "dan"}),
+		"%+v, asked about %q", done, asked)
 	again, err := l.Enroll(t.Context(), r) // in process it is the same request
-	if must(t, err); again.First != done.First {
+	if check.Must(t, err); again.First != done.First {
 		t.Errorf("%+v, %+v", again, done)
 	}
 	r.Key, r.Objects = "twice", []string{"eve", "eve"}
-	if _, err := c.Enroll(t.Context(), r); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("twice: %v", err)
-	}
-	r.Key, r.Objects, r.Cap = "both", []string{"eve"}, eps(t, "1")
-	if _, err := c.Enroll(t.Context(), r); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("terms and a cap: %v", err)
-	}
+	_, err = c.Enroll(t.Context(), r)
+	check.That(t, errors.Is(err, api.ErrInvalid), "twice: %v", err)
+	r.Key, r.Objects, r.Cap = "both", []string{"eve"}, check.Eps(t, "1")
+	_, err = c.Enroll(t.Context(), r)
+	check.That(t, errors.Is(err, api.ErrInvalid), "terms and a cap: %v", err)
 	until := ledgertest.Begin().Add(time.Hour + time.Nanosecond)
-	held := api.ReserveRequest{Key: "hold", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"bob"}}, Until: until}
-	got, err := c.Reserve(t.Context(), held)
-	must(t, err)
-	if same, err := l.Reserve(t.Context(), held); err != nil || same.Number != got.Number || !got.Expires.Equal(until) {
-		t.Errorf("%+v, %+v, %v", got, same, err)
-	}
+	held := api.ReserveRequest{Key: "hold", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: check.Eps(t, "1"), Objects: []string{"bob"}}, Until: until}
+	got := check.Value(c.Reserve(t.Context(), held))(t)
+	same, err := l.Reserve(t.Context(), held)
+	check.That(t, err == nil && same.Number == got.Number && got.Expires.Equal(until), "%+v, %+v, %v", got, same, err)
 	odd := until.In(time.FixedZone("mean time", 3600+30)) // RFC 3339 has no seconds in zones
 	held.Key, held.Until = "hold in a zone", odd
 	got, err = c.Reserve(t.Context(), held)
@@ -661,23 +585,20 @@ func TestTermsOfEach(t *testing.T) {
 	}
 	none := api.ChangeTermsRequest{Key: "none", Question: "vote", Objects: []string{"bob"}, Policy: &policy.Policy{}}
 	var refused *api.RefusedError
-	if _, err := c.ChangeTerms(t.Context(), none); !errors.As(err, &refused) || refused.Refused[0].Reason != api.NeedsConsent {
-		t.Errorf("without consent: %v", err)
-	}
+	_, err = c.ChangeTerms(t.Context(), none)
+	check.That(t, errors.As(err, &refused) && refused.Refused[0].Reason == api.NeedsConsent, "without consent: %v", err)
 	none.Consent = "box 17"
-	if changed, err := c.ChangeTerms(t.Context(), none); err != nil || changed.Changed != 1 {
-		t.Errorf("%+v, %v", changed, err)
-	}
-	if changed, err := l.ChangeTerms(t.Context(), none); err != nil || changed.Changed != 1 {
-		t.Errorf("in process: %+v, %v", changed, err)
-	}
+	changed, err := c.ChangeTerms(t.Context(), none)
+	check.That(t, err == nil && changed.Changed == 1, "%+v, %v", changed, err)
+	changed, err = l.ChangeTerms(t.Context(), none)
+	check.That(t, err == nil && changed.Changed == 1, "in process: %+v, %v", changed, err)
 }
 
 // A table is brought in line as in process: whoever confirms is told what is done, and if anything else is to be done by then, nothing is.
 func TestATableIsConfirmed(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
 	c := around(t, l, plainly)
-	rows := []api.Member{{Object: "ann", Question: "vote"}, {Object: "bob", Question: "vote"}, {Object: "cid", Question: "vote", Cap: eps(t, "2")}}
+	rows := []api.Member{{Object: "ann", Question: "vote"}, {Object: "bob", Question: "vote"}, {Object: "cid", Question: "vote", Cap: check.Eps(t, "2")}}
 	r := api.ReconcileRequest{Members: func(yield func(api.Member, error) bool) {
 		for _, row := range rows {
 			if !yield(row, nil) {
@@ -685,8 +606,7 @@ func TestATableIsConfirmed(t *testing.T) {
 			}
 		}
 	}}
-	before, err := l.Stats(t.Context())
-	must(t, err)
+	before := check.Value(l.Stats(t.Context()))(t)
 	unchanged := func(what string) {
 		t.Helper()
 		if now, err := l.Stats(t.Context()); err != nil || now.Events != before.Events {
@@ -695,47 +615,39 @@ func TestATableIsConfirmed(t *testing.T) {
 	}
 	no := errors.New("no")
 	r.Confirm = func(told api.ReconcileResult) error {
-		if told.Questions[0].New.Count != 1 || told.Questions[0].Same != 2 {
-			t.Errorf("%+v", told)
-		}
+		check.That(t, told.Questions[0].New.Count == 1 && told.Questions[0].Same == 2, "%+v", told)
 		return no
 	}
-	if _, err := c.Reconcile(t.Context(), r); !errors.Is(err, no) {
-		t.Errorf("%v", err)
-	}
+	_, err := c.Reconcile(t.Context(), r)
+	check.That(t, errors.Is(err, no), "%v", err)
 	unchanged("not confirmed")
 	r.Confirm = func(api.ReconcileResult) error { rows[2].Object = "dan"; return nil } // which is read once
 	done, err := c.Reconcile(t.Context(), r)
-	if must(t, err); done.Questions[0].New.Count != 1 || done.Questions[0].New.First[0] != "cid" {
+	if check.Must(t, err); done.Questions[0].New.Count != 1 || done.Questions[0].New.First[0] != "cid" {
 		t.Errorf("%+v", done)
 	}
-	before, err = l.Stats(t.Context())
-	must(t, err)
+	before = check.Value(l.Stats(t.Context()))(t)
 	rows[2].Object = "eve"
 	r.Confirm = func(api.ReconcileResult) error { // meanwhile somebody else enrols another one
-		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "meanwhile", Question: "vote", Objects: []string{"eve"}, Cap: eps(t, "2")})
+		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "meanwhile", Question: "vote", Objects: []string{"eve"}, Cap: check.Eps(t, "2")})
 		if err == nil {
 			before, err = l.Stats(t.Context())
 		}
 		return err
 	}
-	if _, err := c.Reconcile(t.Context(), r); kindOf(err) != problem.Changed {
-		t.Errorf("what has changed since: %v", err)
-	}
+	_, err = c.Reconcile(t.Context(), r)
+	check.That(t, kindOf(err) == problem.Changed, "what has changed since: %v", err)
 	unchanged("changed")
 	r.Confirm = nil
 	r.Members = func(yield func(api.Member, error) bool) { yield(api.Member{}, no) }
-	if _, err := c.Reconcile(t.Context(), r); !errors.Is(err, no) {
-		t.Errorf("a table that cannot be read: %v", err)
-	}
-	if _, err := c.Reconcile(t.Context(), api.ReconcileRequest{}); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("no table: %v", err)
-	}
+	_, err = c.Reconcile(t.Context(), r)
+	check.That(t, errors.Is(err, no), "a table that cannot be read: %v", err)
+	_, err = c.Reconcile(t.Context(), api.ReconcileRequest{})
+	check.That(t, errors.Is(err, api.ErrInvalid), "no table: %v", err)
 	r = api.ReconcileRequest{Withdraw: true, Members: func(yield func(api.Member, error) bool) {}}
 	var gone *api.GoneError
-	if _, err := c.Reconcile(t.Context(), r); !errors.As(err, &gone) || gone.Gone != 4 || gone.Of != 4 || kindOf(err) != problem.ManyGone {
-		t.Errorf("%v", err)
-	}
+	_, err = c.Reconcile(t.Context(), r)
+	check.That(t, errors.As(err, &gone) && gone.Gone == 4 && gone.Of == 4 && kindOf(err) == problem.ManyGone, "%v", err)
 }
 
 func kindOf(err error) string {
@@ -748,35 +660,32 @@ func TestWhatIsNewerThanASentTableStays(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
 	c := around(t, l, plainly)
 	less := func(key, object string) {
-		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: eps(t, "1")})
-		must(t, err)
+		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: check.Eps(t, "1")})
+		check.Must(t, err)
 	}
 	r := api.ReconcileRequest{Members: func(yield func(api.Member, error) bool) {
 		for _, object := range []string{"ann", "bob"} {
-			yield(api.Member{Object: object, Question: "vote", Cap: eps(t, "10"), Consent: "box 17"}, nil)
+			yield(api.Member{Object: object, Question: "vote", Cap: check.Eps(t, "10"), Consent: "box 17"}, nil)
 		}
 		less("while it is read", "ann")
 	}}
 	_, err := c.Reconcile(t.Context(), r)
-	must(t, err)
+	check.Must(t, err)
 	for object, limit := range map[string]string{"ann": "1", "bob": "10"} {
-		if o, err := l.Object(t.Context(), object); err != nil || o.Cap != eps(t, limit) {
-			t.Errorf("%s has the cap %s, want %s: %v", object, o.Cap, limit, err)
-		}
+		o, err := l.Object(t.Context(), object)
+		check.That(t, err == nil && o.Cap == check.Eps(t, limit), "%s has the cap %s, want %s: %v", object, o.Cap, limit, err)
 	}
 	old, err := l.Stats(t.Context())
-	must(t, err)
+	check.Must(t, err)
 	less("behind it", "bob")
 	r.AsOf, r.Members = old.Events, func(yield func(api.Member, error) bool) {
-		yield(api.Member{Object: "bob", Question: "vote", Cap: eps(t, "10"), Consent: "box 17"}, nil)
+		yield(api.Member{Object: "bob", Question: "vote", Cap: check.Eps(t, "10"), Consent: "box 17"}, nil)
 	}
 	_, err = l.Reconcile(t.Context(), r) // in process as well
-	must(t, err)
-	if o, err := l.Object(t.Context(), "bob"); err != nil || o.Cap != eps(t, "1") {
-		t.Errorf("an older table brings back the cap %s, %v", o.Cap, err)
-	}
+	check.Must(t, err)
+	o, err := l.Object(t.Context(), "bob")
+	check.That(t, err == nil && o.Cap == check.Eps(t, "1"), "an older table brings back the cap %s, %v", o.Cap, err)
 	r.AsOf = 1 << 40
-	if _, err := c.Reconcile(t.Context(), r); !errors.Is(err, api.ErrInvalid) {
-		t.Errorf("a table of the future: %v", err)
-	}
+	_, err = c.Reconcile(t.Context(), r)
+	check.That(t, errors.Is(err, api.ErrInvalid), "a table of the future: %v", err)
 }

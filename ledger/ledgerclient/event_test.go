@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
@@ -16,7 +17,7 @@ import (
 func TestWithEvent_AnswersOfAStandby_AreNoted(t *testing.T) {
 	l := ledgertest.New(t).Ledger
 	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit})
-	must(t, err)
+	check.Must(t, err)
 	event := "7"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if event != "" {
@@ -27,30 +28,24 @@ func TestWithEvent_AnswersOfAStandby_AreNoted(t *testing.T) {
 	t.Cleanup(server.Close)
 	var noted []uint64
 	ctx := WithEvent(t.Context(), func(event uint64) { noted = append(noted, event) })
-	c, err := Dial(ctx, server.URL, Options{})
-	must(t, err)
+	c := check.Value(Dial(ctx, server.URL, Options{}))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	ask := func(want ...uint64) {
 		t.Helper()
 		noted = nil
-		_, err := c.Stats(ctx)
-		must(t, err)
-		if _, err := c.Sale(ctx, 99); err == nil {
-			t.Error("there is a sale")
-		}
+		check.Must(t, check.Err(c.Stats(ctx)))
+		_, err = c.Sale(ctx, 99)
+		check.That(t, err != nil, "there is a sale")
 		for _, err := range c.Sales(ctx, "") {
-			must(t, err)
+			check.Must(t, err)
 		}
-		if !slices.Equal(noted, want) {
-			t.Errorf("with the header %q: as of %v, want %v", event, noted, want)
-		}
+		check.That(t, slices.Equal(noted, want), "with the header %q: as of %v, want %v", event, noted, want)
 	}
 	ask(7, 7, 7)
 	for _, event = range []string{"", "-1", "x"} {
 		ask()
 	}
 	event = "7"
-	if _, err := c.Stats(t.Context()); err != nil || len(noted) > 0 {
-		t.Errorf("a caller that does not ask: %v, %v", noted, err)
-	}
+	_, err = c.Stats(t.Context())
+	check.That(t, err == nil && len(noted) == 0, "a caller that does not ask: %v, %v", noted, err)
 }

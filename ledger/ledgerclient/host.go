@@ -202,9 +202,7 @@ func (c *Client) Compact(ctx context.Context, _ api.Progress) error {
 
 // Object is [ledger.Ledger.Object].
 func (c *Client) Object(ctx context.Context, name string) (o api.ObjectState, err error) {
-	// The lists of an object are never nil, see ask.
-	err = c.call(ctx, message{path: "/v1/object", query: query("object", name)}, &o)
-	return o, err
+	return get[api.ObjectState](ctx, c, "/v1/object", query("object", name))
 }
 
 // Estimate is [ledger.Ledger.Estimate]. Include is not possible.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
@@ -42,14 +43,13 @@ func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestClient_EndlessAnswer_IsRefusedAfterItsLimit(t *testing.T) {
 	calls := map[string]func(*Client) error{
 		"a result": func(c *Client) error { return c.Withdraw(t.Context(), api.ObjectRequest{Key: "1", Object: "ann"}) },
-		"stats":    func(c *Client) error { _, err := c.Stats(t.Context()); return err },
+		"stats":    func(c *Client) error { return check.Err(c.Stats(t.Context())) },
 		"an order of one": func(c *Client) error {
-			_, err := c.Quote(t.Context(), api.Order{Buyer: "acme", Question: "q", Objects: []string{"ann"}})
-			return err
+			return check.Err(c.Quote(t.Context(), api.Order{Buyer: "acme", Question: "q", Objects: []string{"ann"}}))
 		},
-		"a release":    func(c *Client) error { _, err := c.Release(t.Context(), api.ReleaseRequest{Key: "1"}); return err },
-		"a checkpoint": func(c *Client) error { _, err := c.Checkpoint(t.Context()); return err },
-		"a proof":      func(c *Client) error { _, err := c.Consistency(t.Context(), 1, 2); return err },
+		"a release":    func(c *Client) error { return check.Err(c.Release(t.Context(), api.ReleaseRequest{Key: "1"})) },
+		"a checkpoint": func(c *Client) error { return check.Err(c.Checkpoint(t.Context())) },
+		"a proof":      func(c *Client) error { return check.Err(c.Consistency(t.Context(), 1, 2)) },
 		"deliveries": func(c *Client) error {
 			for _, err := range c.Deliveries(t.Context(), 1) {
 				return err
@@ -62,21 +62,17 @@ func TestClient_EndlessAnswer_IsRefusedAfterItsLimit(t *testing.T) {
 			server := &endless{begin: `{"x":"`, status: status}
 			s := httptest.NewServer(server)
 			c, err := Dial(t.Context(), s.URL, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.Must(t, err)
 			err = call(c)
 			var p *api.Problem
-			if !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "bytes, which no answer to this request has") {
-				t.Errorf("%s, status %d: %v", name, status, err)
-			}
+			check.That(t, errors.As(err, &p) && p.Kind == problem.Unreachable &&
+				strings.Contains(p.Detail, "bytes, which no answer to this request has"), "%s, status %d: %v", name, status, err)
 			_ = c.Close()
 			s.CloseClientConnections()
 			s.Close()
 			const slack = 16 << 20 // what is in buffers of the two hosts
-			if sent := server.sent.Load(); sent > few+perObject+slack {
-				t.Errorf("%s, status %d: %d bytes were taken", name, status, sent)
-			}
+			sent := server.sent.Load()
+			check.That(t, sent <= few+perObject+slack, "%s, status %d: %d bytes were taken", name, status, sent)
 		}
 	}
 }
@@ -85,9 +81,7 @@ func TestClient_CopyOfUnknownLength_IsRefused(t *testing.T) {
 	s := httptest.NewServer(&endless{status: http.StatusOK})
 	defer s.Close()
 	c, err := Dial(t.Context(), s.URL, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	defer func() { _ = c.Close() }()
 	_, err = c.Backup(t.Context(), t.TempDir()+"/copy.db", nil)
 	if p := (*api.Problem)(nil); !errors.As(err, &p) || p.Kind != problem.Unreachable || !strings.Contains(p.Detail, "how many bytes") {
@@ -114,37 +108,29 @@ func TestLimitOf_GrowsWithTheObjectsOfTheRequest(t *testing.T) {
 		"questions":          {nil, &httpapi.Questions{}, many},
 		"a person's account": {nil, &api.ObjectState{}, many},
 	} {
-		if got := limitOf(test.in, test.out); got != test.most {
-			t.Errorf("%s: %d bytes, want %d", name, got, test.most)
-		}
+		got := limitOf(test.in, test.out)
+		check.That(t, got == test.most, "%s: %d bytes, want %d", name, got, test.most)
 	}
 }
 
 func TestReadLine_AtTheLimit(t *testing.T) {
 	text := strings.Repeat("x", 9999) + "\n"
 	in := bufio.NewReader(strings.NewReader(text + text + "cut"))
-	if line, err := readLine(in, 10_000); string(line) != text || err != nil {
-		t.Errorf("%d bytes, %v", len(line), err)
-	}
-	if _, err := readLine(in, 9999); !errors.As(err, new(*api.Problem)) {
-		t.Errorf("a line over the limit: %v", err)
-	}
-	if _, err := readLine(bufio.NewReader(strings.NewReader("cut")), 10); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a line without an end: %v", err)
-	}
+	line, err := readLine(in, 10_000)
+	check.That(t, string(line) == text && err == nil, "%d bytes, %v", len(line), err)
+	_, err = readLine(in, 9999)
+	check.That(t, errors.As(err, new(*api.Problem)), "a line over the limit: %v", err)
+	_, err = readLine(bufio.NewReader(strings.NewReader("cut")), 10)
+	check.That(t, errors.Is(err, io.ErrUnexpectedEOF), "a line without an end: %v", err)
 }
 
 func TestBounded_AtTheLimit(t *testing.T) {
 	read := func(n, most int64) error {
 		got, err := io.ReadAll(bound(io.NopCloser(strings.NewReader(strings.Repeat("x", int(n)))), most))
-		if err == nil && int64(len(got)) != n {
-			t.Errorf("%d of %d bytes", len(got), n)
-		}
+		check.That(t, err != nil || int64(len(got)) == n, "%d of %d bytes", len(got), n)
 		return err
 	}
-	if err := read(100_000, 100_000); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, read(100_000, 100_000))
 	if err := read(100_001, 100_000); !errors.As(err, new(*api.Problem)) {
 		t.Error(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -29,7 +30,7 @@ func asStranger(t *testing.T, do func() error) {
 		}
 		done <- do()
 	}()
-	must(t, <-done)
+	check.Must(t, <-done)
 }
 
 // TestDial_AnotherUsersServer: nothing, and so no token, is sent to a server that another user may have put where the client looks
@@ -39,9 +40,9 @@ func TestDial_AnotherUsersServer(t *testing.T) {
 		pace.Impossible(t, "only root can listen as another user")
 	}
 	root, err := os.MkdirTemp("/run", "sluice") // /tmp is writable by all
-	must(t, err)
+	check.Must(t, err)
 	defer func() { _ = os.RemoveAll(root) }()
-	must(t, os.Chmod(root, 0o755))
+	check.Must(t, os.Chmod(root, 0o755))
 	for name, c := range map[string]struct {
 		owner int
 		mode  os.FileMode
@@ -55,9 +56,9 @@ func TestDial_AnotherUsersServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := os.MkdirTemp(root, "d")
-			must(t, err)
-			must(t, os.Chmod(dir, c.mode))
-			must(t, os.Chown(dir, c.owner, -1))
+			check.Must(t, err)
+			check.Must(t, os.Chmod(dir, c.mode))
+			check.Must(t, os.Chown(dir, c.owner, -1))
 			path := filepath.Join(dir, "s")
 			var trap net.Listener
 			asStranger(t, func() (err error) { trap, err = net.Listen("unix", path); return err })
@@ -84,13 +85,12 @@ func TestDial_AnotherUsersServer(t *testing.T) {
 // TestDial_OwnServer: a server of the same user may listen anywhere.
 func TestDial_OwnServer(t *testing.T) {
 	dir, err := os.MkdirTemp("", "c") // a socket's path is short
-	must(t, err)
+	check.Must(t, err)
 	defer func() { _ = os.RemoveAll(dir) }()
-	must(t, os.Chmod(dir, 0o777))
-	socket, err := net.Listen("unix", filepath.Join(dir, "s"))
-	must(t, err)
+	check.Must(t, os.Chmod(dir, 0o777))
+	socket := check.Value(net.Listen("unix", filepath.Join(dir, "s")))(t)
 	defer func() { _ = socket.Close() }()
-	must(t, checkServerAt(socket.Addr().String()))
+	check.Must(t, checkServerAt(socket.Addr().String()))
 }
 
 func checkServerAt(path string) error {

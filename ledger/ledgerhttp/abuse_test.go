@@ -13,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
@@ -30,9 +31,8 @@ func TestPathsAreNotCleaned(t *testing.T) {
 	}
 	for _, target := range []string{"/v1/sales/x", "/v1/sales/-1", "/v1/sales/1e3", "/v1/sales/18446744073709551616", "/v1/sales/0x1"} {
 		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator"})
-		if p := wantProblem(t, status, header, body, problem.Invalid); p.Field != "sale" {
-			t.Errorf("%s: the field is %q", target, p.Field)
-		}
+		p := wantProblem(t, status, header, body, problem.Invalid)
+		check.That(t, p.Field == "sale", "%s: the field is %q", target, p.Field)
 	}
 	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "GET"} {
 		status, header, body := f.ask(asked{method: method, target: "/v1/raises", role: "operator"})
@@ -84,20 +84,17 @@ func TestQueriesAreRead(t *testing.T) {
 			continue // nobody of that name has bought anything
 		}
 		var p api.Problem
-		if json.Unmarshal([]byte(body), &p) != nil || status < 400 || status >= 500 || p.Status != status || header.Get("Content-Type") != problem.ContentType {
-			t.Errorf("%s: status %d, %s", target, status, body)
-		}
-		if field != "" && (p.Field != field || p.Kind != problem.Invalid) {
-			t.Errorf("%s: the field is %q, want %q: %s", target, p.Field, field, body)
-		}
+		check.That(t, json.Unmarshal([]byte(body), &p) == nil && status >= 400 && status < 500 && p.Status == status &&
+			header.Get("Content-Type") == problem.ContentType, "%s: status %d, %s", target, status, body)
+		check.That(t, field == "" || p.Field == field && p.Kind == problem.Invalid,
+			"%s: the field is %q, want %q: %s", target, p.Field, field, body)
 	}
 }
 
 // A body is one JSON object as its route wants it; else the problem names the field, and nothing happens. None is a 500.
 func TestBodiesAreRead(t *testing.T) {
 	f := serving(t, Options{})
-	before, err := f.ledger.Stats(t.Context())
-	must(t, err)
+	before := check.Value(f.ledger.Stats(t.Context()))(t)
 	deep := strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000)
 	for body, field := range map[string]string{
 		`{}`:                                                                                        "question",
@@ -136,21 +133,14 @@ func TestBodiesAreRead(t *testing.T) {
 	} {
 		status, header, text := f.ask(asked{method: "POST", target: "/v1/raises", body: body, key: "k", role: "operator", header: map[string]string{"Content-Type": "application/json"}})
 		var p api.Problem
-		if json.Unmarshal([]byte(text), &p) != nil || status < 400 || status >= 500 || header.Get("Content-Type") != problem.ContentType {
-			t.Errorf("%.100q: status %d, %.200s", body, status, text)
-		}
-		if field != "" && p.Field != field {
-			t.Errorf("%.100q: the field is %q, want %q: %.200s", body, p.Field, field, text)
-		}
-		if strings.Contains(text, secretValue) {
-			t.Errorf("a true value is repeated: %s", text)
-		}
+		check.That(t, json.Unmarshal([]byte(text), &p) == nil && status >= 400 && status < 500 &&
+			header.Get("Content-Type") == problem.ContentType, "%.100q: status %d, %.200s", body, status, text)
+		check.That(t, field == "" || p.Field == field,
+			"%.100q: the field is %q, want %q: %.200s", body, p.Field, field, text)
+		check.That(t, !strings.Contains(text, secretValue), "a true value is repeated: %s", text)
 	}
-	after, err := f.ledger.Stats(t.Context())
-	must(t, err)
-	if before != after {
-		t.Errorf("something was carried out: %+v, before it was %+v", after, before)
-	}
+	after := check.Value(f.ledger.Stats(t.Context()))(t)
+	check.That(t, before == after, "something was carried out: %+v, before it was %+v", after, before)
 }
 
 // A body is JSON by its header, too, and no larger than it may be. What has no body is not asked for one.
@@ -174,9 +164,8 @@ func TestKeysAreRead(t *testing.T) {
 	for given, want := range map[string]string{
 		"order-1": "order-1", `"order-1"`: "order-1", `"a \"b\" \\"`: `a "b" \`, `%"f%c3%bcr%25"`: "für%", `%"a b"`: "a b", "a,b;c": "a,b;c", `""`: "",
 	} {
-		if got, bad := keyOf(http.Header{httpapi.KeyHeader: {given}}); bad != nil || got != want {
-			t.Errorf("%s: %q, %v", given, got, bad)
-		}
+		got, bad := keyOf(http.Header{httpapi.KeyHeader: {given}})
+		check.That(t, bad == nil && got == want, "%s: %q, %v", given, got, bad)
 		if want != "" {
 			if got, bad := keyOf(http.Header{httpapi.KeyHeader: {httpapi.QuotedKey(want)}}); bad != nil || got != want {
 				t.Errorf("%q is written %s, and read %q, %v", want, httpapi.QuotedKey(want), got, bad)
@@ -184,9 +173,8 @@ func TestKeysAreRead(t *testing.T) {
 		}
 	}
 	for _, given := range [][]string{nil, {""}, {"a", "b"}, {`"`}, {`"a`}, {`"a"b"`}, {`"\x"`}, {`"a\"`}, {`%"`}, {`%"%g"`}, {`%"a"b"`}, {"\"\xff\""}} {
-		if got, bad := keyOf(http.Header{httpapi.KeyHeader: given}); bad == nil || bad.Field != httpapi.KeyHeader {
-			t.Errorf("%q is read as %q, %v", given, got, bad)
-		}
+		got, bad := keyOf(http.Header{httpapi.KeyHeader: given})
+		check.That(t, bad != nil && bad.Field == httpapi.KeyHeader, "%q is read as %q, %v", given, got, bad)
 	}
 	f := serving(t, Options{})
 	for _, key := range []string{"", `""`, strings.Repeat("x", 257), `%"%00"`, `%"%ff"`} {
@@ -233,16 +221,12 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		text, err := json.Marshal(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, err)
 		again := reflect.New(r.in).Interface()
-		if bad := decode(bytes.NewReader(text), again); bad != nil {
-			t.Fatalf("%s became %s: %v", body, text, bad)
-		}
-		if other, err := json.Marshal(again); err != nil || string(other) != string(text) {
-			t.Fatalf("%s became %s, and then %s", body, text, other)
-		}
+		bad := decode(bytes.NewReader(text), again)
+		check.Need(t, bad == nil, "%s became %s: %v", body, text, bad)
+		other, err := json.Marshal(again)
+		check.Need(t, err == nil && string(other) == string(text), "%s became %s, and then %s", body, text, other)
 	})
 }
 
@@ -284,9 +268,8 @@ func TestTrueValuesAreToldToNobody(t *testing.T) {
 	if status, p := ask("k", `,"truths":{"19":""}`); p.Kind != problem.Refused || len(p.Refused) != 1 || p.Refused[0].Reason != api.NoTruth {
 		t.Errorf("status %d, %+v", status, p)
 	}
-	if status, p := ask("k", `,"truths":{"19":"`+secretValue+`"}`); status != http.StatusOK {
-		t.Errorf("status %d, %+v", status, p)
-	}
+	status, p := ask("k", `,"truths":{"19":"`+secretValue+`"}`)
+	check.That(t, status == http.StatusOK, "status %d, %+v", status, p)
 	if log.Len() == 0 || strings.Contains(log.String(), `"19"`) {
 		t.Errorf("the log is %s", log.String())
 	}
@@ -336,13 +319,10 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 			continue // nothing is released by time here, so nobody is asked
 		}
 		wantProblem(t, status, header, text, problem.Unexpected)
-		if status, _, text := f.ask(asked{method: "POST", target: target, body: body, key: "k", role: "operator"}); status != http.StatusOK {
-			t.Errorf("%s: then it is %d, %s", one, status, text)
-		}
+		status, _, text = f.ask(asked{method: "POST", target: target, body: body, key: "k", role: "operator"})
+		check.That(t, status == http.StatusOK, "%s: then it is %d, %s", one, status, text)
 		found, err := f.ledger.Verify(t.Context(), api.VerifyRequest{})
-		if err != nil || found.Problems != 0 {
-			t.Errorf("%s: %+v, %v", one, found, err)
-		}
+		check.That(t, err == nil && found.Problems == 0, "%s: %+v, %v", one, found, err)
 	}
 	if !strings.Contains(log.String(), "a request panicked") || strings.Contains(log.String(), secretValue) {
 		t.Errorf("the log is %s", log.String())
@@ -367,8 +347,7 @@ func TestTermsThatCannotBe(t *testing.T) {
 		{"/v1/budgets", `{"question":"vote","all":true,"epsilons":["0"]}`, ""},
 	} {
 		status, header, body := f.ask(asked{"POST", c.target, c.body, "k", "operator", nil})
-		if p := wantProblem(t, status, header, body, problem.Invalid); p.Field != c.field && c.field != "" {
-			t.Errorf("%s: the field is %q", c.body, p.Field)
-		}
+		p := wantProblem(t, status, header, body, problem.Invalid)
+		check.That(t, p.Field == c.field || c.field == "", "%s: the field is %q", c.body, p.Field)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
@@ -19,8 +20,7 @@ import (
 func TestStandby_Answers_SayAsOfWhichEvent(t *testing.T) {
 	a, b := couple(t)
 	f := servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "a", nil }})
-	stats, err := b.Stats(t.Context())
-	must(t, err)
+	stats := check.Value(b.Stats(t.Context()))(t)
 	now := fmt.Sprint(stats.Events)
 	for _, ask := range []asked{
 		{method: "GET", target: "/v1/stats", role: "operator"},
@@ -44,12 +44,10 @@ func TestStandby_Answers_SayAsOfWhichEvent(t *testing.T) {
 	leader := servingOf(t, a, Options{})
 	status, header, body := leader.ask(asked{method: "GET", target: "/v1/head?events=1000", role: "auditor"})
 	wantProblem(t, status, header, body, problem.Invalid)
-	if event := header.Get(httpapi.EventHeader); event != "" {
-		t.Errorf("the host that has the ledger answers as of event %q", event)
-	}
-	if status, _, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil}); status != http.StatusOK {
-		t.Fatalf("%d: %s", status, body)
-	}
+	event := header.Get(httpapi.EventHeader)
+	check.That(t, event == "", "the host that has the ledger answers as of event %q", event)
+	status, _, body = f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil})
+	check.Need(t, status == http.StatusOK, "%d: %s", status, body)
 	if _, header, _ := f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"}); header.Get(httpapi.EventHeader) != "" {
 		t.Errorf("once it has taken over: as of event %q", header.Get(httpapi.EventHeader))
 	}
@@ -78,8 +76,7 @@ func TestFail_JournalWasTrimmed_HostIsBehind(t *testing.T) {
 		if status != c.status || (header.Get("Retry-After") != "") != c.retry {
 			t.Errorf("%v: %d, Retry-After %q", c.err, status, header.Get("Retry-After"))
 		}
-		if errors.Is(c.err, api.ErrStopped) && !errors.Is(&p, api.ErrStopped) {
-			t.Errorf("%v: it does not say that the ledger has stopped: %s", c.err, body)
-		}
+		check.That(t, !errors.Is(c.err, api.ErrStopped) || errors.Is(&p, api.ErrStopped),
+			"%v: it does not say that the ledger has stopped: %s", c.err, body)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // fake is a connection from an address that notes whether it was closed.
@@ -87,17 +89,12 @@ func TestBound_UnprovenConnectionsFillAll_NewcomerGetsIn(t *testing.T) {
 	b := newBench(t, Limits{Connections: 100, PerAddress: 1000, Unproven: time.Minute})
 	first := b.come("192.0.2.1")
 	for range 12000 {
-		if b.come("192.0.2.1") == nil {
-			t.Fatal("a newcomer is refused")
-		}
+		check.Need(t, b.come("192.0.2.1") != nil, "a newcomer is refused")
 	}
-	if n := b.open(); n != 100 || !isClosed(first) {
-		t.Fatalf("%d are open", n)
-	}
+	n := b.open()
+	check.Need(t, n == 100 && isClosed(first), "%d are open", n)
 	boss := b.come("192.0.2.1")
-	if !b.prove(boss, "operator", Operator) {
-		t.Fatal("an operator is refused")
-	}
+	check.Need(t, b.prove(boss, "operator", Operator), "an operator is refused")
 	for range 200 {
 		b.come("192.0.2.1")
 	}
@@ -114,33 +111,28 @@ func TestBound_OneAddress_HasItsShareOnly(t *testing.T) {
 	for range 500 {
 		b.come("192.0.2.1")
 	}
-	if n := b.open(); n != 11 || isClosed(other) {
-		t.Errorf("%d are open", n)
-	}
+	n := b.open()
+	check.That(t, n == 11 && !isClosed(other), "%d are open", n)
 	for i := range 500 { // one network of IPv6
 		b.come(fmt.Sprintf("2001:db8::%x", i+1))
 	}
-	if n := b.open(); n != 21 {
-		t.Errorf("with a network of IPv6 %d are open", n)
-	}
+	n = b.open()
+	check.That(t, n == 21, "with a network of IPv6 %d are open", n)
 	b.come("2001:db8:0:1::1")
 	b.come("::ffff:192.0.2.1") // the first address, written otherwise
-	if n := b.open(); n != 22 {
-		t.Errorf("with another network of IPv6 %d are open", n)
-	}
+	n = b.open()
+	check.That(t, n == 22, "with another network of IPv6 %d are open", n)
 	for range 200 {
 		b.come("")
 	}
-	if n := b.open(); n != 100 {
-		t.Errorf("with a Unix socket %d are open", n)
-	}
+	n = b.open()
+	check.That(t, n == 100, "with a Unix socket %d are open", n)
 	b = newBench(t, Limits{Connections: 100, PerAddress: -1, Unproven: time.Minute})
 	for range 200 {
 		b.come("192.0.2.1")
 	}
-	if n := b.open(); n != 100 || len(b.addresses) != 0 {
-		t.Errorf("without a share %d are open", n)
-	}
+	n = b.open()
+	check.That(t, n == 100 && len(b.addresses) == 0, "without a share %d are open", n)
 }
 
 // Principals have no more connections than are left for others, and one in eight is for operators
@@ -150,9 +142,7 @@ func TestProve_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
 	busy := func(principal string) (n int) {
 		for range 100 {
 			c := b.come("")
-			if c == nil {
-				t.Fatal("a newcomer is refused")
-			}
+			check.Need(t, c != nil, "a newcomer is refused")
 			noteState(c, http.StateActive)
 			if prove(withConnection(context.Background(), c), Holder{Name: principal, Role: Desk}) {
 				n++ // and a request goes on for ever
@@ -161,15 +151,12 @@ func TestProve_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
 		return n
 	}
 	for i, want := range []int{35, 18, 9, 4} {
-		if n := busy(fmt.Sprint(i)); n != want {
-			t.Errorf("principal %d has %d connections, want %d", i, n, want)
-		}
+		n := busy(fmt.Sprint(i))
+		check.That(t, n == want, "principal %d has %d connections, want %d", i, n, want)
 	}
 	for range 10 {
 		c := b.come("")
-		if c == nil || !b.prove(c, "operator", Operator) {
-			t.Fatal("an operator is refused")
-		}
+		check.Need(t, c != nil && b.prove(c, "operator", Operator), "an operator is refused")
 	}
 	b.open()
 }
@@ -187,19 +174,15 @@ func TestBound_NoUnprovenConnection_IdleOneIsClosed(t *testing.T) {
 	prove(withConnection(context.Background(), active), Holder{Name: "c", Role: Desk})
 	for i, want := range []*boundConn{old, young, boss} {
 		c := b.come("")
-		if c == nil || !isClosed(want) {
-			t.Fatalf("newcomer %d: another one is closed", i)
-		}
+		check.Need(t, c != nil && isClosed(want), "newcomer %d: another one is closed", i)
 		noteState(c, http.StateActive)
 		prove(withConnection(context.Background(), c), Holder{Name: "operator", Role: Operator})
 	}
-	if c := b.come(""); c != nil || isClosed(active) || b.open() != 4 {
-		t.Error("a request in progress was ended for a newcomer")
-	}
+	c := b.come("")
+	check.That(t, c == nil && !isClosed(active) && b.open() == 4, "a request in progress was ended for a newcomer")
 	noteState(active, http.StateIdle)
-	if c := b.come(""); c == nil || !isClosed(active) {
-		t.Error("a newcomer is refused")
-	}
+	c = b.come("")
+	check.That(t, c != nil && isClosed(active), "a newcomer is refused")
 }
 
 // A connection on which no request is admitted in time is closed; one that was proven is not, and is
@@ -208,9 +191,7 @@ func TestBound_Unproven_IsClosedInTime(t *testing.T) {
 	b := newBench(t, Limits{Connections: 4, PerAddress: 4, Unproven: time.Minute})
 	late, proven, gone := b.come("192.0.2.1"), b.come("192.0.2.1"), b.come("192.0.2.1")
 	b.prove(proven, "a", Desk)
-	if err := gone.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, gone.Close())
 	for _, expire := range b.timers {
 		expire()
 	}
@@ -221,12 +202,10 @@ func TestBound_Unproven_IsClosedInTime(t *testing.T) {
 		_ = late.Close()
 		_ = proven.Close()
 	}
-	if b.open() != 0 || len(b.of) != 0 || b.guard.proven != 0 || len(b.addresses) != 0 {
-		t.Errorf("counted are still %v, %d, %v", b.of, b.guard.proven, b.addresses)
-	}
-	if !prove(withConnection(context.Background(), late), Holder{Name: "a", Role: Desk}) || b.guard.proven != 0 {
-		t.Error("a closed connection is counted")
-	}
+	check.That(t, b.open() == 0 && len(b.of) == 0 && b.guard.proven == 0 && len(b.addresses) == 0,
+		"counted are still %v, %d, %v", b.of, b.guard.proven, b.addresses)
+	check.That(t, prove(withConnection(context.Background(), late), Holder{Name: "a", Role: Desk}) &&
+		b.guard.proven == 0, "a closed connection is counted")
 	noteState(late, http.StateIdle)
 	b.open()
 }

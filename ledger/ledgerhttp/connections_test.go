@@ -8,13 +8,14 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // servedOn runs a server of a handler on a bounded listener of the loopback address.
 func servedOn(t *testing.T, o Options) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := check.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	f := serving(t, o)
 	s := f.Server()
 	done := make(chan struct{})
@@ -41,44 +42,36 @@ func askBy(t *testing.T, conn net.Conn, in *bufio.Reader, role string) (int, err
 func TestServer_IdleConnectionsFillAll_AnotherIsAnswered(t *testing.T) {
 	address := servedOn(t, Options{Limits: Limits{Connections: 16, PerAddress: -1, Unproven: time.Hour}})
 	dial := func() (net.Conn, *bufio.Reader) {
-		conn, err := net.Dial("tcp", address)
-		must(t, err)
+		conn := check.Value(net.Dial("tcp", address))(t)
 		t.Cleanup(func() { _ = conn.Close() })
 		return conn, bufio.NewReader(conn)
 	}
 	boss, in := dial()
 	for range 2 {
-		if status, err := askBy(t, boss, in, "operator"); status != http.StatusOK {
-			t.Fatalf("status %d, %v", status, err)
-		}
+		status, err := askBy(t, boss, in, "operator")
+		check.Need(t, status == http.StatusOK, "status %d, %v", status, err)
 		for range 100 {
 			dial()
 		}
 	}
-	if status, err := askBy(t, boss, in, "operator"); status != http.StatusOK {
-		t.Errorf("the connection of an operator: status %d, %v", status, err)
-	}
+	status, err := askBy(t, boss, in, "operator")
+	check.That(t, status == http.StatusOK, "the connection of an operator: status %d, %v", status, err)
 	again, in := dial()
-	if status, err := askBy(t, again, in, "metrics"); status != http.StatusOK {
-		t.Errorf("another connection: status %d, %v", status, err)
-	}
+	status, err = askBy(t, again, in, "metrics")
+	check.That(t, status == http.StatusOK, "another connection: status %d, %v", status, err)
 	// Without a token a connection serves one request.
 	unknown, in := dial()
-	if status, err := askBy(t, unknown, in, ""); status != http.StatusUnauthorized {
-		t.Errorf("without a token: status %d, %v", status, err)
-	}
-	if rest, err := io.ReadAll(in); err != nil || len(rest) > 0 {
-		t.Errorf("then comes %q, %v", rest, err)
-	}
+	status, err = askBy(t, unknown, in, "")
+	check.That(t, status == http.StatusUnauthorized, "without a token: status %d, %v", status, err)
+	rest, err := io.ReadAll(in)
+	check.That(t, err == nil && len(rest) == 0, "then comes %q, %v", rest, err)
 }
 
 // A connection on which no request is admitted ends, whether something is sent on it or not.
 func TestServer_UnprovenConnection_EndsSoon(t *testing.T) {
 	address := servedOn(t, Options{Limits: Limits{Unproven: 20 * time.Millisecond}})
-	conn, err := net.Dial("tcp", address)
-	must(t, err)
+	conn := check.Value(net.Dial("tcp", address))(t)
 	defer func() { _ = conn.Close() }()
-	if rest, err := io.ReadAll(conn); len(rest) > 0 {
-		t.Errorf("%q, %v", rest, err)
-	}
+	rest, err := io.ReadAll(conn)
+	check.That(t, len(rest) == 0, "%q, %v", rest, err)
 }

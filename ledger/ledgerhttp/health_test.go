@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -17,10 +18,8 @@ import (
 func healthOf(t *testing.T, f *fixture, role string) (h httpapi.Health) {
 	t.Helper()
 	status, _, body := f.ask(asked{method: "GET", target: "/v1/health", role: role})
-	if status != http.StatusOK {
-		t.Fatalf("%s: %d, %s", role, status, body)
-	}
-	must(t, json.Unmarshal([]byte(body), &h))
+	check.Need(t, status == http.StatusOK, "%s: %d, %s", role, status, body)
+	check.Must(t, json.Unmarshal([]byte(body), &h))
 	types := schemas()
 	wantValid(t, types, operation(routeOf("health"), types).Responses["200"].Content["application/json"].Schema, "health", body)
 	return h
@@ -51,18 +50,15 @@ func TestHealth_TwoHosts_AndOneThatWasTakenOverFrom(t *testing.T) {
 	}
 	for role, named := range map[string]bool{"operator": true, "metrics": false} {
 		h := healthOf(t, leader, role)
-		if h.Host != (observe.Host{Role: "leader", Fenced: true, Answered: true, Leader: "b", Term: 2}) || h.Stopped == nil {
-			t.Fatalf("who was taken over from: %+v", h)
-		}
-		if h.Stopped.Kind != problem.Stopped || h.Stopped.Hint != problem.TakenOver || strings.Contains(h.Stopped.Detail, "another term") != named {
-			t.Errorf("%s reads %+v", role, h.Stopped)
-		}
+		check.Need(t, h.Host == (observe.Host{Role: "leader", Fenced: true, Answered: true, Leader: "b", Term: 2}) &&
+			h.Stopped != nil, "who was taken over from: %+v", h)
+		check.That(t, h.Stopped.Kind == problem.Stopped && h.Stopped.Hint == problem.TakenOver &&
+			strings.Contains(h.Stopped.Detail, "another term") == named, "%s reads %+v", role, h.Stopped)
 	}
 	status, header, body := leader.ask(asked{method: "GET", target: "/v1/stats", role: "operator"})
 	wantProblem(t, status, header, body, problem.Stopped)
-	if h := healthOf(t, standby, "operator"); h.Host.Role != "leader" || h.Host.Leader != "b" || h.Host.Term != 2 {
-		t.Errorf("who has taken over: %+v", h)
-	}
+	h := healthOf(t, standby, "operator")
+	check.That(t, h.Host.Role == "leader" && h.Host.Leader == "b" && h.Host.Term == 2, "who has taken over: %+v", h)
 }
 
 // damaged is a handle of a journal that turns out to be damaged. It does not say which host has the journal.
@@ -96,9 +92,8 @@ func TestHealth_StandbyHasStopped_SaysWhy(t *testing.T) {
 	for range b.Watch(t.Context(), 1<<40) { // until it stops
 	}
 	h := healthOf(t, f, "auditor")
-	if h.Host.Role != "standby" || h.Host.Fenced || h.Stopped == nil || h.Stopped.Kind != problem.Corrupt {
-		t.Errorf("a standby that has stopped: %+v", h)
-	}
+	check.That(t, h.Host.Role == "standby" && !h.Host.Fenced && h.Stopped != nil && h.Stopped.Kind == problem.Corrupt,
+		"a standby that has stopped: %+v", h)
 	if status, _, body := f.ask(asked{method: "GET", target: "/metrics", role: "metrics"}); status != http.StatusOK {
 		t.Errorf("its metrics: %d, %s", status, body)
 	}

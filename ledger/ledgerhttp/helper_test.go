@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
@@ -25,22 +26,7 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/policy"
-	"github.com/sluicedp/sluice/privacy"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	must(t, err)
-	return e
-}
 
 // secretValue is a true value that nothing but a request may have. The question has it among its values, so a test that searches for it
 // leaves out what lists them.
@@ -67,18 +53,18 @@ func marketLedger(t testing.TB, onDisk bool) *ledger.Ledger {
 	var l *ledger.Ledger
 	if onDisk {
 		path := filepath.Join(pace.Scratch(t), "ledger.db")
-		must(t, ledgertest.NewFile(path, ledgertest.Origin{LogKey: signer.public}))
+		check.Must(t, ledgertest.NewFile(path, ledgertest.Origin{LogKey: signer.public}))
 		var err error
 		l, err = ledger.Open(t.Context(), path, ledger.Options{Signer: signer, Now: ledgertest.NewClock(ledgertest.Begin()).Now})
-		must(t, err)
+		check.Must(t, err)
 		t.Cleanup(func() { _ = l.Close() })
 	} else {
 		l = ledgertest.With(t, ledgertest.Settings{Origin: ledgertest.Origin{LogKey: signer.public}, Options: ledger.Options{Signer: signer}}).Ledger
 	}
 	peopleForSale(t, l)
-	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"18"}}
+	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: check.Eps(t, "1"), Objects: []string{"18"}}
 	_, err := l.Reserve(context.Background(), api.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
-	must(t, err)
+	check.Must(t, err)
 	return l
 }
 
@@ -86,14 +72,13 @@ func marketLedger(t testing.TB, onDisk bool) *ledger.Ledger {
 func peopleForSale(t testing.TB, l *ledger.Ledger) {
 	t.Helper()
 	ctx := context.Background()
-	must(t, l.DefineQuestion(ctx, "define", api.Question{Name: "vote", Values: []string{"yes", "no", secretValue}}))
-	terms, err := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}}.Policy()
-	must(t, err)
-	_, err = l.Enroll(ctx, api.EnrollRequest{Key: "enrol", Question: "vote", Objects: []string{"17", "18", "19"}, Policy: terms, Cap: eps(t, "9")})
-	must(t, err)
-	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}
-	_, err = l.Sell(ctx, api.SellRequest{Key: "sell", Order: order, Truth: api.TruthOf("yes")})
-	must(t, err)
+	check.Must(t, l.DefineQuestion(ctx, "define", api.Question{Name: "vote", Values: []string{"yes", "no", secretValue}}))
+	terms, err := policy.Market{Max: check.Eps(t, "2"), Prices: []policy.Price{{Epsilon: check.Eps(t, "2"), Amount: 300}}}.Policy()
+	check.Must(t, err)
+	_, err = l.Enroll(ctx, api.EnrollRequest{Key: "enrol", Question: "vote", Objects: []string{"17", "18", "19"}, Policy: terms, Cap: check.Eps(t, "9")})
+	check.Must(t, err)
+	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: check.Eps(t, "1"), Objects: []string{"17"}}
+	check.Must(t, check.Err(l.Sell(ctx, api.SellRequest{Key: "sell", Order: order, Truth: api.TruthOf("yes")})))
 }
 
 // servingFor returns the handler of a ledger about which a route can be asked.
@@ -118,7 +103,7 @@ func coupleBy(t testing.TB, handle func(journal.Follower) journal.Journal) (a, b
 	dir := pace.Scratch(t)
 	one, two := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db")
 	signer := signerOf(t)
-	must(t, ledger.Create(t.Context(), one, ledger.CreateOptions{LogKey: signer.public}))
+	check.Must(t, ledger.Create(t.Context(), one, ledger.CreateOptions{LogKey: signer.public}))
 	var shared *journaltest.Memory
 	open := func(path, host string) *ledger.Ledger {
 		l, err := ledger.Open(t.Context(), path, ledger.Options{Signer: signer, Standby: host == "b", Journal: func(_ context.Context, w journal.Wanted) (journal.Journal, error) {
@@ -130,16 +115,15 @@ func coupleBy(t testing.TB, handle func(journal.Follower) journal.Journal) (a, b
 			}
 			return shared.OpenOn(host), nil
 		}})
-		must(t, err)
+		check.Must(t, err)
 		return l
 	}
 	a = open(one, "a")
 	t.Cleanup(func() { _ = a.Close() })
-	must(t, a.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
-	_, err := a.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: []string{"17", "18", "19"}, Cap: eps(t, "9")})
-	must(t, err)
-	_, err = a.Backup(t.Context(), two, nil)
-	must(t, err)
+	check.Must(t, a.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	_, err := a.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: []string{"17", "18", "19"}, Cap: check.Eps(t, "9")})
+	check.Must(t, err)
+	check.Must(t, check.Err(a.Backup(t.Context(), two, nil)))
 	b = open(two, "b")
 	t.Cleanup(func() { _ = b.Close() })
 	return a, b
@@ -154,9 +138,8 @@ type logSigner struct {
 func signerOf(t testing.TB) logSigner {
 	t.Helper()
 	secret, public, err := note.GenerateKey(zeros{}, "example.com/log")
-	must(t, err)
-	signer, err := note.NewSigner(secret)
-	must(t, err)
+	check.Must(t, err)
+	signer := check.Value(note.NewSigner(secret))(t)
 	return logSigner{signer, public}
 }
 
@@ -178,8 +161,7 @@ func servingOf(t testing.TB, l *ledger.Ledger, o Options) *fixture {
 	if o.Metrics == nil {
 		o.Metrics = new(counting).serve
 	}
-	h, err := New(l, o)
-	must(t, err)
+	h := check.Value(New(l, o))(t)
 	t.Cleanup(func() { _ = h.Ledger().Close() })
 	return &fixture{Handler: h, t: t, ledger: l}
 }
@@ -205,7 +187,7 @@ func (f *fixture) ask(a asked) (status int, header http.Header, body string) {
 	f.t.Helper()
 	r := httptest.NewRequest(a.method, "http://ledger.test/", strings.NewReader(a.body))
 	u, err := url.ParseRequestURI(a.target) // as a server does it
-	must(f.t, err)
+	check.Must(f.t, err)
 	r.URL = u
 	r.Header.Set("Test-Role", a.role)
 	if a.body != "" {
@@ -226,8 +208,7 @@ func (f *fixture) ask(a asked) (status int, header http.Header, body string) {
 		}()
 		f.ServeHTTP(w, r)
 	}()
-	text, err := io.ReadAll(w.Result().Body)
-	must(f.t, err)
+	text := check.Value(io.ReadAll(w.Result().Body))(f.t)
 	f.checkKind(a, w.Header(), string(text))
 	return w.Code, w.Header(), string(text)
 }
@@ -239,7 +220,7 @@ func (f *fixture) checkKind(a asked, header http.Header, body string) {
 		return
 	}
 	var p api.Problem
-	must(f.t, json.Unmarshal([]byte(body), &p))
+	check.Must(f.t, json.Unmarshal([]byte(body), &p))
 	if again := header.Get("Retry-After") != ""; again != (p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable) {
 		f.t.Errorf("the problem %s of status %d has Retry-After: %t", p.Kind, p.Status, again)
 	}
@@ -259,9 +240,8 @@ func wantProblem(t testing.TB, status int, header http.Header, body string, kind
 	if err := json.Unmarshal([]byte(body), &p); err != nil || header.Get("Content-Type") != problem.ContentType {
 		t.Fatalf("status %d, no problem: %v, %q", status, err, body)
 	}
-	if p.Kind != kind || p.Status != status || p.Type != problem.Base+kind || p.Title == "" || p.Detail == "" || p.Exit == 0 {
-		t.Errorf("status %d, want the kind %s: %s", status, kind, body)
-	}
+	check.That(t, p.Kind == kind && p.Status == status && p.Type == problem.Base+kind && p.Title != "" &&
+		p.Detail != "" && p.Exit != 0, "status %d, want the kind %s: %s", status, kind, body)
 	return *problem.Restore(&p)
 }
 

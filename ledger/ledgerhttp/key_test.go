@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -25,10 +26,9 @@ func TestKeys_OfTwoPrincipals_NeverMeet(t *testing.T) {
 			if by.Role == Operator {
 				continue // the host's own, which has all that are not desks'
 			}
-			must(t, err)
-			if other, there := seen[at]; there {
-				t.Errorf("%q of %+v is a key of %+v, too", key, by, other)
-			}
+			check.Must(t, err)
+			other, there := seen[at]
+			check.That(t, !there, "%q of %+v is a key of %+v, too", key, by, other)
 			seen[at] = by
 			again := by
 			again.Name = "another token"
@@ -38,9 +38,8 @@ func TestKeys_OfTwoPrincipals_NeverMeet(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"desk/k", "desk#" + hashed("k")} {
-		if at, err := (Holder{"a", Operator, ""}).namespaced(key); err == nil {
-			t.Errorf("an operator has the key of a desk, %q", at)
-		}
+		at, err := (Holder{"a", Operator, ""}).namespaced(key)
+		check.That(t, err != nil, "an operator has the key of a desk, %q", at)
 	}
 }
 
@@ -53,10 +52,8 @@ func TestKeys_OfTheDesk_AreApart(t *testing.T) {
 	}) {
 		t.Helper()
 		status, _, text := f.ask(asked{method: "POST", target: "/v1/sales", body: body, key: key, role: role})
-		if status != http.StatusOK {
-			t.Fatalf("%s: %d, %s", role, status, text)
-		}
-		must(t, json.Unmarshal([]byte(text), &out))
+		check.Need(t, status == http.StatusOK, "%s: %d, %s", role, status, text)
+		check.Must(t, json.Unmarshal([]byte(text), &out))
 		return out
 	}
 	long := strings.Repeat("k", maxKey)
@@ -64,46 +61,35 @@ func TestKeys_OfTheDesk_AreApart(t *testing.T) {
 	if again := sold("desk", "order-1", resale); host.Sale == desk.Sale || again != desk || desk.Key != "order-1" || host.Key != "order-1" {
 		t.Errorf("the host has %+v, the desk %+v, and again %+v", host, desk, again)
 	}
-	if far := sold("desk", long, resale); far.Key != long {
-		t.Errorf("%+v", far)
-	}
+	far := sold("desk", long, resale)
+	check.That(t, far.Key == long, "%+v", far)
 	for role, want := range map[string]string{"operator": "desk/order-1", "auditor": "desk/order-1", "desk": "order-1", "buyer acme": ""} {
 		var seen struct {
 			Key string `json:"key"`
 		}
 		_, _, body := f.ask(asked{method: "GET", target: "/v1/sales/4", role: role})
-		must(t, json.Unmarshal([]byte(body), &seen))
-		if seen.Key != want {
-			t.Errorf("%s sees the key %q, want %q", role, seen.Key, want)
-		}
+		check.Must(t, json.Unmarshal([]byte(body), &seen))
+		check.That(t, seen.Key == want, "%s sees the key %q, want %q", role, seen.Key, want)
 	}
 	if _, _, body := f.ask(asked{method: "GET", target: "/v1/sales", role: "desk"}); strings.Contains(body, `"key":"sell"`) || !strings.Contains(body, `"key":"order-1"`) {
 		t.Errorf("a desk sees keys of the host: %s", body)
 	}
 	// A conflict names the key as it was sent.
 	status, header, body := f.ask(asked{method: "POST", target: "/v1/sales", body: strings.Replace(resale, "0.5", "0.25", 1), key: "order-1", role: "desk"})
-	if p := wantProblem(t, status, header, body, problem.KeyConflict); p.Key != "order-1" || strings.Contains(body, "desk/") {
-		t.Errorf("%s", body)
-	}
+	p := wantProblem(t, status, header, body, problem.KeyConflict)
+	check.That(t, p.Key == "order-1" && !strings.Contains(body, "desk/"), "%s", body)
 	// A key that the host has used for another request is free.
 	status, header, body = f.ask(asked{method: "POST", target: "/v1/sales", body: resale, key: "enrol", role: "desk"})
-	if status != http.StatusOK {
-		t.Errorf("%d, %v: %s", status, header, body)
-	}
+	check.That(t, status == http.StatusOK, "%d, %v: %s", status, header, body)
 	status, header, body = f.ask(asked{method: "POST", target: "/v1/sales", body: resale, key: strings.Repeat("k", maxKey+1), role: "desk"})
-	if p := wantProblem(t, status, header, body, problem.Invalid); !strings.Contains(p.Detail, "257 bytes") {
-		t.Errorf("%s", body)
-	}
+	p = wantProblem(t, status, header, body, problem.Invalid)
+	check.That(t, strings.Contains(p.Detail, "257 bytes"), "%s", body)
 }
 
 // Every request that changes something has a key: reading it costs next to nothing.
 func TestUnquote_UsualKey_DoesNotAllocate(t *testing.T) {
-	n := testing.AllocsPerRun(100, func() {
-		if key, ok := unquote(`"8e03978e-40d5-43e8-bc93-6894a57f9324"`); !ok || key != "8e03978e-40d5-43e8-bc93-6894a57f9324" {
-			t.Fatalf("%q, %v", key, ok)
-		}
-	})
-	if n > 0 {
-		t.Errorf("%v allocations", n)
-	}
+	var key string
+	var ok bool
+	n := testing.AllocsPerRun(100, func() { key, ok = unquote(`"8e03978e-40d5-43e8-bc93-6894a57f9324"`) })
+	check.That(t, ok && key == "8e03978e-40d5-43e8-bc93-6894a57f9324" && n == 0, "%q, %v: %v allocations", key, ok, n)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
@@ -27,9 +28,8 @@ func busyMarket(t *testing.T) *fixture {
 		if n%3 == 0 {
 			target, rest = "/v1/reservations", `,"for":"1h"}`
 		}
-		if status, _, body := f.ask(asked{method: "POST", target: target, body: order + rest, key: fmt.Sprint("k", n), role: "operator"}); status != http.StatusOK {
-			t.Fatalf("%d: %s", status, body)
-		}
+		status, _, body := f.ask(asked{method: "POST", target: target, body: order + rest, key: fmt.Sprint("k", n), role: "operator"})
+		check.Need(t, status == http.StatusOK, "%d: %s", status, body)
 	}
 	return f
 }
@@ -80,18 +80,15 @@ func TestLists_InParts_AreTheWhole(t *testing.T) {
 	} {
 		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator", header: map[string]string{"Accept": "text/html, " + httpapi.Lines}})
 		lines := strings.Split(strings.TrimSpace(body), "\n")
-		if status != http.StatusOK || header.Get("Content-Type") != httpapi.Lines || lines[len(lines)-1] != `{"end":true}` {
-			t.Fatalf("%s: %d, %s", target, status, body)
-		}
+		check.Need(t, status == http.StatusOK && header.Get("Content-Type") == httpapi.Lines &&
+			lines[len(lines)-1] == `{"end":true}`, "%s: %d, %s", target, status, body)
 		var whole []string
 		for _, line := range lines[:len(lines)-1] {
 			var item map[string]any
-			must(t, json.Unmarshal([]byte(line), &item))
+			check.Must(t, json.Unmarshal([]byte(line), &item))
 			whole = append(whole, fmt.Sprint(item[key]))
 		}
-		if len(whole) == 0 {
-			t.Errorf("%s is empty", target)
-		}
+		check.That(t, len(whole) != 0, "%s is empty", target)
 		_, _, body = f.ask(asked{method: "GET", target: target + "&limit=1", role: "operator", header: map[string]string{"Accept": httpapi.Lines}})
 		if got := strings.Split(body, "\n"); len(got) != 3 || got[0] != lines[0] || got[1] != `{"end":true}` {
 			t.Errorf("%s, as a stream of one: %s", target, body)
@@ -100,13 +97,11 @@ func TestLists_InParts_AreTheWhole(t *testing.T) {
 		slices.Reverse(turned)
 		for _, limit := range []int{1, 2, 3, 100, 1000} {
 			at := fmt.Sprintf("%s&limit=%d", target, limit)
-			if got := walk(t, f, at, key, func() {}); !slices.Equal(got, whole) {
-				t.Errorf("%s is %v, want %v", at, got, whole)
-			}
+			got := walk(t, f, at, key, func() {})
+			check.That(t, slices.Equal(got, whole), "%s is %v, want %v", at, got, whole)
 			if !strings.Contains(target, "/deliveries") && !strings.Contains(target, "/responses") {
-				if got := walk(t, f, at+"&order=desc", key, func() {}); !slices.Equal(got, turned) {
-					t.Errorf("%s, the newest first, is %v, want %v", at, got, turned)
-				}
+				got := walk(t, f, at+"&order=desc", key, func() {})
+				check.That(t, slices.Equal(got, turned), "%s, the newest first, is %v, want %v", at, got, turned)
 			}
 		}
 	}
@@ -119,22 +114,16 @@ func TestLists_ThatGrow_AreStable(t *testing.T) {
 	grow := func() {
 		if n++; n <= 5 {
 			order := fmt.Sprintf(`{"buyer":"new","question":"vote","epsilon":"0.%d","objects":["18"]}`, n)
-			if status, _, body := f.ask(asked{method: "POST", target: "/v1/sales", body: order[:len(order)-1] + `,"truths":{"18":"no"}}`, key: fmt.Sprint("grow", n), role: "operator"}); status != http.StatusOK {
-				t.Fatalf("%d: %s", status, body)
-			}
+			status, _, body := f.ask(asked{method: "POST", target: "/v1/sales", body: order[:len(order)-1] + `,"truths":{"18":"no"}}`, key: fmt.Sprint("grow", n), role: "operator"})
+			check.Need(t, status == http.StatusOK, "%d: %s", status, body)
 		}
 	}
-	stats, err := f.ledger.Stats(t.Context())
-	must(t, err)
+	stats := check.Value(f.ledger.Stats(t.Context()))(t)
 	got := walk(t, f, "/v1/events?limit=7&order=desc", "event", grow)
 	for i, number := range got {
-		if number != fmt.Sprint(int(stats.Events)-i) {
-			t.Fatalf("newest first: %v", got)
-		}
+		check.Need(t, number == fmt.Sprint(int(stats.Events)-i), "newest first: %v", got)
 	}
-	if len(got) != int(stats.Events) {
-		t.Errorf("%d events of %d", len(got), stats.Events)
-	}
+	check.That(t, len(got) == int(stats.Events), "%d events of %d", len(got), stats.Events)
 	n = 0
 	sales := walk(t, f, "/v1/sales?limit=2", "sale", grow)
 	if !slices.IsSortedFunc(sales, func(a, b string) int { return len(a) - len(b) }) || len(slices.Compact(slices.Clone(sales))) != len(sales) {
@@ -157,18 +146,15 @@ func TestLists_Times(t *testing.T) {
 		for _, order := range []string{"asc", "desc"} {
 			since := walk(t, f, "/v1/events?limit=3&order="+order+"&since="+url.QueryEscape(at), "event", func() {})
 			until := walk(t, f, "/v1/events?limit=3&order="+order+"&until="+url.QueryEscape(at), "event", func() {})
-			if len(until) != before || len(since) != len(all)-before {
-				t.Errorf("%s, %s: %d since, %d until; %d are before", at, order, len(since), len(until), before)
-			}
+			check.That(t, len(until) == before && len(since) == len(all)-before,
+				"%s, %s: %d since, %d until; %d are before", at, order, len(since), len(until), before)
 		}
 	}
 	for _, list := range []string{"sales", "reservations"} {
-		if none := readPart(t, f, "/v1/"+list+"?until=2001-01-01T00:00:00Z"); len(none.Items) != 0 || none.Next != "" {
-			t.Errorf("%s: %+v", list, none)
-		}
-		if some := readPart(t, f, "/v1/"+list+"?since=2001-01-01T00:00:00Z&until=2101-01-01T00:00:00Z"); len(some.Items) == 0 {
-			t.Errorf("%s: none", list)
-		}
+		none := readPart(t, f, "/v1/"+list+"?until=2001-01-01T00:00:00Z")
+		check.That(t, len(none.Items) == 0 && none.Next == "", "%s: %+v", list, none)
+		some := readPart(t, f, "/v1/"+list+"?since=2001-01-01T00:00:00Z&until=2101-01-01T00:00:00Z")
+		check.That(t, len(some.Items) != 0, "%s: none", list)
 	}
 }
 
@@ -179,60 +165,54 @@ func TestLists_FilterThatFindsNothing_IsBounded(t *testing.T) {
 	for n := range mostEvents + 100 {
 		people = append(people, fmt.Sprintf("p%05d", n))
 	}
-	_, err := f.ledger.Enroll(t.Context(), api.EnrollRequest{Key: "many", Question: "vote", Objects: people, Cap: eps(t, "1")})
-	must(t, err)
+	_, err := f.ledger.Enroll(t.Context(), api.EnrollRequest{Key: "many", Question: "vote", Objects: people, Cap: check.Eps(t, "1")})
+	check.Must(t, err)
 	for _, order := range []string{"asc", "desc"} {
 		target := "/v1/events?kind=cancelled&limit=1000&order=" + order
 		first := readPart(t, f, target)
-		stats, err := f.ledger.Stats(t.Context())
-		must(t, err)
+		stats := check.Value(f.ledger.Stats(t.Context()))(t)
 		next := uint64(mostEvents)
 		if order == "desc" {
 			next = stats.Events - mostEvents + 1
 		}
-		if len(first.Items) != 0 || first.Next != strconv.FormatUint(next, 10) {
-			t.Errorf("%s: %d items, and then %q, want %d", order, len(first.Items), first.Next, next)
-		}
+		check.That(t, len(first.Items) == 0 && first.Next == strconv.FormatUint(next, 10),
+			"%s: %d items, and then %q, want %d", order, len(first.Items), first.Next, next)
 		if last := readPart(t, f, target+"&after="+first.Next); len(last.Items) != 0 || last.Next != "" {
 			t.Errorf("%s: then %d items, and %q", order, len(last.Items), last.Next)
 		}
 	}
 	// Nor do levels that nobody has.
-	_, err = f.ledger.Raise(t.Context(), api.RaiseRequest{Key: "raise", Question: "vote", Epsilon: eps(t, "0.5"), Objects: people[:2000], Truth: truthful})
-	must(t, err)
-	if first := readPart(t, f, "/v1/responses?question=vote&epsilon=0.75"); len(first.Items) != 0 || first.Next == "" {
-		t.Errorf("%d items, and then %q", len(first.Items), first.Next)
-	}
-	if got := walk(t, f, "/v1/responses?question=vote&epsilon=0.5&limit=999", "object", func() {}); !slices.Equal(got, people[:2000]) {
-		t.Errorf("%d responses", len(got))
-	}
+	_, err = f.ledger.Raise(t.Context(), api.RaiseRequest{Key: "raise", Question: "vote", Epsilon: check.Eps(t, "0.5"), Objects: people[:2000], Truth: truthful})
+	check.Must(t, err)
+	first := readPart(t, f, "/v1/responses?question=vote&epsilon=0.75")
+	check.That(t, len(first.Items) == 0 && first.Next != "", "%d items, and then %q", len(first.Items), first.Next)
+	got := walk(t, f, "/v1/responses?question=vote&epsilon=0.5&limit=999", "object", func() {})
+	check.That(t, slices.Equal(got, people[:2000]), "%d responses", len(got))
 }
 
 // A page of sales reads a bounded number of records, too, in both directions.
 func TestSales_FilterThatFindsNothing_IsBounded(t *testing.T) {
 	f := serving(t, Options{})
-	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}
+	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: check.Eps(t, "1"), Objects: []string{"17"}}
 	for n := range 4200 {
 		_, err := f.ledger.Sell(t.Context(), api.SellRequest{Key: fmt.Sprint("many", n), Order: order, Truth: truthful})
-		must(t, err)
+		check.Must(t, err)
 	}
-	_, err := f.ledger.Sell(t.Context(), api.SellRequest{Key: "zeta", Order: api.Order{Buyer: "zeta", Question: "vote", Epsilon: eps(t, "1"), Objects: []string{"17"}}, Truth: truthful})
-	must(t, err)
+	_, err := f.ledger.Sell(t.Context(), api.SellRequest{Key: "zeta", Order: api.Order{Buyer: "zeta", Question: "vote", Epsilon: check.Eps(t, "1"), Objects: []string{"17"}}, Truth: truthful})
+	check.Must(t, err)
 	for _, list := range []string{"sales", "reservations"} {
 		target := "/v1/" + list + "?until=2001-01-01T00:00:00Z&limit=1000"
 		for _, order := range []string{"asc", "desc"} {
 			first := readPart(t, f, target+"&order="+order)
-			if len(first.Items) != 0 || first.Next == "" {
-				t.Errorf("%s, %s: %d items, and then %q", list, order, len(first.Items), first.Next)
-			}
+			check.That(t, len(first.Items) == 0 && first.Next != "",
+				"%s, %s: %d items, and then %q", list, order, len(first.Items), first.Next)
 			if last := readPart(t, f, target+"&order="+order+"&after="+first.Next); len(last.Items) != 0 || last.Next != "" {
 				t.Errorf("%s, %s: then %d items, and %q", list, order, len(last.Items), last.Next)
 			}
 		}
 	}
-	if got := walk(t, f, "/v1/sales?buyer=zeta", "sale", func() {}); len(got) != 1 {
-		t.Errorf("zeta has bought %v", got)
-	}
+	got := walk(t, f, "/v1/sales?buyer=zeta", "sale", func() {})
+	check.That(t, len(got) == 1, "zeta has bought %v", got)
 }
 
 // What is no part of a list is refused, with the parameter that is wrong.
@@ -244,9 +224,8 @@ func TestLists_WrongParameters_AreInvalid(t *testing.T) {
 		"/v1/reservations?state=lost": "state", "/v1/responses?question=vote&epsilon=1&order=desc": "order", "/v1/buyers?after=x": "after",
 	} {
 		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator"})
-		if p := wantProblem(t, status, header, body, problem.Invalid); p.Field != field {
-			t.Errorf("%s: the field is %q: %s", target, p.Field, body)
-		}
+		p := wantProblem(t, status, header, body, problem.Invalid)
+		check.That(t, p.Field == field, "%s: the field is %q: %s", target, p.Field, body)
 	}
 	status, header, body := f.ask(asked{method: "GET", target: "/v1/events?kind=sold", role: "operator", header: map[string]string{"Accept": httpapi.Stream}})
 	wantProblem(t, status, header, body, problem.Invalid)
@@ -259,7 +238,7 @@ func TestBuyers_InParts(t *testing.T) {
 	for after := ""; ; {
 		var out httpapi.Buyers
 		_, _, body := f.ask(asked{method: "GET", target: "/v1/buyers?limit=1&after=" + after, role: "operator"})
-		must(t, json.Unmarshal([]byte(body), &out))
+		check.Must(t, json.Unmarshal([]byte(body), &out))
 		for _, one := range out.Buyers {
 			names = append(names, one.Buyer)
 		}
@@ -267,9 +246,7 @@ func TestBuyers_InParts(t *testing.T) {
 			break
 		}
 	}
-	if !slices.Equal(names, []string{"acme", "zeta"}) {
-		t.Errorf("%v", names)
-	}
+	check.That(t, slices.Equal(names, []string{"acme", "zeta"}), "%v", names)
 }
 
 // truthful has the same true value for all.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 )
@@ -59,19 +60,15 @@ func TestOptions_Answered_IsCalledForEachRequest(t *testing.T) {
 		f.ask(a)
 	}
 	want := []answered{{"about", 200}, {"about", 401}, {"release", 403}, {"sale", 404}, {"sales", 200}}
-	if !slices.Equal(m.all, want) {
-		t.Errorf("told was %+v", m.all)
-	}
+	check.That(t, slices.Equal(m.all, want), "told was %+v", m.all)
 	status, header, body := f.ask(asked{method: "GET", target: "/metrics", role: "metrics"})
-	if status != http.StatusOK || body != "answered 5\n" || header.Get("Content-Type") != "text/plain" || m.l != f.ledger {
-		t.Errorf("%d, %v: %q", status, header, body)
-	}
+	check.That(t, status == http.StatusOK && body == "answered 5\n" && header.Get("Content-Type") == "text/plain" &&
+		m.l == f.ledger, "%d, %v: %q", status, header, body)
 }
 
 // A host that counts nothing has nothing at /metrics, and says so to those who may ask.
 func TestOptions_WithoutMetrics_NothingIsThere(t *testing.T) {
-	h, err := New(marketLedger(t, false), Options{Gate: byHeader})
-	must(t, err)
+	h := check.Value(New(marketLedger(t, false), Options{Gate: byHeader}))(t)
 	t.Cleanup(func() { _ = h.Ledger().Close() })
 	f := &fixture{Handler: h, t: t}
 	status, header, body := f.ask(asked{method: "GET", target: "/metrics", role: "metrics"})

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 )
 
@@ -24,9 +25,8 @@ func TestEveryRoute_NameThatLooksLikeAnother_IsInvalid(t *testing.T) {
 				t.Errorf("%s, %s: %d, %s", r.id, what, status, body)
 				return
 			}
-			if p := wantProblem(t, status, header, body, problem.Invalid); p.Name == nil || !strings.HasPrefix(p.Name.Fault, "U+00A0") {
-				t.Errorf("%s, %s: %s", r.id, what, body)
-			}
+			p := wantProblem(t, status, header, body, problem.Invalid)
+			check.That(t, p.Name != nil && strings.HasPrefix(p.Name.Fault, "U+00A0"), "%s, %s: %s", r.id, what, body)
 		}
 		for _, name := range []string{"vote", "acme", "19", "17", "20", "21", "age", "young", "sell"} {
 			if r.id == "changeTerms" && name == "20" {
@@ -46,9 +46,7 @@ func TestEveryRoute_NameThatLooksLikeAnother_IsInvalid(t *testing.T) {
 			a.key = `%"key%c2%a0"`
 			refused("the key", a)
 		}
-		if (names == 0) != nameless[r.id] {
-			t.Errorf("%s: %d names are tried", r.id, names)
-		}
+		check.That(t, (names == 0) == nameless[r.id], "%s: %d names are tried", r.id, names)
 	}
 }
 
@@ -61,9 +59,8 @@ func TestSell_ValueOfNoQuestion_IsMissingForAllButOperators(t *testing.T) {
 				f := serving(t, Options{})
 				body := `{"buyer":"acme","question":"vote","epsilon":"1.5","objects":["17","19"],"partial":` + partial + `,"truths":{"17":"no","19":"` + value + `"}}`
 				_, _, said[i] = f.ask(asked{"POST", "/v1/sales", body, `"wrong value"`, string(role), nil})
-				if !strings.Contains(said[i], `"reason":"no-truth"`) || strings.Contains(said[i], "maybe") || strings.Contains(said[i], `"truth_invalid":["19"]`) != (role == Operator && value != "") {
-					t.Errorf("%s, partial %s, %q: %s", role, partial, value, said[i])
-				}
+				check.That(t, strings.Contains(said[i], `"reason":"no-truth"`) && !strings.Contains(said[i], "maybe") &&
+					strings.Contains(said[i], `"truth_invalid":["19"]`) == (role == Operator && value != ""), "%s, partial %s, %q: %s", role, partial, value, said[i])
 			}
 			if said[0], said[1] = withoutTime(said[0]), withoutTime(said[1]); role == Desk && said[0] != said[1] {
 				t.Errorf("partial %s: a desk reads %s and %s", partial, said[0], said[1])

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -32,9 +33,7 @@ func TestExamples_AreAnsweredAsTheySay(t *testing.T) {
 	for _, r := range routes() {
 		request := r.request("operator")
 		status, header, body := servingFor(t, &r).ask(request)
-		if status != http.StatusOK {
-			t.Fatalf("%s: %d, %s", r.id, status, body)
-		}
+		check.Need(t, status == http.StatusOK, "%s: %d, %s", r.id, status, body)
 		one := example{Target: request.target, Key: strings.Trim(request.key, `"`)}
 		if request.body != "" {
 			one.Body = json.RawMessage(request.body)
@@ -43,24 +42,19 @@ func TestExamples_AreAnsweredAsTheySay(t *testing.T) {
 		case "application/json":
 			one.Answer = json.RawMessage(strings.TrimSpace(body))
 		case "text/plain":
-			text, err := json.Marshal(body)
-			must(t, err)
+			text := check.Value(json.Marshal(body))(t)
 			one.Answer = text
 		}
 		real[r.id] = one
 	}
 	if *update {
-		text, err := json.MarshalIndent(real, "", " ")
-		must(t, err)
+		text := check.Value(json.MarshalIndent(real, "", " "))(t)
 		text = bytes.ReplaceAll(append(text, '\n'), []byte(secretValue), []byte("unsure"))
-		must(t, os.WriteFile(examplesFile, text, 0o644))
+		check.Must(t, os.WriteFile(examplesFile, text, 0o644))
 		t.Skip("the examples are written; run the tests again")
 	}
-	given, err := readExamples()
-	must(t, err)
-	if len(given) != len(real) {
-		t.Errorf("%d examples, %d routes", len(given), len(real))
-	}
+	given := check.Value(readExamples())(t)
+	check.That(t, len(given) == len(real), "%d examples, %d routes", len(given), len(real))
 	for _, r := range routes() {
 		is, want := given[r.id], real[r.id]
 		if is.Target != want.Target || is.Key != want.Key || formOf(t, is.Body) != formOf(t, want.Body) || formOf(t, is.Answer) != formOf(t, want.Answer) {
@@ -83,7 +77,7 @@ func formOf(t *testing.T, text json.RawMessage) string {
 		return ""
 	}
 	var value any
-	must(t, json.Unmarshal(text, &value))
+	check.Must(t, json.Unmarshal(text, &value))
 	var form func(any) any
 	form = func(v any) any {
 		switch v := v.(type) {
@@ -101,55 +95,46 @@ func formOf(t *testing.T, text json.RawMessage) string {
 		}
 		return fmt.Sprintf("%T", v)
 	}
-	out, err := json.Marshal(form(value))
-	must(t, err)
+	out := check.Value(json.Marshal(form(value)))(t)
 	return string(out)
 }
 
 // The document in the repository is the one that is served: clients are generated from it.
 func TestDocument_IsTheOneInTheRepository(t *testing.T) {
-	text, err := openAPI(routes())
-	must(t, err)
+	text := check.Value(openAPI(routes()))(t)
 	var lines bytes.Buffer
-	must(t, json.Indent(&lines, text, "", " "))
+	check.Must(t, json.Indent(&lines, text, "", " "))
 	lines.WriteByte('\n')
 	for _, file := range []string{"openapi.json", documentFile} {
 		if *update {
-			must(t, os.WriteFile(file, lines.Bytes(), 0o644))
+			check.Must(t, os.WriteFile(file, lines.Bytes(), 0o644))
 		}
 		if written, err := os.ReadFile(file); err != nil || !bytes.Equal(written, lines.Bytes()) {
 			t.Errorf("%s is not the document of this API (%v): run with -update if the change is meant", file, err)
 		}
 	}
-	served, err := newDescription()
-	must(t, err)
-	if !*update && !bytes.Equal(served.text, text) {
-		t.Error("the document that is served is not the one of this API")
-	}
+	served := check.Value(newDescription())(t)
+	check.That(t, *update || bytes.Equal(served.text, text), "the document that is served is not the one of this API")
 }
 
 // The document is served without a token. A client that has it already gets no body.
 func TestDocument_WithoutAToken(t *testing.T) {
 	f := serving(t, Options{})
 	status, header, body := f.ask(asked{method: "GET", target: "/openapi.json"})
-	if status != http.StatusOK || header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-cache" || len(body) < 1000 {
-		t.Errorf("%d, %v, %d bytes", status, header, len(body))
-	}
+	check.That(t, status == http.StatusOK && header.Get("Content-Type") == "application/json" &&
+		header.Get("Cache-Control") == "no-cache" && len(body) >= 1000, "%d, %v, %d bytes", status, header, len(body))
 	for tag, want := range map[string]int{header.Get("ETag"): 304, `"a", ` + header.Get("ETag"): 304, `"another"`: 200, "": 200} {
 		status, _, body := f.ask(asked{method: "GET", target: "/openapi.json", header: map[string]string{"If-None-Match": tag}})
-		if status != want || (want == 304) != (body == "") {
-			t.Errorf("with the tag %s: %d, %d bytes", tag, status, len(body))
-		}
+		check.That(t, status == want && (want == 304) == (body == ""),
+			"with the tag %s: %d, %d bytes", tag, status, len(body))
 	}
-	if strings.Contains(body, f.ledger.About().ID) || strings.Contains(body, secretValue) {
-		t.Error("the document says something of the ledger that is served")
-	}
+	check.That(t, !strings.Contains(body, f.ledger.About().ID) && !strings.Contains(body, secretValue),
+		"the document says something of the ledger that is served")
 }
 
 // Each operation has an id, a group, an example, and a description of each problem; those that may be repeated say when.
 func TestDocument_DescribesEveryOperation(t *testing.T) {
-	text, err := openAPI(routes())
-	must(t, err)
+	text := check.Value(openAPI(routes()))(t)
 	var doc struct {
 		Tags []struct {
 			Name string `json:"name"`
@@ -163,30 +148,25 @@ func TestDocument_DescribesEveryOperation(t *testing.T) {
 			} `json:"responses"`
 		} `json:"paths"`
 	}
-	must(t, json.Unmarshal(text, &doc))
+	check.Must(t, json.Unmarshal(text, &doc))
 	for path, operations := range doc.Paths {
 		for method, op := range operations {
 			if op.ID == "openAPI" {
 				continue
 			}
-			if len(op.Tags) != 1 || len(doc.Tags) != 3 {
-				t.Errorf("%s %s has the tags %v", method, path, op.Tags)
-			}
+			check.That(t, len(op.Tags) == 1 && len(doc.Tags) == 3, "%s %s has the tags %v", method, path, op.Tags)
 			for _, status := range []string{"200", "400", "401", "429", "500", "503"} {
-				if _, there := op.Responses[status]; !there {
-					t.Errorf("%s %s: the status %s is not described", method, path, status)
-				}
+				_, there := op.Responses[status]
+				check.That(t, there, "%s %s: the status %s is not described", method, path, status)
 			}
 			for status, response := range op.Responses {
 				_, retry := response.Headers["Retry-After"]
-				if retry != (status == "429" || status == "503") {
-					t.Errorf("%s %s: %s has Retry-After: %t", method, path, status, retry)
-				}
+				check.That(t, retry == (status == "429" || status == "503"),
+					"%s %s: %s has Retry-After: %t", method, path, status, retry)
 				for media, content := range response.Content {
 					first := media == "application/json" || media == "text/plain"
-					if content["schema"] == nil || status == "200" && first && content["example"] == nil {
-						t.Errorf("%s %s: %s, %s has no schema, or no example", method, path, status, media)
-					}
+					check.That(t, content["schema"] != nil && (status != "200" || !first || content["example"] != nil),
+						"%s %s: %s, %s has no schema, or no example", method, path, status, media)
 				}
 			}
 		}
@@ -200,19 +180,15 @@ func TestDocument_HasClosedLists(t *testing.T) {
 		operation(&r, types)
 	}
 	for name, least := range map[string]int{"Reason": 16, "Remedy": 10, "Encoding": 3, "ReservationState": 4, "ProblemKind": 40} {
-		if s := types.Map()[name]; s == nil || len(s.Enum) < least {
-			t.Errorf("%s is %+v", name, s)
-		}
+		s := types.Map()[name]
+		check.That(t, s != nil && len(s.Enum) >= least, "%s is %+v", name, s)
 	}
 	for name, kinds := range map[string][]string{"Event": eventKinds(), "Policy": policyKinds(t), "Fact": nil} {
 		s := types.Map()[name]
-		if s == nil || s.Discriminator == nil || len(s.OneOf) == 0 || len(s.Discriminator.Mapping) != len(s.OneOf) {
-			t.Fatalf("%s is %+v", name, s)
-		}
+		check.Need(t, s != nil && s.Discriminator != nil && len(s.OneOf) != 0 &&
+			len(s.Discriminator.Mapping) == len(s.OneOf), "%s is %+v", name, s)
 		for _, kind := range kinds {
-			if s.Discriminator.Mapping[kind] == "" {
-				t.Errorf("%s has no kind %s", name, kind)
-			}
+			check.That(t, s.Discriminator.Mapping[kind] != "", "%s has no kind %s", name, kind)
 		}
 	}
 	methods := map[string]bool{}
@@ -228,14 +204,10 @@ func TestDocument_HasClosedLists(t *testing.T) {
 		}
 	}
 	for m := event.Method(1); !strings.HasPrefix(m.String(), "method "); m++ {
-		if !methods[m.String()] {
-			t.Errorf("the method %s of a response is in no list", m)
-		}
+		check.That(t, methods[m.String()], "the method %s of a response is in no list", m)
 		delete(methods, m.String())
 	}
-	if len(methods) > 0 {
-		t.Errorf("no response comes about by %v", methods)
-	}
+	check.That(t, len(methods) == 0, "no response comes about by %v", methods)
 }
 
 // Each way to combine levels, and each population, that an estimate may name is in the lists.
@@ -245,41 +217,37 @@ func TestEstimates_AreAsDescribed(t *testing.T) {
 	closeWords(types)
 	f := serving(t, Options{})
 	for _, one := range []string{"17", "18"} {
-		_, err := f.ledger.Raise(t.Context(), api.RaiseRequest{Key: "r" + one, Question: "vote", Epsilon: eps(t, "1."+one[1:]), Objects: []string{one}, Truth: truthful})
-		must(t, err)
+		_, err := f.ledger.Raise(t.Context(), api.RaiseRequest{Key: "r" + one, Question: "vote", Epsilon: check.Eps(t, "1."+one[1:]), Objects: []string{one}, Truth: truthful})
+		check.Must(t, err)
 	}
 	seen := map[string]bool{}
 	for _, query := range []string{"&epsilon=1", "", "&pool=true", "&population=true"} {
 		_, _, body := f.ask(asked{method: "GET", target: "/v1/estimate?question=vote" + query, role: "operator"})
 		wantValid(t, types, schema, "an estimate", body)
 		var e api.Estimate
-		must(t, json.Unmarshal([]byte(body), &e))
+		check.Must(t, json.Unmarshal([]byte(body), &e))
 		seen[e.Method], seen[e.Covers] = true, true
 	}
 	for _, word := range append(keyWords()["Estimate.method"], keyWords()["Estimate.covers"]...) {
-		if !seen[word] {
-			t.Errorf("no estimate is of the kind %s", word)
-		}
+		check.That(t, seen[word], "no estimate is of the kind %s", word)
 	}
 }
 
 // The schema of each kind of policy takes what package policy takes, and nothing else.
 func TestPolicies_AreAsDescribed(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reference/json.md")
-	must(t, err)
+	page := check.Value(os.ReadFile("../../docs/reference/json.md"))(t)
 	types := schemas()
 	schema := types.Schema(reflect.TypeFor[policy.Policy](), true, "")
 	seen := map[string]map[string]bool{}
 	decoder := json.NewDecoder(strings.NewReader(strings.Join(blocks(string(page)), "\n")))
 	for decoder.More() {
 		var text json.RawMessage
-		must(t, decoder.Decode(&text))
-		if _, err := policy.Parse(text); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		check.Must(t, decoder.Decode(&text))
+		_, err := policy.Parse(text)
+		check.Need(t, err == nil, "%s: %v", text, err)
 		wantValid(t, types, schema, "a policy", string(text))
 		var keys map[string]any
-		must(t, json.Unmarshal(text, &keys))
+		check.Must(t, json.Unmarshal(text, &keys))
 		kind := keys["kind"].(string)
 		for key := range keys {
 			if seen[kind] == nil {
@@ -291,9 +259,8 @@ func TestPolicies_AreAsDescribed(t *testing.T) {
 	for _, kind := range policyKinds(t) {
 		s := types.SchemaFromRef(types.Map()["Policy"].Discriminator.Mapping[kind])
 		for key := range s.Properties {
-			if !seen[kind][key] {
-				t.Errorf("the kind %s is described with %q, of which docs/reference/json.md has no example", kind, key)
-			}
+			check.That(t, seen[kind][key],
+				"the kind %s is described with %q, of which docs/reference/json.md has no example", kind, key)
 		}
 	}
 }
@@ -312,30 +279,27 @@ func blocks(page string) (all []string) {
 func TestEvents_AreAsDescribed(t *testing.T) {
 	types := schemas()
 	schema := types.Schema(reflect.TypeFor[says.Event](), true, "")
-	file, err := os.ReadFile("../testdata/golden/events.jsonl")
-	must(t, err)
+	file := check.Value(os.ReadFile("../testdata/golden/events.jsonl"))(t)
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(file)) {
 		var event says.Event
-		must(t, json.Unmarshal([]byte(line), &event))
+		check.Must(t, json.Unmarshal([]byte(line), &event))
 		seen[event.Kind()] = true
 		wantValid(t, types, schema, event.Kind(), line)
 		if _, erasable := leftOf(event.Says); erasable {
 			event.Erased = true
 			text, err := json.Marshal(says.Event{Number: event.Number, Time: event.Time, Erased: true, Says: emptyDetail(event.Kind())})
-			must(t, err)
+			check.Must(t, err)
 			wantValid(t, types, schema, "erased "+event.Kind(), string(text))
 		}
 	}
 	for _, kind := range eventKinds() {
-		if !seen[kind] {
-			t.Errorf("no event of the kind %s was checked", kind)
-		}
+		check.That(t, seen[kind], "no event of the kind %s was checked", kind)
 	}
 }
 
 func emptyDetail(kind string) says.Detail {
-	all := says.Details()
+	all := event.Details()
 	return all[slices.IndexFunc(all, func(d says.Detail) bool { return d.Kind() == kind })]
 }
 
@@ -344,8 +308,6 @@ func policyKinds(t *testing.T) []string {
 	t.Helper()
 	_, err := policy.Parse([]byte(`{"kind":"?"}`))
 	_, list, ok := strings.Cut(fmt.Sprint(err), "(there are: ")
-	if !ok {
-		t.Fatalf("an unknown kind: %v", err)
-	}
+	check.Need(t, ok, "an unknown kind: %v", err)
 	return strings.Split(strings.TrimSuffix(list, ")"), ", ")
 }

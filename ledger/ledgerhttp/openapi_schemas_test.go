@@ -42,7 +42,7 @@ func schemas() huma.Registry {
 		reflect.TypeFor[policy.Policy]():        reflect.TypeFor[policySchema](),
 		reflect.TypeFor[event.Event]():          reflect.TypeFor[eventSchema](),
 		reflect.TypeFor[evidence.Fact]():        reflect.TypeFor[factSchema](),
-		reflect.TypeFor[evidence.Hex]():         reflect.TypeFor[hexSchema](),
+		reflect.TypeFor[event.Hex]():            reflect.TypeFor[hexSchema](),
 		reflect.TypeFor[finite.Family]():        reflect.TypeFor[map[string]any](),
 		reflect.TypeFor[tlog.Hash]():            reflect.TypeFor[string](),
 		reflect.TypeFor[api.Reason]():           reflect.TypeFor[reasonSchema](),
@@ -156,7 +156,7 @@ type eventSchema struct{}
 func (eventSchema) Schema(types huma.Registry) *huma.Schema {
 	const doc = "An entry of the log. Its kind says which keys it has. Later versions may add kinds, and keys."
 	return variants(types, "Event", doc, func() (all []variant) {
-		for _, d := range event.Details() {
+		for _, d := range logged.Details() {
 			s := huma.SchemaFromType(types, detailType(d))
 			s.Properties["event"] = &huma.Schema{
 				Type: huma.TypeInteger, Format: "int64", Description: "Its number: the first is 1, and none is left out.",
@@ -212,8 +212,8 @@ type factSchema struct{}
 func (factSchema) Schema(types huma.Registry) *huma.Schema {
 	const doc = "An event of the log in a statement, with its salt and its leaf in the log's tree."
 	return variants(types, "Fact", doc, func() (all []variant) {
-		for _, d := range event.FactDetails() {
-			s := huma.SchemaFromType(types, reflect.StructOf(event.FactFields(d)))
+		for _, d := range logged.FactDetails() {
+			s := huma.SchemaFromType(types, reflect.StructOf(logged.FactFields(d)))
 			for name, schema := range map[string]*huma.Schema{
 				"event": {Type: huma.TypeInteger, Format: "int64"}, "time": {Type: huma.TypeString, Format: "date-time"},
 				"salt": hexSchema("").Schema(types), "leaf": {Type: huma.TypeString},
@@ -326,7 +326,7 @@ func keyWords() map[string][]string {
 		"StatedResponse.method": released, "EventReleased.method": released, "FactReleased.method": released,
 		"EventAnswered.method": append([]string{"fresh"}, released...),
 		"Estimate.method":      {"level", "stratified", "pooled"}, "Estimate.covers": {"panel", "population"},
-		"Receipt.format": {evidence.ReceiptFormat}, "Statement.format": {evidence.StatementFormat},
+		"Receipt.format": {"sluice receipt 4"}, "Statement.format": {"sluice statement 4"},
 	}
 }
 

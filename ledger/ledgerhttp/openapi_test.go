@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
@@ -31,10 +32,8 @@ type described struct {
 func TestTheDocumentHasEachRoute(t *testing.T) {
 	_, _, body := serving(t, Options{}).ask(asked{method: "GET", target: "/openapi.json"})
 	var doc described
-	must(t, json.Unmarshal([]byte(body), &doc))
-	if !strings.HasPrefix(doc.OpenAPI, "3.1.") {
-		t.Errorf("OpenAPI %q", doc.OpenAPI)
-	}
+	check.Must(t, json.Unmarshal([]byte(body), &doc))
+	check.That(t, strings.HasPrefix(doc.OpenAPI, "3.1."), "OpenAPI %q", doc.OpenAPI)
 	n := 0
 	for _, operations := range doc.Paths {
 		n += len(operations)
@@ -44,9 +43,7 @@ func TestTheDocumentHasEachRoute(t *testing.T) {
 	}
 	for _, r := range routes() {
 		op := doc.Paths[r.path][strings.ToLower(r.method)]
-		if op.ID != r.id || len(op.Roles) != len(r.roles) {
-			t.Errorf("%s %s is described as %+v", r.method, r.path, op)
-		}
+		check.That(t, op.ID == r.id && len(op.Roles) == len(r.roles), "%s %s is described as %+v", r.method, r.path, op)
 		want := map[string]bool{}
 		for _, p := range r.params {
 			want["query "+p.name] = p.needed
@@ -61,14 +58,11 @@ func TestTheDocumentHasEachRoute(t *testing.T) {
 			want["header Last-Event-ID"] = false
 		}
 		for _, p := range op.Parameters {
-			if needed, known := want[p.In+" "+p.Name]; !known || needed != p.Required {
-				t.Errorf("%s: the parameter %+v", r.id, p)
-			}
+			needed, known := want[p.In+" "+p.Name]
+			check.That(t, known && needed == p.Required, "%s: the parameter %+v", r.id, p)
 			delete(want, p.In+" "+p.Name)
 		}
-		if len(want) > 0 {
-			t.Errorf("%s: not described: %v", r.id, want)
-		}
+		check.That(t, len(want) == 0, "%s: not described: %v", r.id, want)
 	}
 }
 
@@ -83,9 +77,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 			wantValid(t, types, op.RequestBody.Content["application/json"].Schema, r.id+" asks", request.body)
 		}
 		status, header, body := f.ask(request)
-		if status != http.StatusOK {
-			t.Fatalf("%s: %d, %s", r.id, status, body)
-		}
+		check.Need(t, status == http.StatusOK, "%s: %d, %s", r.id, status, body)
 		media, _, _ := strings.Cut(header.Get("Content-Type"), ";")
 		content := op.Responses["200"].Content[media]
 		switch {
@@ -106,9 +98,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{method: "POST", target: "/v1/sales", body: samples()["sell"].body[:len(samples()["sell"].body)-1] + `,"quote_id":"x"}`, key: "k", role: "operator"},
 	} {
 		status, _, body := f.ask(a)
-		if status == http.StatusOK {
-			t.Errorf("%s", body)
-		}
+		check.That(t, status != http.StatusOK, "%s", body)
 		wantValid(t, types, failureOf(t, types, a, status), "a problem", body)
 	}
 }
@@ -146,9 +136,8 @@ func wantValid(t *testing.T, types huma.Registry, schema *huma.Schema, what, tex
 	for _, err := range invalid(t, types, schema, text) {
 		t.Errorf("%s: %v in %s", what, err, text)
 	}
-	if schema.Ref != "" && len(types.SchemaFromRef(schema.Ref).Required) > 0 && len(invalid(t, types, schema, `{}`)) == 0 {
-		t.Errorf("%s: an empty object is valid", what)
-	}
+	check.That(t, schema.Ref == "" || len(types.SchemaFromRef(schema.Ref).Required) == 0 ||
+		len(invalid(t, types, schema, `{}`)) != 0, "%s: an empty object is valid", what)
 }
 
 func invalid(t *testing.T, types huma.Registry, schema *huma.Schema, text string) []error {

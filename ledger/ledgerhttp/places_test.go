@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -31,9 +32,8 @@ func TestRoom_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
 	r := newRoom("requests", 256, 256)
 	for i, want := range []int{128, 64, 32, 16, 8} {
 		n, err := fill(r, Holder{Name: "a token", Role: Buyer, Whom: fmt.Sprint(i)})
-		if n != want || problem.Of(err).Kind != problem.TooMany {
-			t.Errorf("buyer %d gets %d places, want %d: %v", i, n, want, err)
-		}
+		check.That(t, n == want && problem.Of(err).Kind == problem.TooMany,
+			"buyer %d gets %d places, want %d: %v", i, n, want, err)
 	}
 	for role, want := range map[Role]int{Operator: 256, Metrics: 16} {
 		if n, err := fill(r, Holder{Name: "a token", Role: role}); n != want || problem.Of(err).Kind != problem.Busy {
@@ -41,16 +41,13 @@ func TestRoom_TwoPrincipalsTakeAllTheyCan_OthersGetIn(t *testing.T) {
 		}
 	}
 	for most, want := range map[int]int{1: 1, 2: 1, 3: 2, 4: 2, 256: 64} {
-		if n, _ := fill(newRoom("streams", most, 64), Holder{Name: "desk", Role: Desk}); n != want {
-			t.Errorf("of %d places one principal gets %d, want %d", most, n, want)
-		}
+		n, _ := fill(newRoom("streams", most, 64), Holder{Name: "desk", Role: Desk})
+		check.That(t, n == want, "of %d places one principal gets %d, want %d", most, n, want)
 	}
-	if n, _ := fill(newRoom("streams", 1024, 64), Holder{Name: "boss", Role: Operator}); n != 64 {
-		t.Errorf("one operator's token gets %d streams, want 64", n)
-	}
-	if n, _ := fill(newRoom("copies", 1, 1), Holder{Name: "m", Role: Metrics}); n != 1 {
-		t.Errorf("metrics get %d of one place", n)
-	}
+	n, _ := fill(newRoom("streams", 1024, 64), Holder{Name: "boss", Role: Operator})
+	check.That(t, n == 64, "one operator's token gets %d streams, want 64", n)
+	n, _ = fill(newRoom("copies", 1, 1), Holder{Name: "m", Role: Metrics})
+	check.That(t, n == 1, "metrics get %d of one place", n)
 }
 
 // All tokens of a buyer, or of an object, count together; desks and auditors count by token.
@@ -62,37 +59,33 @@ func TestRoom_TwoTokensOfOneBuyer_CountTogether(t *testing.T) {
 		}
 		r := newRoom("requests", 256, 256)
 		_, _ = fill(r, Holder{Name: "first", Role: role, Whom: whom})
-		if n, _ := fill(r, Holder{Name: "second", Role: role, Whom: whom}); (n == 0) != together {
-			t.Errorf("%s: the second token gets %d places", role, n)
-		}
+		n, _ := fill(r, Holder{Name: "second", Role: role, Whom: whom})
+		check.That(t, (n == 0) == together, "%s: the second token gets %d places", role, n)
 	}
 	// A desk of the name of a buyer is another principal.
 	r := newRoom("requests", 256, 256)
 	_, _ = fill(r, Holder{Name: "a token", Role: Buyer, Whom: "acme"})
-	if n, _ := fill(r, Holder{Name: "acme", Role: Desk}); n == 0 {
-		t.Error("a desk counts as a buyer")
-	}
+	n, _ := fill(r, Holder{Name: "acme", Role: Desk})
+	check.That(t, n != 0, "a desk counts as a buyer")
 }
 
 // Bytes count as places do, and come back.
 func TestRoom_Bytes_AreCountedByPrincipalAndComeBack(t *testing.T) {
 	r := newRoom("bytes", 100, 100)
 	a, b := &hold{room: r, by: Holder{Name: "a", Role: Desk}}, &hold{room: r, by: Holder{Name: "b", Role: Desk}}
-	must(t, a.grow(30))
-	must(t, a.grow(20))
-	if err := a.grow(1); problem.Of(err).Kind != problem.TooMany {
-		t.Errorf("more than half: %v", err)
-	}
-	must(t, b.grow(25))
-	if err := b.grow(1); problem.Of(err).Kind != problem.TooMany {
-		t.Errorf("more than half of the rest: %v", err)
-	}
+	check.Must(t, a.grow(30))
+	check.Must(t, a.grow(20))
+	err := a.grow(1)
+	check.That(t, problem.Of(err).Kind == problem.TooMany, "more than half: %v", err)
+	check.Must(t, b.grow(25))
+	err = b.grow(1)
+	check.That(t, problem.Of(err).Kind == problem.TooMany, "more than half of the rest: %v", err)
 	a.release()
 	a.release()
 	if taken(r) != 25 || len(r.of) != 1 {
 		t.Errorf("%d bytes of %d are counted still", taken(r), len(r.of))
 	}
-	must(t, b.grow(10))
+	check.Must(t, b.grow(10))
 }
 
 // halves sends the beginning of requests of a buyer, which stay open until the test ends, and waits until all of
@@ -102,8 +95,7 @@ func halves(t *testing.T, p *pipes, buyer, begin string, n int) {
 	var sent sync.WaitGroup
 	defer sent.Wait()
 	for range n {
-		half, err := p.dial()
-		must(t, err)
+		half := check.Value(p.dial())(t)
 		t.Cleanup(func() { _ = half.Close() })
 		header := fmt.Sprintf("POST /v1/quotes HTTP/1.1\r\nHost: test\r\nTest-Role: buyer %s\r\n", buyer) +
 			fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n\r\n", 4<<20)
@@ -134,9 +126,8 @@ func TestHandler_TwoBuyersSendHalvesOfRequests_OthersAreAnswered(t *testing.T) {
 				t.Errorf("another buyer: %d, %s", status, body)
 			}
 			for target, role := range map[string]string{"/v1/stats": "operator", "/metrics": "metrics", "/v1/head": "desk"} {
-				if status, _, body := f.ask(asked{method: "GET", target: target, role: role}); status != http.StatusOK {
-					t.Errorf("%s: %d, %s", role, status, body)
-				}
+				status, _, body := f.ask(asked{method: "GET", target: target, role: role})
+				check.That(t, status == http.StatusOK, "%s: %d, %s", role, status, body)
 			}
 			large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 2<<20) + `"]}`
 			status, header, body := f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
@@ -221,19 +212,15 @@ func TestWriter_LongAnswer_EndsByProgressNotByTime(t *testing.T) {
 		out.now = w.now
 		n, err := out.Write(make([]byte, size))
 		took := w.at.Sub(time.Unix(0, 0))
-		if (err == nil) != c.whole || (n == size) != c.whole || took < c.after*9/10 || took > c.after*11/10 {
-			t.Errorf("%s: %d bytes after %v: %v", name, n, took, err)
-		}
-		if w.most > partSize {
-			t.Errorf("%s: a part has %d bytes, and one deadline", name, w.most)
-		}
+		check.That(t, (err == nil) == c.whole && (n == size) == c.whole && took >= c.after*9/10 &&
+			took <= c.after*11/10, "%s: %d bytes after %v: %v", name, n, took, err)
+		check.That(t, w.most <= partSize, "%s: a part has %d bytes, and one deadline", name, w.most)
 	}
 	// Who was fast for long may stop for no longer than others.
 	w := &clocked{ResponseRecorder: httptest.NewRecorder(), at: time.Unix(0, 0)}
 	out := newWriter(w, Limits{}.orDefaults())
 	out.now = w.now
-	_, err := out.Write(make([]byte, size))
-	must(t, err)
+	check.Must(t, check.Err(out.Write(make([]byte, size))))
 	w.takes = time.Hour
 	if _, err := out.Write([]byte("x")); err == nil || w.at.Sub(time.Unix(0, 0)) > 30*time.Second {
 		t.Errorf("it stops for %v: %v", w.at.Sub(time.Unix(0, 0)), err)
@@ -256,16 +243,12 @@ func TestHandler_BodyOfAByteASecond_IsGivenUp(t *testing.T) {
 		one := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Desk}, request: request, out: out}
 		err := one.receive()
 		took := w.at.Sub(time.Unix(0, 0))
-		if (err == nil) != c.whole || !c.whole && (took < 10*time.Second || took > 11*time.Second) {
-			t.Errorf("%s: after %v: %v", name, took, err)
-		}
-		if c.whole && (took < 50*time.Second || len(one.raw) != 1<<20) {
-			t.Errorf("%s: %d bytes after %v", name, len(one.raw), took)
-		}
+		check.That(t, (err == nil) == c.whole && (c.whole || took >= 10*time.Second && took <= 11*time.Second),
+			"%s: after %v: %v", name, took, err)
+		check.That(t, !c.whole || took >= 50*time.Second && len(one.raw) == 1<<20,
+			"%s: %d bytes after %v", name, len(one.raw), took)
 		one.forgetBody()
-		if taken(f.gates.memory, f.gates.arriving) != 0 {
-			t.Errorf("%s: it counts still", name)
-		}
+		check.That(t, taken(f.gates.memory, f.gates.arriving) == 0, "%s: it counts still", name)
 	}
 }
 
@@ -281,21 +264,19 @@ func TestHandler_SlowReader_HoldsMemoryAndNoPlace(t *testing.T) {
 		for n := range 300 {
 			long.Values = append(long.Values, fmt.Sprintf("%040d", n))
 		}
-		must(t, f.ledger.DefineQuestion(t.Context(), "long", long))
+		check.Must(t, f.ledger.DefineQuestion(t.Context(), "long", long))
 		p, _ := served(t, f)
 		conn, err := p.dial()
-		must(t, err)
+		check.Must(t, err)
 		_, err = fmt.Fprint(conn, "GET /v1/questions HTTP/1.1\r\nHost: test\r\nTest-Role: desk\r\n\r\n")
-		must(t, err)
+		check.Must(t, err)
 		_, err = conn.Read(make([]byte, 1)) // it has begun; a pipe has no buffer
-		must(t, err)
-		if n := taken(f.gates.running); n != c.running {
-			t.Errorf("%s: the reader holds %d places, want %d", name, n, c.running)
-		}
-		if n := taken(f.gates.memory); (n > 0) != (c.running == 0) {
-			t.Errorf("%s: %d bytes are counted", name, n)
-		}
-		must(t, conn.Close())
+		check.Must(t, err)
+		n := taken(f.gates.running)
+		check.That(t, n == c.running, "%s: the reader holds %d places, want %d", name, n, c.running)
+		n = taken(f.gates.memory)
+		check.That(t, (n > 0) == (c.running == 0), "%s: %d bytes are counted", name, n)
+		check.Must(t, conn.Close())
 		within(t, "it holds something still", func() bool { return taken(f.gates.running, f.gates.memory) == 0 })
 	}
 }
@@ -316,9 +297,8 @@ func TestHandler_WithoutAToken_ConnectionIsClosed(t *testing.T) {
 		"unread":         {asked{method: "POST", target: "/v1/quotes", role: "metrics", body: "{}"}, false},
 	} {
 		_, header, _ := f.ask(c.asked)
-		if kept := header.Get("Connection") != "close"; kept != c.kept {
-			t.Errorf("%s: the connection is kept: %v", name, kept)
-		}
+		kept := header.Get("Connection") != "close"
+		check.That(t, kept == c.kept, "%s: the connection is kept: %v", name, kept)
 	}
 	status, header, body := f.ask(asked{method: "GET", target: "/v1/head", role: "metrics", body: "{}"})
 	wantProblem(t, status, header, body, problem.Invalid)
@@ -334,16 +314,12 @@ func TestQuiet_ManyLines_AreCountedAndFewAreWritten(t *testing.T) {
 			lines++
 		}
 	}
-	if lines != quietBurst {
-		t.Errorf("%d lines at once, want %d", lines, quietBurst)
-	}
+	check.That(t, lines == quietBurst, "%d lines at once, want %d", lines, quietBurst)
 	now = now.Add(2 * time.Second)
-	if left, may := q.allow(); !may || left != uint64(1000-lines) {
-		t.Errorf("later: %v, %d left out, want %d", may, left, 1000-lines)
-	}
-	if left, may := q.allow(); !may || left != 0 {
-		t.Errorf("and then: %v, %d left out", may, left)
-	}
+	left, may := q.allow()
+	check.That(t, may && left == uint64(1000-lines), "later: %v, %d left out, want %d", may, left, 1000-lines)
+	left, may = q.allow()
+	check.That(t, may && left == 0, "and then: %v, %d left out", may, left)
 }
 
 // Half of a request to where nothing is holds its connection for no longer than its answer takes to
@@ -351,10 +327,8 @@ func TestQuiet_ManyLines_AreCountedAndFewAreWritten(t *testing.T) {
 func TestHandler_HalfOfARequestToNowhere_IsDropped(t *testing.T) {
 	p, _ := served(t, serving(t, Options{Limits: Limits{Read: time.Hour}}))
 	for _, target := range []string{"/nowhere", "/healthz"} {
-		half, err := p.dial()
-		must(t, err)
-		_, err = fmt.Fprintf(half, "POST %s HTTP/1.1\r\nHost: test\r\nContent-Length: 1000\r\n\r\n{", target)
-		must(t, err)
+		half := check.Value(p.dial())(t)
+		check.Must(t, check.Err(fmt.Fprintf(half, "POST %s HTTP/1.1\r\nHost: test\r\nContent-Length: 1000\r\n\r\n{", target)))
 		if text, err := io.ReadAll(half); err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 40") { // until the server hangs up
 			t.Errorf("%s: %v: %s", target, err, text)
 		}

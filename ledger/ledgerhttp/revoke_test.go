@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
@@ -35,9 +36,8 @@ func TestStream_TokenRemovedWhileItWaits_Ends(t *testing.T) {
 	f.ticker = func() (<-chan time.Time, func()) { return ticks, func() {} }
 	_, c := served(t, f)
 	in := bufio.NewReader(follow(t, c, 1000000, "").Body)
-	if line, err := in.ReadString('\n'); err != nil || line != ":\n" {
-		t.Fatalf("%q, %v", line, err)
-	}
+	line, err := in.ReadString('\n')
+	check.Need(t, err == nil && line == ":\n", "%q, %v", line, err)
 	ticks <- time.Time{} // it is valid still
 	ticks <- time.Time{}
 	gate.revoked.Store(true)
@@ -45,12 +45,10 @@ func TestStream_TokenRemovedWhileItWaits_Ends(t *testing.T) {
 	case ticks <- time.Time{}:
 	case <-time.After(time.Second): // the second check was late, and there is no third
 	}
-	if kind, _, data := message(t, in); kind != "problem" || !strings.Contains(data, `"kind":"unauthorized"`) {
-		t.Errorf("%s: %s", kind, data)
-	}
-	if _, err := io.ReadAll(in); err == nil {
-		t.Error("the stream ended as if it were whole")
-	}
+	kind, _, data := message(t, in)
+	check.That(t, kind == "problem" && strings.Contains(data, `"kind":"unauthorized"`), "%s: %s", kind, data)
+	_, err = io.ReadAll(in)
+	check.That(t, err != nil, "the stream ended as if it were whole")
 	within(t, "it is watched still", func() bool {
 		select {
 		case ticks <- time.Time{}:
@@ -68,23 +66,20 @@ func TestStream_TokenRemoved_NoLaterEventIsSent(t *testing.T) {
 	f := serving(t, Options{Gate: gate.Admit, Limits: Limits{Beat: time.Hour}})
 	f.ticker = func() (<-chan time.Time, func()) { return nil, func() {} } // never
 	_, c := served(t, f)
-	stats, err := f.ledger.Stats(t.Context())
-	must(t, err)
+	stats := check.Value(f.ledger.Stats(t.Context()))(t)
 	define := func(name string) {
-		must(t, f.ledger.DefineQuestion(t.Context(), name, api.Question{Name: name, Values: []string{"a", "b"}}))
+		check.Must(t, f.ledger.DefineQuestion(t.Context(), name, api.Question{Name: name, Values: []string{"a", "b"}}))
 	}
 	in := bufio.NewReader(follow(t, c, int(stats.Events)+1, "").Body)
 	define("before")
 	for range 2 { // a definition is two events
-		if kind, _, data := message(t, in); kind != "" || strings.Contains(data, "after") {
-			t.Fatalf("%s: %s", kind, data)
-		}
+		kind, _, data := message(t, in)
+		check.Need(t, kind == "" && !strings.Contains(data, "after"), "%s: %s", kind, data)
 	}
 	gate.revoked.Store(true)
 	define("after")
-	if kind, _, data := message(t, in); kind != "problem" || !strings.Contains(data, `"kind":"unauthorized"`) {
-		t.Errorf("%s: %s", kind, data)
-	}
+	kind, _, data := message(t, in)
+	check.That(t, kind == "problem" && strings.Contains(data, `"kind":"unauthorized"`), "%s: %s", kind, data)
 }
 
 // Lists, long answers and copies end when their token is removed in between.
@@ -110,7 +105,7 @@ func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
 	f.guarded(&endless).ServeHTTP(w, request)
 	lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
 	end := httpapi.End{}
-	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &end))
+	check.Must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &end))
 	if len(lines) > 1000+2*recheckItems || end.Problem == nil || end.Problem.Kind != problem.Unauthorized {
 		t.Errorf("%d lines, the last is %s", len(lines), lines[len(lines)-1])
 	}
@@ -129,9 +124,7 @@ func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
 		}
 	}
 	gate.revoked.Store(false)
-	if watched.Load() != 0 {
-		t.Error("answers are watched still")
-	}
+	check.That(t, watched.Load() == 0, "answers are watched still")
 }
 
 // revoking removes the token with the first part that is sent.
@@ -157,9 +150,7 @@ func TestWatch_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
 	done := c.watch(cancel)
 	ticks <- time.Time{}
 	ticks <- time.Time{} // behind the first check
-	if ctx.Err() != nil {
-		t.Fatal("it ends although its token is valid")
-	}
+	check.Need(t, ctx.Err() == nil, "it ends although its token is valid")
 	gate.revoked.Store(true)
 	select {
 	case ticks <- time.Time{}:
@@ -177,12 +168,8 @@ func TestWatch_ReaderThatDoesNotRead_GetsADeadline(t *testing.T) {
 		t.Error("a call is checked that has ended")
 	default:
 	}
-	if !w.deadline.IsZero() {
-		t.Error("a connection is touched that may serve another request")
-	}
-	if isRevoked(errors.New("x")) || isRevoked(nil) {
-		t.Error("anything is a removed token")
-	}
+	check.That(t, w.deadline.IsZero(), "a connection is touched that may serve another request")
+	check.That(t, !isRevoked(errors.New("x")) && !isRevoked(nil), "anything is a removed token")
 }
 
 // A token that is removed from its file, or whose role is another, ends its streams by the file alone.
@@ -192,13 +179,12 @@ func TestTokens_Removed_PermitsNoMore(t *testing.T) {
 	request := httptest.NewRequest("GET", "/v1/events", nil)
 	request.Header.Set("Authorization", "Bearer "+a.token)
 	c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: Auditor}, admitted: request}
-	must(t, c.permitted())
+	check.Must(t, c.permitted())
 	for _, text := range []string{a.other(), strings.Replace(a.file, `"auditor"`, `"buyer","whom":"acme"`, 1), "no JSON"} {
-		must(t, os.WriteFile(a.path, []byte(text), 0o600))
-		if err := c.permitted(); !isRevoked(err) {
-			t.Errorf("%s: %v", text, err)
-		}
-		must(t, os.WriteFile(a.path, []byte(a.file), 0o600))
-		must(t, c.permitted())
+		check.Must(t, os.WriteFile(a.path, []byte(text), 0o600))
+		err := c.permitted()
+		check.That(t, isRevoked(err), "%s: %v", text, err)
+		check.Must(t, os.WriteFile(a.path, []byte(a.file), 0o600))
+		check.Must(t, c.permitted())
 	}
 }

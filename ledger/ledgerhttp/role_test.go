@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -68,9 +69,7 @@ func may(t *testing.T) map[string]map[Role]bool {
 	out := map[string]map[Role]bool{}
 	for line := range strings.Lines(strings.TrimSpace(mayTable)) {
 		words := strings.Fields(line)
-		if len(words) != 1+len(everyRole()) {
-			t.Fatalf("%q", line)
-		}
+		check.Need(t, len(words) == 1+len(everyRole()), "%q", line)
 		out[words[0]] = map[Role]bool{}
 		for i, role := range everyRole() {
 			out[words[0]][role] = words[i+1] == string(role)
@@ -94,11 +93,9 @@ func TestEachRouteForEachRole(t *testing.T) {
 				if f == nil || r.keyed && table[r.id][role] {
 					f = servingFor(t, &r)
 				}
-				before, err := f.Ledger().Stats(t.Context())
-				must(t, err)
+				before := check.Value(f.Ledger().Stats(t.Context()))(t)
 				status, header, body := f.ask(r.request(string(role) + whose[role]))
-				after, err := f.Ledger().Stats(t.Context())
-				must(t, err)
+				after := check.Value(f.Ledger().Stats(t.Context()))(t)
 				switch {
 				case role == "":
 					wantProblem(t, status, header, body, problem.Unauthorized)
@@ -107,9 +104,8 @@ func TestEachRouteForEachRole(t *testing.T) {
 				case status != http.StatusOK || body == "":
 					t.Errorf("%s: status %d, %s", role, status, body)
 				}
-				if status != http.StatusOK && before.Events != after.Events {
-					t.Errorf("%s was refused, and yet %d events were recorded", role, after.Events-before.Events)
-				}
+				check.That(t, status == http.StatusOK || before.Events == after.Events,
+					"%s was refused, and yet %d events were recorded", role, after.Events-before.Events)
 			}
 		})
 	}
@@ -117,16 +113,13 @@ func TestEachRouteForEachRole(t *testing.T) {
 
 // The table of the how-to is that of the routes.
 func TestTheHowToHasTheTable(t *testing.T) {
-	page, err := os.ReadFile("../../docs/howto/serve.md")
-	must(t, err)
+	page := check.Value(os.ReadFile("../../docs/howto/serve.md"))(t)
 	for _, r := range routes() {
-		if line := fmt.Sprintf("| `%s %s` | %s | %s |\n", r.method, r.path, r.summary, roleList(r.roles)); !strings.Contains(string(page), line) {
-			t.Errorf("docs/howto/serve.md lacks\n%s", line)
-		}
+		line := fmt.Sprintf("| `%s %s` | %s | %s |\n", r.method, r.path, r.summary, roleList(r.roles))
+		check.That(t, strings.Contains(string(page), line), "docs/howto/serve.md lacks\n%s", line)
 	}
-	if n := strings.Count(string(page), "| `GET /v1/") + strings.Count(string(page), "| `POST /v1/") + strings.Count(string(page), "| `GET /metrics`"); n != len(routes()) {
-		t.Errorf("docs/howto/serve.md has %d routes", n)
-	}
+	n := strings.Count(string(page), "| `GET /v1/") + strings.Count(string(page), "| `POST /v1/") + strings.Count(string(page), "| `GET /metrics`")
+	check.That(t, n == len(routes()), "docs/howto/serve.md has %d routes", n)
 }
 
 // A buyer sees nothing of another one, and a person of nobody else; where nothing can be seen, it is as if there were nothing.
@@ -154,19 +147,16 @@ func TestNobodySeesWhatIsAnothers(t *testing.T) {
 		if path, found := strings.CutPrefix(c.ask.target, "/v1/sales/1"); found {
 			c.ask.target = "/v1/sales/7" + path
 			_, _, other := f.ask(c.ask)
-			if strings.ReplaceAll(other, "7", "1") != body {
-				t.Errorf("a sale of another buyer is told from one that there is not: %s, %s", body, other)
-			}
+			check.That(t, strings.ReplaceAll(other, "7", "1") == body,
+				"a sale of another buyer is told from one that there is not: %s, %s", body, other)
 		}
 	}
 	for _, target := range []string{"/v1/sales", "/v1/reservations"} {
 		status, _, body := f.ask(asked{method: "GET", target: target, role: "buyer bolt"})
-		if status != http.StatusOK || body != "{\"items\":[]}\n" {
-			t.Errorf("%s of a buyer who has none: %d, %s", target, status, body)
-		}
-		if _, _, body := f.ask(asked{method: "GET", target: target, role: "buyer acme"}); !strings.Contains(body, `"buyer":"acme"`) {
-			t.Errorf("%s of acme: %s", target, body)
-		}
+		check.That(t, status == http.StatusOK && body == "{\"items\":[]}\n",
+			"%s of a buyer who has none: %d, %s", target, status, body)
+		_, _, body = f.ask(asked{method: "GET", target: target, role: "buyer acme"})
+		check.That(t, strings.Contains(body, `"buyer":"acme"`), "%s of acme: %s", target, body)
 	}
 }
 
@@ -177,13 +167,11 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 	_, _, told := f.ask(asked{method: "POST", target: "/v1/quotes", body: order, role: "operator"})
 	_, _, bare := f.ask(asked{method: "POST", target: "/v1/quotes", body: order, role: "buyer acme"})
 	for _, spent := range []string{`"ceiling":"2"`, `"largest":"2"`, `"reason":"not-on-offer"`, `"instead":{`} {
-		if !strings.Contains(told, spent) || strings.Contains(bare, spent) {
-			t.Errorf("%s: an operator reads %s, a buyer %s", spent, told, bare)
-		}
+		check.That(t, strings.Contains(told, spent) && !strings.Contains(bare, spent),
+			"%s: an operator reads %s, a buyer %s", spent, told, bare)
 	}
-	if want := `"refused":[{"object":"17","reason":"not-available","ceiling":"0","spent":"0","asked":"5","cost":"0","remaining":"0","helps":"nothing","largest":"0"}],"event":0}`; !strings.Contains(bare, want) {
-		t.Errorf("a buyer reads %s, want %s", bare, want)
-	}
+	want := `"refused":[{"object":"17","reason":"not-available","ceiling":"0","spent":"0","asked":"5","cost":"0","remaining":"0","helps":"nothing","largest":"0"}],"event":0}`
+	check.That(t, strings.Contains(bare, want), "a buyer reads %s, want %s", bare, want)
 	// 17 is sold at ε = 1 to acme. The terms list 2 alone.
 	for epsilon, told := range map[string]string{"0.5": `"degradations":1`, "1": `"resales":1`, "1.5": `"draws":1`, "2": `"draws":1`} {
 		order := `{"buyer":"bolt","question":"vote","epsilon":"` + epsilon + `","objects":["17"]}`
@@ -193,15 +181,14 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 		if epsilon == "2" {
 			want = `"price":300,"currency":"USD","objects":1,"draws":0,"resales":0,"degradations":0,"insertions":0,"upgrades":0,"refused":[],"event":0}`
 		}
-		if !strings.Contains(all, told) || !strings.Contains(bare, want) {
-			t.Errorf("ε = %s: a desk reads %s, a buyer %s", epsilon, all, bare)
-		}
+		check.That(t, strings.Contains(all, told) && strings.Contains(bare, want),
+			"ε = %s: a desk reads %s, a buyer %s", epsilon, all, bare)
 	}
 	// Nor does a refusal tell it, by whichever route it came.
 	for role, wanted := range map[Role]bool{Operator: true, Desk: true, Buyer: false, Person: false, Auditor: false, Metrics: false} {
 		refused := &api.RefusedError{
-			Question: "vote", Refused: []api.Refusal{{Object: "17", Reason: api.ObjectCap, Spent: eps(t, "1.75")}},
-			Instead: &api.Budget{Question: "vote", Objects: 1, Largest: eps(t, "0.25"), Levels: []api.BudgetLevel{{Epsilon: eps(t, "1")}}},
+			Question: "vote", Refused: []api.Refusal{{Object: "17", Reason: api.ObjectCap, Spent: check.Eps(t, "1.75")}},
+			Instead: &api.Budget{Question: "vote", Objects: 1, Largest: check.Eps(t, "0.25"), Levels: []api.BudgetLevel{{Epsilon: check.Eps(t, "1")}}},
 		}
 		w := httptest.NewRecorder()
 		f.fail(newWriter(w, f.limits), role, refused)
@@ -212,21 +199,19 @@ func TestABuyerIsNotToldWhatPeopleSpent(t *testing.T) {
 		}
 	}
 	// Nor do sales and reservations that have left somebody out, in lists or by themselves.
-	_, err := f.ledger.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "cap", Question: "vote", Objects: []string{"19"}, Cap: eps(t, "0.875")})
-	must(t, err)
+	_, err := f.ledger.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "cap", Question: "vote", Objects: []string{"19"}, Cap: check.Eps(t, "0.875")})
+	check.Must(t, err)
 	for target, held := range map[string]string{"/v1/sales": "", "/v1/reservations": `,"for":"15m"`} {
 		partial := `{"buyer":"acme","question":"vote","epsilon":"1","objects":["17","19"],"partial":true` + held + `}`
 		status, _, body := f.ask(asked{method: "POST", target: target, body: partial, key: target, role: "desk"})
 		var made map[string]any
-		if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusOK {
-			t.Fatalf("%s: %d, %s", target, status, body)
-		}
+		err := json.Unmarshal([]byte(body), &made)
+		check.Need(t, err == nil && status == http.StatusOK, "%s: %d, %s", target, status, body)
 		for _, from := range []string{target, fmt.Sprint(target, "/", cmp.Or(made["sale"], made["reservation"]))} {
 			_, _, told := f.ask(asked{method: "GET", target: from, role: "operator"})
 			_, _, bare := f.ask(asked{method: "GET", target: from, role: "buyer acme"})
-			if !strings.Contains(told, `"0.875"`) || strings.Contains(bare, `"0.875"`) || !strings.Contains(bare, `"object":"19"`) {
-				t.Errorf("%s: an operator reads %s, a buyer %s", from, told, bare)
-			}
+			check.That(t, strings.Contains(told, `"0.875"`) && !strings.Contains(bare, `"0.875"`) &&
+				strings.Contains(bare, `"object":"19"`), "%s: an operator reads %s, a buyer %s", from, told, bare)
 		}
 	}
 }
@@ -236,30 +221,23 @@ func TestAPersonsKeysAreApart(t *testing.T) {
 	f := serving(t, Options{})
 	for range 2 {
 		status, _, body := f.ask(asked{"POST", "/v1/statements", `{"object":"17"}`, "sell", "person 17", nil})
-		if status != http.StatusOK {
-			t.Fatalf("%d: %s", status, body)
-		}
+		check.Need(t, status == http.StatusOK, "%d: %s", status, body)
 	}
 	status, _, body := f.ask(asked{"POST", "/v1/statements", `{"object":"17"}`, "order-1", "person 17", nil})
-	if status != http.StatusOK {
-		t.Fatalf("%d: %s", status, body)
-	}
-	if status, _, body := f.ask(asked{"POST", "/v1/withdrawals", `{"object":"18"}`, "order-1", "operator", nil}); status != http.StatusOK {
-		t.Errorf("a person has used up the host's key: %d, %s", status, body)
-	}
+	check.Need(t, status == http.StatusOK, "%d: %s", status, body)
+	status, _, body = f.ask(asked{"POST", "/v1/withdrawals", `{"object":"18"}`, "order-1", "operator", nil})
+	check.That(t, status == http.StatusOK, "a person has used up the host's key: %d, %s", status, body)
 	// Nor do two persons meet, where the one's name ends as the other's key begins.
-	_, err := f.ledger.Enroll(t.Context(), api.EnrollRequest{Key: "enrol 1", Question: "vote", Objects: []string{"1"}, Cap: eps(t, "9")})
-	must(t, err)
+	_, err := f.ledger.Enroll(t.Context(), api.EnrollRequest{Key: "enrol 1", Question: "vote", Objects: []string{"1"}, Cap: check.Eps(t, "9")})
+	check.Must(t, err)
 	for who, key := range map[string]string{"17": "x", "1": "7x"} {
-		if status, _, body := f.ask(asked{"POST", "/v1/statements", `{"object":"` + who + `"}`, key, "person " + who, nil}); status != http.StatusOK {
-			t.Errorf("another person has used up a key of %s: %d, %s", who, status, body)
-		}
+		status, _, body := f.ask(asked{"POST", "/v1/statements", `{"object":"` + who + `"}`, key, "person " + who, nil})
+		check.That(t, status == http.StatusOK, "another person has used up a key of %s: %d, %s", who, status, body)
 	}
 }
 
 // Nothing is open without a choice.
 func TestThereIsNoHandlerWithoutAGate(t *testing.T) {
-	if h, err := New(marketLedger(t, false), Options{}); err == nil || h != nil {
-		t.Error("a handler lets in whoever comes, and nobody said so")
-	}
+	h, err := New(marketLedger(t, false), Options{})
+	check.That(t, err != nil && h == nil, "a handler lets in whoever comes, and nobody said so")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/event"
+	logged "github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
@@ -60,7 +61,7 @@ func (c *call) firstEvent() (uint64, error) {
 
 // eventKinds returns the kinds of events.
 func eventKinds() (all []string) {
-	for _, one := range event.Details() {
+	for _, one := range logged.Details() {
 		all = append(all, one.Kind())
 	}
 	return all

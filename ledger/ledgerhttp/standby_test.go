@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -19,8 +20,7 @@ func TestAStandbyIsServed(t *testing.T) {
 	var lost error // of finding out who has the ledger
 	f := servingOf(t, b, Options{Leader: func(context.Context) (string, error) { return "host a", lost }})
 	release := asked{"POST", "/v1/releases", `{"question":"vote","object":"17","epsilon":"1","truths":{"17":"yes"}}`, "k", "operator", nil}
-	stats, err := a.Stats(t.Context())
-	must(t, err)
+	stats := check.Value(a.Stats(t.Context()))(t)
 	if status, _, body := f.ask(asked{method: "GET", target: "/v1/object?object=17", role: "auditor"}); status != http.StatusOK || !strings.Contains(body, fmt.Sprintf(`"event":%d`, stats.Events)) {
 		t.Errorf("%d: %s", status, body)
 	}
@@ -49,15 +49,12 @@ func TestAStandbyIsServed(t *testing.T) {
 	if status, _, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil}); status != http.StatusOK || body != fmt.Sprintf("{\"events\":%d}\n", stats.Events) {
 		t.Fatalf("%d: %s", status, body)
 	}
-	if err := a.Withdraw(t.Context(), api.ObjectRequest{Key: "late", Object: "18"}); !errors.Is(err, api.ErrStopped) {
-		t.Errorf("who was taken over from: %v", err)
-	}
-	if _, err := b.Stats(t.Context()); !errors.Is(err, api.ErrClosed) || f.Ledger() == b {
-		t.Errorf("the standby is there still: %v", err)
-	}
-	if status, _, body := f.ask(release); status != http.StatusOK {
-		t.Errorf("%d: %s", status, body)
-	}
+	err := a.Withdraw(t.Context(), api.ObjectRequest{Key: "late", Object: "18"})
+	check.That(t, errors.Is(err, api.ErrStopped), "who was taken over from: %v", err)
+	_, err = b.Stats(t.Context())
+	check.That(t, errors.Is(err, api.ErrClosed) && f.Ledger() != b, "the standby is there still: %v", err)
+	status, _, body = f.ask(release)
+	check.That(t, status == http.StatusOK, "%d: %s", status, body)
 	status, header, body = f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil})
 	wantProblem(t, status, header, body, problem.Invalid)
 }
@@ -74,14 +71,11 @@ func TestATakeoverIsEndedThoughNobodyWaits(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://ledger.test/v1/takeovers", nil)
-	must(t, err)
+	request := check.Value(http.NewRequestWithContext(ctx, http.MethodPost, "http://ledger.test/v1/takeovers", nil))(t)
 	if _, err := takeOver(&call{handler: f.Handler, route: &route, request: request}, struct{}{}); err != nil {
 		t.Fatal(err)
 	}
-	if f.Ledger() == b {
-		t.Error("nobody has the ledger")
-	}
+	check.That(t, f.Ledger() != b, "nobody has the ledger")
 }
 
 // A ledger that is open for reading only, and follows nobody, speaks of no other host.

@@ -23,6 +23,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/sluicedp/sluice/internal/access"
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
@@ -79,14 +80,13 @@ func served(t *testing.T, f *fixture) (*pipes, *http.Client) {
 func follow(t *testing.T, c *http.Client, from int, last string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", fmt.Sprintf("http://test/v1/events?from=%d", from), nil)
-	must(t, err)
+	check.Must(t, err)
 	r.Header.Set("Accept", httpapi.Stream)
 	r.Header.Set("Test-Role", "auditor")
 	if last != "" {
 		r.Header.Set("Last-Event-ID", last)
 	}
-	response, err := c.Do(r)
-	must(t, err)
+	response := check.Value(c.Do(r))(t)
 	t.Cleanup(func() { _ = response.Body.Close() })
 	return response
 }
@@ -95,8 +95,7 @@ func follow(t *testing.T, c *http.Client, from int, last string) *http.Response 
 func message(t *testing.T, in *bufio.Reader) (kind, id, data string) {
 	t.Helper()
 	for {
-		line, err := in.ReadString('\n')
-		must(t, err)
+		line := check.Value(in.ReadString('\n'))(t)
 		name, value, _ := strings.Cut(strings.TrimRight(line, "\n"), ": ")
 		switch {
 		case name == "event":
@@ -128,30 +127,24 @@ func within(t *testing.T, what string, happened func() bool) {
 func TestEventsAreFollowed(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Beat: 5 * time.Millisecond}}) // many signs of life
 	_, c := served(t, f)
-	stats, err := f.ledger.Stats(t.Context())
-	must(t, err)
+	stats := check.Value(f.ledger.Stats(t.Context()))(t)
 	in := bufio.NewReader(follow(t, c, 3, "").Body)
 	for n := uint64(3); n < stats.Events+30; n++ {
 		if n > stats.Events {
-			must(t, f.ledger.DefineQuestion(t.Context(), fmt.Sprint(n), api.Question{Name: fmt.Sprint(n), Values: []string{"a", "b"}}))
+			check.Must(t, f.ledger.DefineQuestion(t.Context(), fmt.Sprint(n), api.Question{Name: fmt.Sprint(n), Values: []string{"a", "b"}}))
 		}
 		_, id, data := message(t, in)
 		var event event.Event
-		must(t, json.Unmarshal([]byte(data), &event))
-		if id != fmt.Sprint(n) || event.Number != n {
-			t.Fatalf("event %d comes as %s: %s", n, id, data)
-		}
+		check.Must(t, json.Unmarshal([]byte(data), &event))
+		check.Need(t, id == fmt.Sprint(n) && event.Number == n, "event %d comes as %s: %s", n, id, data)
 		if n > stats.Events && n%2 == 0 {
 			n++ // a definition is two events
 			_, id, _ = message(t, in)
-			if id != fmt.Sprint(n) {
-				t.Fatalf("event %d comes as %s", n, id)
-			}
+			check.Need(t, id == fmt.Sprint(n), "event %d comes as %s", n, id)
 		}
 	}
-	if _, id, _ := message(t, bufio.NewReader(follow(t, c, 1, "7").Body)); id != "8" {
-		t.Errorf("behind 7 comes %s", id)
-	}
+	_, id, _ := message(t, bufio.NewReader(follow(t, c, 1, "7").Body))
+	check.That(t, id == "8", "behind 7 comes %s", id)
 	status, header, body := f.ask(asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": httpapi.Stream, "Last-Event-ID": "x"}})
 	wantProblem(t, status, header, body, problem.Invalid)
 }
@@ -164,12 +157,10 @@ func TestHeadFollowsNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for range 2 {
-		r, err := http.NewRequestWithContext(ctx, "HEAD", "http://test/v1/events", nil)
-		must(t, err)
+		r := check.Value(http.NewRequestWithContext(ctx, "HEAD", "http://test/v1/events", nil))(t)
 		r.Header.Set("Accept", httpapi.Stream)
 		r.Header.Set("Test-Role", "auditor")
-		response, err := c.Do(r)
-		must(t, err)
+		response := check.Value(c.Do(r))(t)
 		if media := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || media != httpapi.Stream {
 			t.Errorf("status %d, %s", response.StatusCode, media)
 		}
@@ -180,19 +171,16 @@ func TestHeadFollowsNothing(t *testing.T) {
 func damagedLedger(t *testing.T, question string) *ledger.Ledger {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	must(t, ledgertest.NewFile(path, ledgertest.Origin{}))
-	l, err := ledger.Open(t.Context(), path, ledger.Options{})
-	must(t, err)
+	check.Must(t, ledgertest.NewFile(path, ledgertest.Origin{}))
+	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 	for n := range 40 { // more than is sent at a time
-		must(t, l.DefineQuestion(t.Context(), fmt.Sprint(n), api.Question{Name: strings.Repeat("n", 100) + fmt.Sprint(n), Values: []string{"a", "b"}}))
+		check.Must(t, l.DefineQuestion(t.Context(), fmt.Sprint(n), api.Question{Name: strings.Repeat("n", 100) + fmt.Sprint(n), Values: []string{"a", "b"}}))
 	}
-	must(t, l.DefineQuestion(t.Context(), "last", api.Question{Name: question, Values: []string{"a", "b"}}))
-	must(t, l.Close())
-	file, err := os.ReadFile(path)
-	must(t, err)
-	must(t, os.WriteFile(path, bytes.ReplaceAll(file, []byte(question), bytes.ToUpper([]byte(question))), 0o600))
-	l, err = ledger.Open(t.Context(), path, ledger.Options{ReadOnly: true})
-	must(t, err)
+	check.Must(t, l.DefineQuestion(t.Context(), "last", api.Question{Name: question, Values: []string{"a", "b"}}))
+	check.Must(t, l.Close())
+	file := check.Value(os.ReadFile(path))(t)
+	check.Must(t, os.WriteFile(path, bytes.ReplaceAll(file, []byte(question), bytes.ToUpper([]byte(question))), 0o600))
+	l = check.Value(ledger.Open(t.Context(), path, ledger.Options{ReadOnly: true}))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -200,24 +188,19 @@ func damagedLedger(t *testing.T, question string) *ledger.Ledger {
 // A stream that cannot go on says so behind a whole event, also in the midst of many: whoever reads it can read each message.
 func TestAStreamEndsBehindAWholeEvent(t *testing.T) {
 	l := damagedLedger(t, "to be damaged")
-	stats, err := l.Stats(t.Context())
-	must(t, err)
+	stats := check.Value(l.Stats(t.Context()))(t)
 	_, c := served(t, servingOf(t, l, Options{}))
 	in := bufio.NewReader(follow(t, c, 1, "").Body)
 	for n := uint64(1); ; n++ {
 		kind, id, data := message(t, in)
-		if !json.Valid([]byte(data)) {
-			t.Fatalf("behind event %d comes %s", n-1, data)
-		}
+		check.Need(t, json.Valid([]byte(data)), "behind event %d comes %s", n-1, data)
 		if kind == "problem" {
 			if n != stats.Events-1 { // a definition is two events
 				t.Errorf("the problem comes in place of event %d, and event %d is damaged", n, stats.Events-1)
 			}
 			return
 		}
-		if id != fmt.Sprint(n) {
-			t.Fatalf("event %d comes as %s", n, id)
-		}
+		check.Need(t, id == fmt.Sprint(n), "event %d comes as %s", n, id)
 	}
 }
 
@@ -264,40 +247,33 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 // A token that is taken away ends its streams, and so does the end of the server; the last message says why.
 func TestStreamsEnd(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
-	write := func(text string) { must(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write := func(text string) { check.Must(t, os.WriteFile(path, []byte(text), 0o600)) }
 	token := access.NewToken()
 	file := fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, access.HashToken(token))
 	write(file)
-	gate, err := OpenTokens(path, nil)
-	must(t, err)
+	gate := check.Value(OpenTokens(path, nil))(t)
 	f := servingOf(t, marketLedger(t, false), Options{Gate: gate.Admit, Limits: Limits{Beat: time.Millisecond}})
 	_, c := served(t, f)
 	stream := func() *bufio.Reader {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://test/v1/events?from=1000000", nil)
-		must(t, err)
+		r := check.Value(http.NewRequestWithContext(t.Context(), "GET", "http://test/v1/events?from=1000000", nil))(t)
 		r.Header.Set("Accept", httpapi.Stream)
 		r.Header.Set("Authorization", "Bearer "+token)
-		response, err := c.Do(r)
-		must(t, err)
+		response := check.Value(c.Do(r))(t)
 		t.Cleanup(func() { _ = response.Body.Close() })
-		if response.StatusCode != http.StatusOK {
-			t.Fatalf("status %d", response.StatusCode)
-		}
+		check.Need(t, response.StatusCode == http.StatusOK, "status %d", response.StatusCode)
 		return bufio.NewReader(response.Body)
 	}
 	for _, less := range []string{`{"tokens":[]}`, strings.Replace(file, `"auditor"`, `"buyer","whom":"acme"`, 1)} {
 		in := stream()
 		write(less)
-		if kind, _, data := message(t, in); kind != "problem" || !strings.Contains(data, `"kind":"unauthorized"`) {
-			t.Errorf("%s: %s", kind, data)
-		}
+		kind, _, data := message(t, in)
+		check.That(t, kind == "problem" && strings.Contains(data, `"kind":"unauthorized"`), "%s: %s", kind, data)
 		write(file)
 	}
 	in := stream()
 	f.EndStreams()
-	if rest, err := io.ReadAll(in); err == nil {
-		t.Errorf("the stream ended as if it were whole: %s", rest)
-	}
+	rest, err := io.ReadAll(in)
+	check.That(t, err != nil, "the stream ended as if it were whole: %s", rest)
 	within(t, "a stream goes on", func() bool { return taken(f.gates.streams) == 0 })
 }
 
@@ -308,17 +284,17 @@ func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
 	for i, target := range []string{"/v1/events", "/v1/questions", "/v1/sales/1/deliveries", "/openapi.json"} {
 		for _, leaves := range []bool{false, true} {
 			c, err := p.dial()
-			must(t, err)
+			check.Must(t, err)
 			accept := ""
 			if i == 0 {
 				accept = "Accept: " + httpapi.Stream + "\r\n"
 			}
 			_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: test\r\nTest-Role: operator\r\n%s\r\n", target, accept)
-			must(t, err)
+			check.Must(t, err)
 			_, err = c.Read(make([]byte, 1)) // it has begun
-			must(t, err)
+			check.Must(t, err)
 			if leaves {
-				must(t, c.Close())
+				check.Must(t, c.Close())
 			}
 			// Nothing is read: a pipe has no buffer, so that nothing can be sent either.
 			within(t, target+": who does not read keeps a place", func() bool { return taken(f.gates.streams, f.gates.running) == 0 })
@@ -341,14 +317,13 @@ func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
 	conns := make([]net.Conn, n)
 	for i := range conns {
 		c, err := p.dial()
-		must(t, err)
+		check.Must(t, err)
 		conns[i] = c
 		_, err = fmt.Fprintf(c, "GET /v1/events?from=1000000 HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\nAccept: %s\r\n\r\n", httpapi.Stream)
-		must(t, err)
+		check.Must(t, err)
 		in := make([]byte, 512) // the header, and the first sign of life
 		for text := ""; !strings.Contains(text, ":\n\n"); {
-			k, err := c.Read(in)
-			must(t, err)
+			k := check.Value(c.Read(in))(t)
 			text += string(in[:k])
 		}
 	}
@@ -359,9 +334,8 @@ func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	each := (int64(after.HeapInuse+after.StackInuse) - int64(before.HeapInuse+before.StackInuse)) / int64(n)
 	t.Logf("%d streams take %d bytes each", n, each)
-	if most := int64(64 << 10); each > most {
-		t.Errorf("a stream takes %d bytes, %d are allowed", each, most)
-	}
+	most := int64(64 << 10)
+	check.That(t, each <= most, "a stream takes %d bytes, %d are allowed", each, most)
 	for _, c := range conns {
 		_ = c.Close()
 	}
@@ -384,39 +358,32 @@ func TestPlacesAreBounded(t *testing.T) {
 	<-held
 	status, header, body := f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"})
 	wantProblem(t, status, header, body, problem.Busy)
-	if header.Get("Retry-After") == "" {
-		t.Error("nobody says when to come again")
-	}
+	check.That(t, header.Get("Retry-After") != "", "nobody says when to come again")
 	close(release)
 	within(t, "a place is not free again", func() bool { return taken(f.gates.running) == 0 })
-	if status, _, body := f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"}); status != http.StatusOK {
-		t.Errorf("%d: %s", status, body)
-	}
+	status, _, body = f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"})
+	check.That(t, status == http.StatusOK, "%d: %s", status, body)
 
 	first, second := follow(t, c, 1000, ""), follow(t, c, 1000, "")
 	streamed := map[string]string{"Accept": httpapi.Lines}
 	status, header, body = f.ask(asked{method: "GET", target: "/v1/events", role: "auditor", header: streamed}) // the same holder
 	wantProblem(t, status, header, body, problem.TooMany)
-	if status, _, body := f.ask(asked{method: "GET", target: "/v1/events", role: "auditor"}); status != http.StatusOK {
-		t.Errorf("a part of a list takes the place of a stream: %d, %s", status, body)
-	}
-	if status, _, body := f.ask(asked{method: "GET", target: "/v1/events", role: "operator", header: streamed}); status != http.StatusOK {
-		t.Errorf("another holder: %d, %s", status, body)
-	}
+	status, _, body = f.ask(asked{method: "GET", target: "/v1/events", role: "auditor"})
+	check.That(t, status == http.StatusOK, "a part of a list takes the place of a stream: %d, %s", status, body)
+	status, _, body = f.ask(asked{method: "GET", target: "/v1/events", role: "operator", header: streamed})
+	check.That(t, status == http.StatusOK, "another holder: %d, %s", status, body)
 	_, _ = first.Body.Close(), second.Body.Close()
 	within(t, "streams go on without readers", func() bool { return taken(f.gates.streams) == 0 })
 
 	other := &hold{room: f.gates.memory, by: Holder{Name: "another", Role: Operator}}
-	must(t, other.grow(6<<20))
+	check.Must(t, other.grow(6<<20))
 	large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 2<<20) + `"]}`
 	status, header, body = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
 	wantProblem(t, status, header, body, problem.Busy)
 	other.release()
 	status, header, body = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
 	wantProblem(t, status, header, body, problem.Invalid)
-	if taken(f.gates.memory) != 0 {
-		t.Error("a large request keeps its memory")
-	}
+	check.That(t, taken(f.gates.memory) == 0, "a large request keeps its memory")
 }
 
 // Each holder has a rate of its own.
@@ -426,15 +393,13 @@ func TestRatesAreBounded(t *testing.T) {
 		return f.ask(asked{method: "GET", target: "/v1/about", role: role})
 	}
 	for range 3 {
-		if status, _, body := ask("metrics"); status != http.StatusOK {
-			t.Fatalf("%d: %s", status, body)
-		}
+		status, _, body := ask("metrics")
+		check.Need(t, status == http.StatusOK, "%d: %s", status, body)
 	}
 	status, header, body := ask("metrics")
 	wantProblem(t, status, header, body, problem.TooMany)
-	if status, _, body := ask("auditor"); status != http.StatusOK {
-		t.Errorf("another holder: %d, %s", status, body)
-	}
+	status, _, body = ask("auditor")
+	check.That(t, status == http.StatusOK, "another holder: %d, %s", status, body)
 	// A person's statements are events for good: there are few, whatever others may.
 	f = serving(t, Options{})
 	n := 0
@@ -446,9 +411,7 @@ func TestRatesAreBounded(t *testing.T) {
 		}
 		n++
 	}
-	if n < personBurst || n > personBurst+10 {
-		t.Errorf("%d statements at once", n)
-	}
+	check.That(t, n >= personBurst && n <= personBurst+10, "%d statements at once", n)
 }
 
 // Whoever sends half of a request is dropped in time, and holds up nobody meanwhile.
@@ -457,29 +420,23 @@ func TestHalfARequestIsDropped(t *testing.T) {
 	p, c := served(t, f)
 	for role, want := range map[string]string{"operator": "could not be read to its end", "desk": "may not do this", "nobody": "no valid token"} {
 		half, err := p.dial()
-		must(t, err)
+		check.Must(t, err)
 		_, err = fmt.Fprintf(half, "POST /v1/raises HTTP/1.1\r\nHost: test\r\nTest-Role: %s\r\nIdempotency-Key: k\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"question\":", role)
-		must(t, err)
+		check.Must(t, err)
 		text, err := io.ReadAll(half) // until the server hangs up
-		if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 4") || !strings.Contains(string(text), want) {
-			t.Errorf("%s: %v: %s", role, err, text)
-		}
+		check.That(t, err == nil && strings.HasPrefix(string(text), "HTTP/1.1 4") &&
+			strings.Contains(string(text), want), "%s: %v: %s", role, err, text)
 	}
 	within(t, "half a request keeps its place", func() bool { return taken(f.gates.arriving, f.gates.running, f.gates.memory) == 0 })
 	silent, err := p.dial() // not even a header
-	must(t, err)
+	check.Must(t, err)
 	defer func() { _ = silent.Close() }()
-	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://test/healthz", nil)
-	must(t, err)
-	response, err := c.Do(r)
-	must(t, err)
+	r := check.Value(http.NewRequestWithContext(t.Context(), "GET", "http://test/healthz", nil))(t)
+	response := check.Value(c.Do(r))(t)
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		t.Errorf("status %d", response.StatusCode)
-	}
-	if s := f.Server(); s.ReadHeaderTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
-		t.Errorf("%+v", s)
-	}
+	check.That(t, response.StatusCode == http.StatusOK, "status %d", response.StatusCode)
+	s := f.Server()
+	check.That(t, s.ReadHeaderTimeout > 0 && s.IdleTimeout > 0 && s.MaxHeaderBytes > 0, "%+v", s)
 }
 
 // A request that takes too long is answered with that, and goes on by its key.
@@ -497,9 +454,8 @@ func TestARequestThatTakesTooLongGoesOn(t *testing.T) {
 	wantProblem(t, status, header, body, problem.Late)
 	slow = false
 	f.limits.Time = time.Hour
-	if status, _, body := f.ask(raise); status != http.StatusOK {
-		t.Errorf("%d: %s", status, body)
-	}
+	status, _, body = f.ask(raise)
+	check.That(t, status == http.StatusOK, "%d: %s", status, body)
 }
 
 // A copy of the file is not taken for ever, however patiently: its place is one of few.
@@ -508,20 +464,17 @@ func TestACopyIsTakenInTime(t *testing.T) {
 	p, _ := served(t, f)
 	within(t, "no copy begins", func() bool { // on a busy machine the limit may end one before
 		c, err := p.dial()
-		must(t, err)
+		check.Must(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		_, err = fmt.Fprint(c, "GET /v1/backup HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\n\r\n")
-		must(t, err)
+		check.Must(t, err)
 		begin := make([]byte, len("HTTP/1.1 200"))
 		_, err = io.ReadFull(c, begin)
 		return err == nil && string(begin) == "HTTP/1.1 200"
 	})
 	within(t, "who does not take a copy keeps its place", func() bool { return taken(f.gates.copies) == 0 })
-	left, err := os.ReadDir(f.options.Scratch)
-	must(t, err)
-	if len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	left := check.Value(os.ReadDir(f.options.Scratch))(t)
+	check.That(t, len(left) == 0, "left: %v", left)
 }
 
 func TestBackup_ScratchIsGone_TheErrorNamesIt(t *testing.T) {

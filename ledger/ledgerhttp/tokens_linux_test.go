@@ -9,12 +9,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // A named pipe, whose other end nobody has opened, is refused: nobody waits for it.
 func TestTokensInAPipe(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	must(t, syscall.Mkfifo(fifo, 0o600))
+	check.Must(t, syscall.Mkfifo(fifo, 0o600))
 	if _, err := OpenTokens(fifo, nil); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Error(err)
 	}
@@ -23,11 +25,9 @@ func TestTokensInAPipe(t *testing.T) {
 // Requests that wait while another one reads the file hold no descriptors: there may be as many of them as connections.
 func TestTokens_RequestsWait_FileIsNotOpen(t *testing.T) {
 	a := newTokensAt(t)
-	path, err := filepath.EvalSymlinks(a.path)
-	must(t, err)
+	path := check.Value(filepath.EvalSymlinks(a.path))(t)
 	open := func() (n int) {
-		all, err := os.ReadDir("/proc/self/fd")
-		must(t, err)
+		all := check.Value(os.ReadDir("/proc/self/fd"))(t)
 		for _, fd := range all {
 			if at, _ := os.Readlink("/proc/self/fd/" + fd.Name()); at == path {
 				n++
@@ -47,7 +47,5 @@ func TestTokens_RequestsWait_FileIsNotOpen(t *testing.T) {
 	}
 	a.mu.Unlock()
 	waiting.Wait()
-	if n > 0 {
-		t.Errorf("%d requests that wait have the file open", n)
-	}
+	check.That(t, n == 0, "%d requests that wait have the file open", n)
 }

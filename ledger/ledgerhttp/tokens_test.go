@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/access"
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 )
 
@@ -26,10 +27,8 @@ func newTokensAt(t testing.TB) *tokensAt {
 	a := &tokensAt{t: t, token: access.NewToken(), clock: time.Now()}
 	a.file = fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, access.HashToken(a.token))
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
-	must(t, os.WriteFile(path, []byte(a.file), 0o600))
-	var err error
-	a.Tokens, err = OpenTokens(path, nil)
-	must(t, err)
+	check.Must(t, os.WriteFile(path, []byte(a.file), 0o600))
+	a.Tokens = check.Value(OpenTokens(path, nil))(t)
 	a.now, a.first = func() time.Time { return a.clock }, a.clock
 	a.read(true)
 	return a
@@ -39,9 +38,7 @@ func newTokensAt(t testing.TB) *tokensAt {
 func (a *tokensAt) read(want bool) {
 	a.t.Helper()
 	_, known := a.Admit(&http.Request{Header: http.Header{"Authorization": {"Bearer " + a.token}}})
-	if known != want {
-		a.t.Fatalf("the token is known: %v; want %v", known, want)
-	}
+	check.Need(a.t, known == want, "the token is known: %v; want %v", known, want)
 }
 
 // settle has the file lie for as long as it must before its mark is believed, and the clock of its disk tick.
@@ -50,21 +47,15 @@ func (a *tokensAt) settle() {
 	a.read(true)
 	a.clock = a.clock.Add(settling - 1)
 	a.read(true)
-	if a.settled {
-		a.t.Fatal("the mark is believed too early")
-	}
+	check.Need(a.t, !a.settled, "the mark is believed too early")
 	a.clock = a.clock.Add(1)
 	a.read(true)
-	if runtime.GOOS == "linux" && !a.settled {
-		a.t.Fatal("the file is read for each request")
-	}
-	is, err := os.Stat(a.path)
-	must(a.t, err)
+	check.Need(a.t, runtime.GOOS != "linux" || a.settled, "the file is read for each request")
+	is := check.Value(os.Stat(a.path))(a.t)
 	beside := a.path + ".tick"
 	for tick := is; tick.ModTime().Equal(is.ModTime()); {
-		must(a.t, os.WriteFile(beside, []byte("x"), 0o600))
-		tick, err = os.Stat(beside)
-		must(a.t, err)
+		check.Must(a.t, os.WriteFile(beside, []byte("x"), 0o600))
+		tick = check.Value(os.Stat(beside))(a.t)
 	}
 }
 
@@ -105,13 +96,12 @@ func TestTokensCountAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newTokensAt(t)
 			a.settle()
-			before, err := os.Stat(a.path)
-			must(t, err)
-			must(t, change(a, before))
+			before := check.Value(os.Stat(a.path))(t)
+			check.Must(t, change(a, before))
 			a.read(false)
 			a.read(false)
-			must(t, os.RemoveAll(a.path))
-			must(t, os.WriteFile(a.path, []byte(a.file), 0o600))
+			check.Must(t, os.RemoveAll(a.path))
+			check.Must(t, os.WriteFile(a.path, []byte(a.file), 0o600))
 			a.read(true)
 		})
 	}
@@ -122,9 +112,9 @@ func TestTokensOfOneTick(t *testing.T) {
 	a := newTokensAt(t)
 	a.settle()
 	for range 100 {
-		must(t, os.WriteFile(a.path, []byte(a.other()), 0o600))
+		check.Must(t, os.WriteFile(a.path, []byte(a.other()), 0o600))
 		a.read(false)
-		must(t, os.WriteFile(a.path, []byte(a.file), 0o600))
+		check.Must(t, os.WriteFile(a.path, []byte(a.file), 0o600))
 		a.read(true)
 	}
 }
@@ -133,55 +123,37 @@ func TestTokensOfOneTick(t *testing.T) {
 func TestTokens(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
 	token, other := access.NewToken(), access.NewToken()
-	if token == other || !strings.HasPrefix(token, "sluice_") || len(token) < 40 {
-		t.Fatalf("%s, %s", token, other)
-	}
+	check.Need(t, token != other && strings.HasPrefix(token, "sluice_") && len(token) >= 40, "%s, %s", token, other)
 	file := `{"tokens":[{"name":"a","role":"buyer","whom":"acme","sha256":"` + access.HashToken(token) + `"}]}`
 	if _, err := OpenTokens(path, nil); err == nil {
 		t.Fatal("there is no file")
 	}
-	must(t, os.WriteFile(path, []byte(file), 0o600))
+	check.Must(t, os.WriteFile(path, []byte(file), 0o600))
 	faults := 0
-	tokens, err := OpenTokens(path, func(error) { faults++ })
-	must(t, err)
+	tokens := check.Value(OpenTokens(path, func(error) { faults++ }))(t)
 	admit := func(values ...string) bool {
 		holder, known := tokens.Admit(&http.Request{Header: http.Header{"Authorization": values}})
-		if known && (holder != Holder{"a", Buyer, "acme"}) {
-			t.Errorf("%+v", holder)
-		}
+		check.That(t, !known || holder == Holder{"a", Buyer, "acme"}, "%+v", holder)
 		return known
 	}
 	for _, good := range []string{"Bearer " + token, "bearer " + token, "BEARER  " + token} {
-		if !admit(good) {
-			t.Errorf("%q is not let in", good)
-		}
+		check.That(t, admit(good), "%q is not let in", good)
 	}
 	for _, bad := range [][]string{nil, {""}, {token}, {"Bearer"}, {"Bearer "}, {"Bearer " + other}, {"Basic " + token}, {"Bearer " + access.HashToken(token)}, {"Bearer " + token[:len(token)-1]}, {"Bearer " + token, "Bearer " + token}} {
-		if admit(bad...) {
-			t.Errorf("%q is let in", bad)
-		}
+		check.That(t, !admit(bad...), "%q is let in", bad)
 	}
 	for _, broken := range []string{"", "x", `{"tokens":[],"x":1}`, `{"tokens":[]}{}`, strings.Replace(file, "buyer", "king", 1), strings.Replace(file, `"whom":"acme",`, "", 1), strings.ToUpper(file), strings.Replace(file, `"sha256"`, `"name":"b","sha256"`, 1), strings.Replace(file, "buyer", "auditor", 1), strings.Replace(file, "]", `,{"name":"b","role":"operator","sha256":"`+access.HashToken(token)+`"}]`, 1)} {
-		must(t, os.WriteFile(path, []byte(broken), 0o600))
+		check.Must(t, os.WriteFile(path, []byte(broken), 0o600))
 		before := faults
 		for range 2 {
-			if admit("Bearer " + token) {
-				t.Errorf("%q lets in", broken)
-			}
+			check.That(t, !admit("Bearer "+token), "%q lets in", broken)
 		}
-		if faults != before+1 {
-			t.Errorf("%q: told %d times", broken, faults-before)
-		}
-		if _, err := access.ReadTokens([]byte(broken)); err == nil {
-			t.Errorf("%q is read", broken)
-		}
-		must(t, os.WriteFile(path, []byte(file), 0o600))
-		if !admit("Bearer " + token) {
-			t.Fatal("what is mended is not read again")
-		}
+		check.That(t, faults == before+1, "%q: told %d times", broken, faults-before)
+		_, err := access.ReadTokens([]byte(broken))
+		check.That(t, err != nil, "%q is read", broken)
+		check.Must(t, os.WriteFile(path, []byte(file), 0o600))
+		check.Need(t, admit("Bearer "+token), "what is mended is not read again")
 	}
-	must(t, os.Remove(path))
-	if admit("Bearer " + token) {
-		t.Error("without a file somebody is let in")
-	}
+	check.Must(t, os.Remove(path))
+	check.That(t, !admit("Bearer "+token), "without a file somebody is let in")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -40,14 +41,12 @@ func TestOnlyAnOperatorBringsTruthsBesideASource(t *testing.T) {
 			for _, value := range []string{"no", "yes", secretValue, "eleven", ""} {
 				a.body = strings.ReplaceAll(sample, `:"no"}`, fmt.Sprintf(":%q}", value))
 				status, header, body := f.ask(a)
-				if p := wantProblem(t, status, header, body, problem.Forbidden); p.Field != "truths" {
-					t.Errorf("%s of %s: the field is %q", r.id, role, p.Field)
-				}
+				p := wantProblem(t, status, header, body, problem.Forbidden)
+				check.That(t, p.Field == "truths", "%s of %s: the field is %q", r.id, role, p.Field)
 				words[body] = true
 			}
-			if len(words) != 1 || asks > 0 {
-				t.Errorf("%s of %s: %d answers to five values, and the source is asked %d times", r.id, role, len(words), asks)
-			}
+			check.That(t, len(words) == 1 && asks == 0,
+				"%s of %s: %d answers to five values, and the source is asked %d times", r.id, role, len(words), asks)
 			a.body = strings.TrimSuffix(sample[:at], ",") + "}"
 			if status, _, body := f.ask(a); status != http.StatusOK || asks != 1 {
 				t.Errorf("%s of %s without true values: %d, %s, and the source is asked %d times", r.id, role, status, body, asks)
@@ -55,9 +54,8 @@ func TestOnlyAnOperatorBringsTruthsBesideASource(t *testing.T) {
 			asks = 0
 		}
 	}
-	if routesOfDesks < 2 {
-		t.Errorf("%d routes on which others than operators could bring true values: this test sees nothing", routesOfDesks)
-	}
+	check.That(t, routesOfDesks >= 2,
+		"%d routes on which others than operators could bring true values: this test sees nothing", routesOfDesks)
 }
 
 // A ledger with a truth key tells another value from the one that was drawn from: a desk beside a source cannot try values, and an operator can. Without a source
@@ -80,9 +78,7 @@ func TestADeskCannotTryTrueValues(t *testing.T) {
 		if c.tells {
 			wanted = map[string]int{secretValue: http.StatusConflict, "no": http.StatusConflict, "yes": http.StatusOK}
 		}
-		if !reflect.DeepEqual(status, wanted) {
-			t.Errorf("%s, with a source: %t: %v", c.role, c.source != nil, status)
-		}
+		check.That(t, reflect.DeepEqual(status, wanted), "%s, with a source: %t: %v", c.role, c.source != nil, status)
 	}
 }
 
@@ -96,12 +92,9 @@ func TestWhoseTruthHasChangedIsToldAnOperatorAlone(t *testing.T) {
 			wanted := map[bool]int{false: http.StatusConflict, true: http.StatusOK}[partial]
 			body := fmt.Sprintf(`{"buyer":"acme","question":"vote","epsilon":"1.5","objects":["17","19"],"partial":%t,"truths":{"17":"no","19":"no"}}`, partial)
 			status, _, text := f.ask(asked{"POST", "/v1/sales", body, "sale", string(role), nil})
-			if status != wanted || !strings.Contains(text, `"reason":"no-truth"`) || strings.Contains(text, `"truth_changed":["17"]`) != (role == Operator) {
-				t.Errorf("%s, partial: %t: %d, %s", role, partial, status, text)
-			}
-			if role != Operator && strings.Contains(text, "changed") {
-				t.Errorf("%s reads %s", role, text)
-			}
+			check.That(t, status == wanted && strings.Contains(text, `"reason":"no-truth"`) &&
+				strings.Contains(text, `"truth_changed":["17"]`) == (role == Operator), "%s, partial: %t: %d, %s", role, partial, status, text)
+			check.That(t, role == Operator || !strings.Contains(text, "changed"), "%s reads %s", role, text)
 		}
 	}
 }

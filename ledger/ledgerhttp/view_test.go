@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -50,19 +51,19 @@ func worldBase(t *testing.T) *ledgertest.Memory {
 	t.Helper()
 	l := ledgertest.With(t, ledgertest.Settings{Origin: ledgertest.Origin{LogKey: signerOf(t).public}})
 	ctx := t.Context()
-	must(t, l.DefineQuestion(ctx, "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
-	sold := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "0.5"), Amount: 50}, {Epsilon: eps(t, "1"), Amount: 100}, {Epsilon: eps(t, "2"), Amount: 180}}}
+	check.Must(t, l.DefineQuestion(ctx, "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	sold := policy.Market{Max: check.Eps(t, "2"), Prices: []policy.Price{{Epsilon: check.Eps(t, "0.5"), Amount: 50}, {Epsilon: check.Eps(t, "1"), Amount: 100}, {Epsilon: check.Eps(t, "2"), Amount: 180}}}
 	enrol := func(people []string, limit string, m policy.Market) {
 		terms, err := m.Policy()
-		must(t, err)
-		_, err = l.Enroll(ctx, api.EnrollRequest{Key: "enrol " + people[0], Question: "vote", Objects: people, Policy: terms, Cap: eps(t, limit)})
-		must(t, err)
+		check.Must(t, err)
+		_, err = l.Enroll(ctx, api.EnrollRequest{Key: "enrol " + people[0], Question: "vote", Objects: people, Policy: terms, Cap: check.Eps(t, limit)})
+		check.Must(t, err)
 	}
 	enrol(ample, "100", sold)
 	enrol(scarce, "1.2", sold)
-	sold.Max, sold.Levels, sold.Holders = eps(t, "1"), []privacy.Epsilon{eps(t, "0.5"), eps(t, "1")}, 1
+	sold.Max, sold.Levels, sold.Holders = check.Eps(t, "1"), []privacy.Epsilon{check.Eps(t, "0.5"), check.Eps(t, "1")}, 1
 	enrol(single, "1.2", sold)
-	must(t, l.Close())
+	check.Must(t, l.Close())
 	return l.Memory
 }
 
@@ -70,16 +71,14 @@ func worldBase(t *testing.T) *ledgertest.Memory {
 func worldOf(t *testing.T, base *ledgertest.Memory) *world {
 	t.Helper()
 	clock := ledgertest.NewClock(ledgertest.Begin())
-	l, err := base.Copy().Open(ledger.Options{Signer: signerOf(t), Now: clock.Now})
-	must(t, err)
+	l := check.Value(base.Copy().Open(ledger.Options{Signer: signerOf(t), Now: clock.Now}))(t)
 	return &world{fixture: servingOf(t, l, Options{}), clock: clock}
 }
 
 // nanos returns an ε in nano-nats.
 func nanos(t testing.TB, n int64) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.EpsilonFromNano(n)
-	must(t, err)
+	e := check.Value(privacy.EpsilonFromNano(n))(t)
 	return e
 }
 
@@ -146,22 +145,21 @@ func (w *world) own(i int, r *rand.Rand) {
 	yes := func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}
-	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: eps(w.t, append([]string{"0.7"}, onOffer...)[r.IntN(4)]), Objects: append(some(r, ample), "nobody")}
+	order := api.Order{Buyer: "acme", Question: "vote", Epsilon: check.Eps(w.t, append([]string{"0.7"}, onOffer...)[r.IntN(4)]), Objects: append(some(r, ample), "nobody")}
 	key := fmt.Sprint("own ", i)
 	switch r.IntN(4) {
 	case 0, 1:
-		_, err := l.Sell(ctx, api.SellRequest{Key: key, Order: order, Partial: true, Truth: yes})
-		must(w.t, err)
+		check.Must(w.t, check.Err(l.Sell(ctx, api.SellRequest{Key: key, Order: order, Partial: true, Truth: yes})))
 		return
 	}
 	made, err := l.Reserve(ctx, api.ReserveRequest{Key: key, Order: order, Partial: true, For: 40 * time.Hour})
-	must(w.t, err)
+	check.Must(w.t, err)
 	switch r.IntN(3) {
 	case 0:
 		_, err = l.Capture(ctx, api.CaptureRequest{Key: key + " captured", Reservation: made.Number, Truth: yes})
-		must(w.t, err)
+		check.Must(w.t, err)
 	case 1:
-		must(w.t, l.Cancel(ctx, key+" cancelled", made.Number))
+		check.Must(w.t, l.Cancel(ctx, key+" cancelled", made.Number))
 	}
 }
 
@@ -192,11 +190,11 @@ func asAcme(method, target, body string) asked {
 // orders is how many sales and reservations acme has.
 func (w *world) orders() (n int) {
 	for s, err := range w.ledger.Sales(w.t.Context(), "acme") {
-		must(w.t, err)
+		check.Must(w.t, err)
 		n = max(n, int(s.Ordinal))
 	}
 	for r, err := range w.ledger.Reservations(w.t.Context(), "acme") {
-		must(w.t, err)
+		check.Must(w.t, err)
 		n = max(n, int(r.Ordinal))
 	}
 	return n
@@ -205,7 +203,7 @@ func (w *world) orders() (n int) {
 // sizes are those of the log in acme's receipts.
 func (w *world) sizes() (all []uint64) {
 	for s, err := range w.ledger.Sales(w.t.Context(), "acme") {
-		must(w.t, err)
+		check.Must(w.t, err)
 		all = append(all, s.Last)
 	}
 	return all
@@ -225,8 +223,7 @@ func probes(r *rand.Rand, worlds []*world) (all []string) {
 	for _, w := range worlds {
 		tried = append(tried, w.bought...)
 		for _, name := range slices.Concat(ample, scarce, single) {
-			o, err := w.ledger.Object(w.t.Context(), name)
-			must(w.t, err)
+			o := check.Value(w.ledger.Object(w.t.Context(), name))(w.t)
 			for _, left := range []int64{o.Spent.Nano(), o.Remaining.Nano()} {
 				tried = append(tried, left, left+1, left-1)
 			}
@@ -317,8 +314,7 @@ func masked(t *testing.T, route string, ask asked, status int, body string) stri
 		}
 		return body
 	case route == "receipt" && status == http.StatusOK:
-		r, err := evidence.ReadReceipt([]byte(body))
-		must(t, err)
+		r := check.Value(evidence.ReadReceipt([]byte(body)))(t)
 		if head := r.Verify(nil).Head; len(r.Verify(nil).Faults) > 0 || head.Events != r.Evidence.Sale.Event+r.Objects+r.Refused+1 {
 			t.Errorf("a receipt of %d events about the sale of event %d: %v", head.Events, r.Evidence.Sale.Event, r.Verify(nil).Faults)
 		}
@@ -326,8 +322,7 @@ func masked(t *testing.T, route string, ask asked, status int, body string) stri
 		for i, one := range r.Responses {
 			r.Responses[i] = evidence.SoldResponse{Object: one.Object, Price: one.Price, Erased: one.Erased}
 		}
-		text, err := json.Marshal(r)
-		must(t, err)
+		text := check.Value(json.Marshal(r))(t)
 		return string(text)
 	}
 	return regexp.MustCompile(`"response":"[^"]*"`).ReplaceAllString(body, `"response":"…"`)
@@ -338,7 +333,7 @@ func isYesOrNo(t *testing.T, a asked, bodies ...string) bool {
 	t.Helper()
 	for _, body := range bodies {
 		var q api.Quote
-		must(t, json.Unmarshal([]byte(body), &q))
+		check.Must(t, json.Unmarshal([]byte(body), &q))
 		if !slices.Contains(onOffer, q.Epsilon.String()) || q.Event != 0 || q.Draws+q.Resales+q.Degradations+q.Insertions != 0 || q.Instead != nil {
 			return false
 		}
@@ -386,9 +381,8 @@ func TestBuyer_OthersBuyOtherwise_EveryAnswerIsTheSame(t *testing.T) {
 			}
 		})
 	}
-	if differed == 0 {
-		t.Error("no order at a level on offer had yes in one world and no in the other: others change nothing here")
-	}
+	check.That(t, differed != 0,
+		"no order at a level on offer had yes in one world and no in the other: others change nothing here")
 }
 
 // compareAnswers asks both worlds, and returns 1 if the answers differ as they may.
@@ -428,7 +422,7 @@ func TestBuyer_BisectionByQuotes_FindsNothing(t *testing.T) {
 				middle := (lo + hi) / 2
 				status, _, body := w.ask(quoteOf(nanos(t, middle).String(), fmt.Sprintf(`"objects":[%q]`, name)))
 				var q api.Quote
-				must(t, json.Unmarshal([]byte(body), &q))
+				check.Must(t, json.Unmarshal([]byte(body), &q))
 				if status != http.StatusOK {
 					t.Fatal(body)
 				}
@@ -439,47 +433,38 @@ func TestBuyer_BisectionByQuotes_FindsNothing(t *testing.T) {
 				}
 			}
 			found[n] = append(found[n], lo)
-			o, err := w.ledger.Object(t.Context(), name)
-			must(t, err)
-			if n == 1 && o.Spent.IsZero() {
-				t.Errorf("others have not bought of %s", name)
-			}
+			o := check.Value(w.ledger.Object(t.Context(), name))(t)
+			check.That(t, n != 1 || !o.Spent.IsZero(), "others have not bought of %s", name)
 		}
 	}
-	if !slices.Equal(found[0], found[1]) {
-		t.Errorf("%v as long as others bought nothing, %v after", found[0], found[1])
-	}
+	check.That(t, slices.Equal(found[0], found[1]), "%v as long as others bought nothing, %v after", found[0], found[1])
 }
 
 // A buyer's sales and reservations have its own numbers, by every route, and no other number finds them.
 func TestBuyer_Numbers_AreItsOwn(t *testing.T) {
 	f := serving(t, Options{}) // sale 1 and reservation 2 are acme's
-	order := api.Order{Buyer: "bolt", Question: "vote", Epsilon: eps(t, "2"), Objects: []string{"17"}}
+	order := api.Order{Buyer: "bolt", Question: "vote", Epsilon: check.Eps(t, "2"), Objects: []string{"17"}}
 	made, err := f.ledger.Sell(t.Context(), api.SellRequest{Key: "bolt 1", Order: order, Truth: api.TruthOf("yes")})
-	must(t, err)
-	if made.Number != 3 || made.Ordinal != 1 {
-		t.Fatalf("the first sale to bolt is %d, its order %d", made.Number, made.Ordinal)
-	}
+	check.Must(t, err)
+	check.Need(t, made.Number == 3 && made.Ordinal == 1,
+		"the first sale to bolt is %d, its order %d", made.Number, made.Ordinal)
 	for target, want := range map[string]string{
 		"/v1/sales/1": `"sale":1,`, "/v1/sales/1/deliveries": `"sale":1,`, "/v1/sales": `"sale":1,`,
 	} {
 		status, _, body := f.ask(asked{method: "GET", target: target, role: "buyer bolt"})
-		if status != http.StatusOK || !strings.Contains(body, want) || strings.Contains(body, `"sale":3`) {
-			t.Errorf("%s: %d, %s", target, status, body)
-		}
+		check.That(t, status == http.StatusOK && strings.Contains(body, want) && !strings.Contains(body, `"sale":3`),
+			"%s: %d, %s", target, status, body)
 	}
 	for _, target := range []string{"/v1/sales/3", "/v1/sales/0", "/v1/sales/2/receipt", "/v1/reservations/1", "/v1/sales/18446744073709551615"} {
 		status, header, body := f.ask(asked{method: "GET", target: target, role: "buyer bolt"})
 		p := wantProblem(t, status, header, body, problem.Unknown)
-		if number := strings.Split(target, "/")[3]; !strings.HasSuffix(p.Detail, " "+number+": unknown") {
-			t.Errorf("%s: %s", target, p.Detail)
-		}
+		number := strings.Split(target, "/")[3]
+		check.That(t, strings.HasSuffix(p.Detail, " "+number+": unknown"), "%s: %s", target, p.Detail)
 	}
 	// The desk finds the ledger's numbers, and reads what number the buyer has it under.
 	status, _, body := f.ask(asked{method: "GET", target: "/v1/sales/3", role: "desk"})
-	if status != http.StatusOK || !strings.Contains(body, `"sale":3,"ordinal":1,`) {
-		t.Errorf("a desk reads %d, %s", status, body)
-	}
+	check.That(t, status == http.StatusOK && strings.Contains(body, `"sale":3,"ordinal":1,`),
+		"a desk reads %d, %s", status, body)
 }
 
 // No error that a buyer reads has a field that depends on others: what is not about the request itself is left out.
@@ -498,12 +483,10 @@ func TestBuyer_Errors_SayNothingOfOthers(t *testing.T) {
 			f.fail(newWriter(w, f.limits), role, err)
 			text[i] = w.Body.String()
 		}
-		if !strings.Contains(text[0], "1234") && !strings.Contains(text[0], "12:34") {
-			t.Errorf("an operator reads %s of %v", text[0], err)
-		}
-		if strings.Contains(text[1], "1234") || strings.Contains(text[1], "12:34") {
-			t.Errorf("a buyer reads %s", text[1])
-		}
+		check.That(t, strings.Contains(text[0], "1234") || strings.Contains(text[0], "12:34"),
+			"an operator reads %s of %v", text[0], err)
+		check.That(t, !strings.Contains(text[1], "1234") && !strings.Contains(text[1], "12:34"),
+			"a buyer reads %s", text[1])
 	}
 }
 
@@ -511,9 +494,9 @@ func TestBuyer_Errors_SayNothingOfOthers(t *testing.T) {
 func TestBuyer_Consistency_OnlyBetweenItsReceipts(t *testing.T) {
 	f := serving(t, Options{})
 	for i, epsilon := range []string{"1", "2"} {
-		order := api.Order{Buyer: []string{"bolt", "acme"}[i], Question: "vote", Epsilon: eps(t, epsilon), Objects: []string{"19"}}
+		order := api.Order{Buyer: []string{"bolt", "acme"}[i], Question: "vote", Epsilon: check.Eps(t, epsilon), Objects: []string{"19"}}
 		_, err := f.ledger.Sell(t.Context(), api.SellRequest{Key: epsilon, Order: order, Truth: api.TruthOf("yes")})
-		must(t, err)
+		check.Must(t, err)
 	}
 	var sizes []uint64
 	for _, number := range []int{1, 3} {
@@ -524,8 +507,7 @@ func TestBuyer_Consistency_OnlyBetweenItsReceipts(t *testing.T) {
 		}
 		sizes = append(sizes, r.Verify(nil).Head.Events)
 	}
-	stats, err := f.ledger.Stats(t.Context())
-	must(t, err)
+	stats := check.Value(f.ledger.Stats(t.Context()))(t)
 	for from := range stats.Events + 3 {
 		for to := range stats.Events + 3 {
 			status, _, _ := f.ask(asked{method: "GET", target: fmt.Sprintf("/v1/consistency?from=%d&to=%d", from, to), role: "buyer acme"})

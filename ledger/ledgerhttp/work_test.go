@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -56,13 +57,9 @@ func TestTurns_OneHolderHasMany_OthersAreServedInBetween(t *testing.T) {
 		x := newTurns(2)
 		wait := func(by principal) *waiter { return x.wait(t.Context(), by) }
 		crowd := []*waiter{wait(many), wait(many), wait(many)}
-		if !crowd[0].has || crowd[1].has {
-			t.Fatal("a holder has none, or more than half of two turns")
-		}
+		check.Need(t, crowd[0].has && !crowd[1].has, "a holder has none, or more than half of two turns")
 		first, second := wait(one), wait(two)
-		if !first.has || second.has {
-			t.Fatal("another holder waits while a turn is free, or three have one of two")
-		}
+		check.Need(t, first.has && !second.has, "another holder waits while a turn is free, or three have one of two")
 		if crowd[0].end(); crowd[1].has || !second.has {
 			t.Fatal("a holder with many requests is served again before one who waits")
 		}
@@ -74,17 +71,13 @@ func TestTurns_OneHolderHasMany_OthersAreServedInBetween(t *testing.T) {
 			t.Fatal("a holder with many requests has more than half of two turns")
 		}
 		crowd[1].end()
-		if !crowd[2].has {
-			t.Fatal("a free turn is not given")
-		}
+		check.Need(t, crowd[2].has, "a free turn is not given")
 		third.end()
 		if crowd[2].end(); len(x.all) != 0 || len(x.of) != 0 {
 			t.Errorf("%d turns are taken, and %d holders are remembered", len(x.all), len(x.of))
 		}
 		for range 2 { // an operator may have all
-			if !wait(principal{Operator, ""}).has {
-				t.Error("an operator has no more than half")
-			}
+			check.That(t, wait(principal{Operator, ""}).has, "an operator has no more than half")
 		}
 	})
 }
@@ -122,9 +115,7 @@ func TestTurns_CallerLeaves_LeavesTheLine(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		for _, w := range gone {
-			if !errors.Is(w.err, context.Canceled) {
-				t.Errorf("got the error %v", w.err)
-			}
+			check.That(t, errors.Is(w.err, context.Canceled), "got the error %v", w.err)
 		}
 		if a.end(); !c.has {
 			t.Error("the turn is lost")
@@ -141,15 +132,13 @@ func TestTurns_TooManyWait_IsTooMany(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for range mostWaiting + 1 {
-			must(t, x.wait(ctx, principal{Desk, "a"}).err)
+			check.Must(t, x.wait(ctx, principal{Desk, "a"}).err)
 		}
 		var p *api.Problem
-		if err := x.wait(ctx, principal{Desk, "a"}).err; !errors.As(err, &p) || p.Kind != problem.TooMany {
-			t.Errorf("got the error %v", err)
-		}
-		if err := x.wait(ctx, principal{Desk, "b"}).err; err != nil {
-			t.Errorf("another holder may not wait: %v", err)
-		}
+		err := x.wait(ctx, principal{Desk, "a"}).err
+		check.That(t, errors.As(err, &p) && p.Kind == problem.TooMany, "got the error %v", err)
+		err = x.wait(ctx, principal{Desk, "b"}).err
+		check.That(t, err == nil, "another holder may not wait: %v", err)
 	})
 }
 
@@ -159,9 +148,8 @@ func TestPurses_TakeAndSettle_CountRecordsByHolder(t *testing.T) {
 	acme, other := Holder{Name: "a", Role: Buyer, Whom: "acme"}, Holder{Name: "b", Role: Buyer, Whom: "acme"}
 	wantWait := func(by Holder, records int64, want time.Duration) {
 		t.Helper()
-		if got := p.take(by.principal(), float64(records)); got != want {
-			t.Errorf("%s waits %v for %d records, want %v", by.Name, got, records, want)
-		}
+		got := p.take(by.principal(), float64(records))
+		check.That(t, got == want, "%s waits %v for %d records, want %v", by.Name, got, records, want)
 	}
 	wantWait(acme, 900, 0)
 	wantWait(other, 300, 2*time.Second) // another token of the same buyer: 100 are left
@@ -184,12 +172,11 @@ func TestPay_Operator_ReadsAnyNumber(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Records: 1, RecordBurst: 1}})
 	for role, want := range map[Role]bool{Operator: true, Desk: false} {
 		c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: role}, out: newWriter(httptest.NewRecorder(), f.limits)}
-		must(t, c.pay(1))
+		check.Must(t, c.pay(1))
 		c.effort.meter.Add(1e9)
 		c.settle()
-		if err := c.pay(1); (err == nil) != want {
-			t.Errorf("%s: %v", role, err)
-		}
+		err := c.pay(1)
+		check.That(t, (err == nil) == want, "%s: %v", role, err)
 	}
 }
 
@@ -197,18 +184,17 @@ func TestPay_Operator_ReadsAnyNumber(t *testing.T) {
 func crowded(t *testing.T, s kv.Store, n int) *ledger.Ledger {
 	t.Helper()
 	ctx := request.WithBackend(t.Context(), request.Backend{Store: s, Created: ledgertest.Begin()})
-	must(t, ledger.Create(ctx, "", ledger.CreateOptions{}))
-	l, err := ledger.Open(ctx, "", ledger.Options{Now: ledgertest.NewClock(ledgertest.Begin()).Now})
-	must(t, err)
-	must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
-	terms, err := policy.Market{Max: eps(t, "2"), Prices: []policy.Price{{Epsilon: eps(t, "2"), Amount: 300}}}.Policy()
-	must(t, err)
+	check.Must(t, ledger.Create(ctx, "", ledger.CreateOptions{}))
+	l := check.Value(ledger.Open(ctx, "", ledger.Options{Now: ledgertest.NewClock(ledgertest.Begin()).Now}))(t)
+	check.Must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	terms, err := policy.Market{Max: check.Eps(t, "2"), Prices: []policy.Price{{Epsilon: check.Eps(t, "2"), Amount: 300}}}.Policy()
+	check.Must(t, err)
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("p%05d", i)
 	}
-	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: terms, Cap: eps(t, "9")})
-	must(t, err)
+	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: terms, Cap: check.Eps(t, "9")})
+	check.Must(t, err)
 	return l
 }
 
@@ -240,20 +226,16 @@ func TestLargeRequests_OfOneHolder_WaitAsLongAsTheirRecordsTake(t *testing.T) {
 		t.Errorf("a record comes in each second: Retry-After is %q", header.Get("Retry-After"))
 	}
 	// Neither small requests nor other holders are held up, and no sale is.
-	if status, _, body := quote("desk", askOne); status != http.StatusOK {
-		t.Errorf("one object: %d, %s", status, body)
-	}
-	if status, _, body := f.ask(asked{"POST", "/v1/sales", askOne[:len(askOne)-1] + `,"truths":{"p00001":"yes"}}`, "k", "desk", nil}); status != http.StatusOK {
-		t.Errorf("a sale: %d, %s", status, body)
-	}
+	status, _, body = quote("desk", askOne)
+	check.That(t, status == http.StatusOK, "one object: %d, %s", status, body)
+	status, _, body = f.ask(asked{"POST", "/v1/sales", askOne[:len(askOne)-1] + `,"truths":{"p00001":"yes"}}`, "k", "desk", nil})
+	check.That(t, status == http.StatusOK, "a sale: %d, %s", status, body)
 	for _, role := range []string{"buyer acme", "operator", "operator"} {
-		if status, _, body := quote(role, askAll); status != http.StatusOK {
-			t.Errorf("%s: %d, %.300s", role, status, body)
-		}
+		status, _, body := quote(role, askAll)
+		check.That(t, status == http.StatusOK, "%s: %d, %.300s", role, status, body)
 	}
-	if len(f.gates.turns.all) != 0 || len(f.gates.turns.of) != 0 {
-		t.Errorf("%d turns are taken", len(f.gates.turns.all))
-	}
+	check.That(t, len(f.gates.turns.all) == 0 && len(f.gates.turns.of) == 0,
+		"%d turns are taken", len(f.gates.turns.all))
 }
 
 func TestStream_HolderInDebt_IsTooMany(t *testing.T) {
@@ -265,9 +247,8 @@ func TestStream_HolderInDebt_IsTooMany(t *testing.T) {
 	}
 	status, header, body := f.ask(list)
 	wantProblem(t, status, header, body, problem.TooMany)
-	if status, _, body := f.ask(asked{method: "GET", target: "/v1/stats", role: "auditor"}); status != http.StatusOK {
-		t.Errorf("counts: %d, %s", status, body)
-	}
+	status, _, body = f.ask(asked{method: "GET", target: "/v1/stats", role: "auditor"})
+	check.That(t, status == http.StatusOK, "counts: %d, %s", status, body)
 }
 
 // leftStore counts the records that are read from a store, and calls leave before the one with the number at.
@@ -332,20 +313,17 @@ func TestRequest_ClientDisconnects_ReadsLittleMore(t *testing.T) {
 			<-(<-serving).Done()
 		}
 		s.at.Store(5000)
-		r, err := http.NewRequestWithContext(ctx, "POST", server.URL+c.target, strings.NewReader(c.body))
-		must(t, err)
+		r := check.Value(http.NewRequestWithContext(ctx, "POST", server.URL+c.target, strings.NewReader(c.body)))(t)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Test-Role", "operator")
 		if c.key != "" {
 			r.Header.Set("Idempotency-Key", c.key)
 		}
-		if _, err := http.DefaultClient.Do(r); !errors.Is(err, context.Canceled) {
-			t.Fatalf("%s: got the error %v", c.target, err)
-		}
+		_, err := http.DefaultClient.Do(r)
+		check.Need(t, errors.Is(err, context.Canceled), "%s: got the error %v", c.target, err)
 		<-ended
-		if after := s.reads.Load() - s.at.Load(); after < 0 || after > state.CheckEvery+16 {
-			t.Errorf("%s: %d more records were read", c.target, after)
-		}
+		after := s.reads.Load() - s.at.Load()
+		check.That(t, after >= 0 && after <= state.CheckEvery+16, "%s: %d more records were read", c.target, after)
 		s.at.Store(-1)
 	}
 	if len(f.gates.turns.all) != 0 || taken(f.gates.running) != 0 {
@@ -355,12 +333,9 @@ func TestRequest_ClientDisconnects_ReadsLittleMore(t *testing.T) {
 
 // TestHowTo_CostsOfRoutes_AreThoseOfTheTable has each route in the table of costs, or among those whose cost does not grow.
 func TestHowTo_CostsOfRoutes_AreThoseOfTheTable(t *testing.T) {
-	page, err := os.ReadFile("../../docs/howto/serve.md")
-	must(t, err)
+	page := check.Value(os.ReadFile("../../docs/howto/serve.md"))(t)
 	_, section, found := strings.Cut(string(page), "\n## What requests cost\n")
-	if !found {
-		t.Fatal("docs/howto/serve.md lacks the section")
-	}
+	check.Need(t, found, "docs/howto/serve.md lacks the section")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, r := range routes() {
 		rows := 0
@@ -372,9 +347,7 @@ func TestHowTo_CostsOfRoutes_AreThoseOfTheTable(t *testing.T) {
 				t.Errorf("%s is bounded by %q; the table says %s", r.id, costOf(&r), line)
 			}
 		}
-		if rows != 1 {
-			t.Errorf("%s has %d rows in the table of costs, want 1", r.id, rows)
-		}
+		check.That(t, rows == 1, "%s has %d rows in the table of costs, want 1", r.id, rows)
 	}
 }
 

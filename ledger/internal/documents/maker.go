@@ -10,7 +10,6 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -138,19 +137,6 @@ func (w *wantedHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 		}
 	}
 	return make([]tlog.Hash, len(indexes)), nil
-}
-
-// Entry returns an event for a document, whole or erased, with its leaf.
-func Entry(s *state.State, number uint64) (evidence.Entry, error) {
-	n, err := s.Entry(number)
-	if err != nil {
-		return evidence.Entry{}, err
-	}
-	leaf := n.Leaf()
-	if leaf != n.Hashes[0] {
-		return evidence.Entry{}, errs.Corrupt(nil, "event %d does not have its leaf", number)
-	}
-	return evidence.Entry{Event: n.Event, Leaf: leaf}, nil
 }
 
 // perSnapshot is how many events one snapshot reads.

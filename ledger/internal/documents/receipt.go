@@ -2,6 +2,10 @@ package documents
 
 import (
 	"context"
+	"slices"
+
+	"github.com/google/uuid"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -32,7 +36,7 @@ func (m *Maker) Receipt(ctx context.Context, sale state.Sale, number uint64) (ev
 
 // receipt reads what a receipt is made of.
 type receipt struct {
-	*evidence.ReceiptMaker
+	*ReceiptMaker
 	sale    state.Sale
 	numbers []uint64 // of the events in it
 }
@@ -48,16 +52,16 @@ func (r *receipt) begin(s *state.State, number uint64) (err error) {
 		return err
 	}
 	r.numbers = []uint64{1, question, buyer, r.sale.Event}
-	var all [4]evidence.Entry
+	var all [4]Entry
 	for i, number := range r.numbers {
-		if all[i], err = Entry(s, number); err != nil {
+		if all[i], err = ReadEntry(s, number); err != nil {
 			return err
 		}
 	}
 	if c, ok := all[3].Change.(*event.SaleMade); !ok || c.Sale != number {
 		return errs.Corrupt(nil, "event %d does not make sale %d", r.sale.Event, number)
 	}
-	r.ReceiptMaker, err = evidence.NewReceipt(all[0], all[1], all[2], all[3])
+	r.ReceiptMaker, err = NewReceipt(all[0], all[1], all[2], all[3])
 	return err
 }
 
@@ -69,7 +73,7 @@ func (r *receipt) add(s *state.State, from, n uint64) error {
 	}
 	prefetchEvents(s, next)
 	for _, number := range next {
-		sold, err := Entry(s, number)
+		sold, err := ReadEntry(s, number)
 		if err == nil {
 			err = r.Add(sold)
 		}
@@ -79,4 +83,65 @@ func (r *receipt) add(s *state.State, from, n uint64) error {
 	}
 	r.numbers = append(r.numbers, next...)
 	return nil
+}
+
+// ReceiptMaker is a receipt that is being made.
+type ReceiptMaker struct {
+	receipt  evidence.Receipt
+	question *event.Question
+}
+
+// NewReceipt begins the receipt of a sale: with the event that begins the log, those that define
+// the question and the buyer, and that of the sale. Events that are not these are
+// [errs.ErrCorrupt].
+func NewReceipt(created, question, buyer, sale Entry) (*ReceiptMaker, error) {
+	began, isCreated := created.Change.(*event.Created)
+	asked, isQuestion := question.Change.(*event.QuestionDefined)
+	client, isBuyer := buyer.Change.(*event.BuyerNamed)
+	made, isSale := sale.Change.(*event.SaleMade)
+	if !isCreated || !isQuestion || !isBuyer || !isSale {
+		return nil, errs.Corrupt(nil, "events %d, %d, %d and %d make no sale",
+			created.Number, question.Number, buyer.Number, sale.Number)
+	}
+	shown := Entry{event.Withhold(sale.Event), sale.Leaf}
+	m := &ReceiptMaker{question: event.NewQuestion(asked), receipt: evidence.Receipt{
+		Format: "sluice receipt 4", Ledger: uuid.UUID(began.ID).String(), Created: created.Time,
+		Currency: began.Currency, LogKey: began.LogKey, Buyer: client.Name,
+		Question: asked.Name, Values: slices.Clone(asked.Values), Encoding: asked.Encoding,
+		Mechanism: event.NameOutputs(asked.Mechanism), Responses: []evidence.SoldResponse{},
+		Evidence: evidence.Evidence{
+			Created: created.proven(), Sale: shown.proven(), Withheld: shown.Withheld[:],
+		},
+	}}
+	r, e := &m.receipt, &m.receipt.Evidence
+	e.Question.Number, e.Question.Time, e.Question.Proven = asked.Number, question.Time, question.proven()
+	e.Buyer.Number, e.Buyer.Time, e.Buyer.Proven = client.Number, buyer.Time, buyer.proven()
+	r.Sale, r.Epsilon, r.Time = made.Sale, made.Epsilon, sale.Time
+	r.Objects, r.Price, r.Refused, r.Upgrades = made.Objects, int64(made.Price), made.Refused, made.Tally.Upgrades
+	return m, nil
+}
+
+// Add adds the next response of the sale. An event that is none is [errs.ErrCorrupt].
+func (m *ReceiptMaker) Add(ev Entry) error {
+	r := &m.receipt
+	c, ok := ev.Change.(*event.Sold)
+	if !ok || c.Sale != r.Sale || !ev.Time.Equal(r.Time) || ev.Erased == nil && !m.question.Has(r.Epsilon, c.Value) {
+		return errs.Corrupt(nil, "event %d sells nothing of sale %d", ev.Number, r.Sale)
+	}
+	one := evidence.SoldResponse{Price: int64(c.Price), Event: ev.Number, Leaf: ev.Leaf}
+	if ev.Erased != nil {
+		one.Erased, one.Commitment = true, ev.Erased[:]
+	} else {
+		shown := event.Withhold(ev.Event)
+		one.Object, one.Response = c.Object, m.question.Text(r.Epsilon, c.Value)
+		one.Salt, one.Withheld = shown.Salt[:], shown.Withheld[:]
+	}
+	r.Responses = append(r.Responses, one)
+	return nil
+}
+
+// Finish returns the receipt, with the proof that its events are in the log of a signed checkpoint.
+func (m *ReceiptMaker) Finish(proof []tlog.Hash, checkpoint []byte) evidence.Receipt {
+	m.receipt.Evidence.Proof, m.receipt.Evidence.Checkpoint = proof, string(checkpoint)
+	return m.receipt
 }

@@ -15,7 +15,7 @@ import (
 
 // Statement returns the statement that the request with a key recorded.
 func (m *Maker) Statement(ctx context.Context, key string) (evidence.Statement, error) {
-	t := statement{events: map[uint64]evidence.Entry{}}
+	t := statement{events: map[uint64]Entry{}}
 	if err := m.Engine.View(ctx, func(s *state.State) error { return t.begin(s, key) }); err != nil {
 		return evidence.Statement{}, err
 	}
@@ -30,19 +30,19 @@ func (m *Maker) Statement(ctx context.Context, key string) (evidence.Statement, 
 	if err != nil {
 		return evidence.Statement{}, err
 	}
-	all := make([]evidence.Entry, len(numbers))
+	all := make([]Entry, len(numbers))
 	for i, number := range numbers {
 		all[i] = t.events[number]
 	}
-	return evidence.NewStatement(t.object, all, proof, signed)
+	return NewStatement(t.object, all, proof, signed)
 }
 
 // statement reads what a statement is made of.
 type statement struct {
 	object string
-	last   uint64                    // the event that records it
-	listed []uint64                  // the events that it lists
-	events map[uint64]evidence.Entry // those read, with those that they refer to, by number
+	last   uint64           // the event that records it
+	listed []uint64         // the events that it lists
+	events map[uint64]Entry // those read, with those that they refer to, by number
 }
 
 // begin reads the event that the request with this key recorded.
@@ -81,7 +81,7 @@ func (t *statement) add(s *state.State, number uint64) error {
 	if _, known := t.events[number]; known {
 		return nil
 	}
-	ev, err := Entry(s, number)
+	ev, err := ReadEntry(s, number)
 	if err != nil {
 		return err
 	}

@@ -55,8 +55,8 @@ func isAboutSeveral(c Change) bool {
 	return false
 }
 
-// DescribeFact returns what a change says in a statement, or nil for a kind that statements do not
-// have. The error is the first one of names; then fields are missing.
+// DescribeFact returns a pointer to what a change says in a statement, or nil for a kind that
+// statements do not have. The error is the first one of names; then fields are missing.
 func DescribeFact(c Change, names Names) (event.Detail, error) {
 	row := c.Kind().row()
 	if row == nil || row.parse == nil {

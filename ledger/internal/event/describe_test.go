@@ -1,9 +1,14 @@
 package event
 
 import (
+	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 )
 
@@ -22,6 +27,15 @@ func TestDescribe_UnknownKindOrErasedThatCannotBe_IsCorrupt(t *testing.T) {
 	} {
 		if said, err := Describe(ev, nil); !errors.Is(err, errs.ErrCorrupt) || said.Says != nil {
 			t.Errorf("%s: %+v, %v", name, said, err)
+		}
+	}
+}
+
+func TestDetails_EachKind_IsReadFromJSON(t *testing.T) {
+	for _, d := range Details() {
+		text := check.Value(json.Marshal(event.Event{Number: 1, Time: time.Unix(0, 0).UTC(), Says: d}))(t)
+		if err := json.Unmarshal(text, &event.Event{}); err != nil && strings.Contains(err.Error(), "there is no kind") {
+			t.Errorf("%s: %v", d.Kind(), err)
 		}
 	}
 }

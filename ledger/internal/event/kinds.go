@@ -106,13 +106,17 @@ func kindOf[C any, D event.Detail, P interface {
 			mapper mapper
 		}{mapper: mapper{names: names, isFact: isFact}}
 		mapTo(c.(P), &to.detail, &to.mapper)
+		if isFact {
+			said := to.detail
+			return any(&said).(event.Detail), to.mapper.err
+		}
 		return to.detail, to.mapper.err
 	}
-	isFact := func(d event.Detail) bool { return d.Kind() == zero.Kind() }
-	if !slices.ContainsFunc(event.FactDetails(), isFact) {
+	fields := FactFields(zero)
+	if len(fields) == 0 {
 		return k
 	}
-	k.omitted = omittedFields(zero)
+	k.omitted = omittedFields(zero, fields)
 	k.parse = func(d event.Detail, numbers Numbers) (Change, error) {
 		said, is := any(d).(*D)
 		if !is {
@@ -128,9 +132,8 @@ func kindOf[C any, D event.Detail, P interface {
 	return k
 }
 
-// omittedFields returns the indexes of the fields of a detail that a statement does not have.
-func omittedFields(d event.Detail) (omitted [][]int) {
-	said := event.FactFields(d)
+// omittedFields returns the indexes of the fields of a detail that are not said in a statement.
+func omittedFields(d event.Detail, said []reflect.StructField) (omitted [][]int) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(d)) {
 		isThis := func(one reflect.StructField) bool { return slices.Equal(one.Index, f.Index) }
 		if !f.Anonymous && !slices.ContainsFunc(said, isThis) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
@@ -47,14 +48,11 @@ func TestTheAPIHasEachField(t *testing.T) {
 		}
 		for _, field := range reflect.VisibleFields(there) {
 			short := strings.TrimPrefix(field.Name, "Truth") // as in Aside
-			if !hasInJSON(here, field.Name) && !hasInJSON(here, short) && !but[field.Name] && !field.Anonymous {
-				t.Errorf("%v lacks %s of %v", here, field.Name, there)
-			}
+			check.That(t, hasInJSON(here, field.Name) || hasInJSON(here, short) || but[field.Name] || field.Anonymous,
+				"%v lacks %s of %v", here, field.Name, there)
 			delete(but, field.Name)
 		}
-		if len(but) > 0 {
-			t.Errorf("%v has no %v any more", there, but)
-		}
+		check.That(t, len(but) == 0, "%v has no %v any more", there, but)
 	}
 }
 
@@ -71,13 +69,10 @@ func hasInJSON(t reflect.Type, name string) bool {
 // What is asked for by a key can be told from everything else that is asked for by it: times to the nanosecond, in the same words.
 func TestDurations(t *testing.T) {
 	var d Duration
-	if err := d.UnmarshalText([]byte("15m")); err != nil || d != 15*60e9 {
-		t.Errorf("%v, %v", d, err)
-	}
-	if text, err := d.MarshalText(); err != nil || string(text) != "15m0s" {
-		t.Errorf("%s, %v", text, err)
-	}
-	if err := d.UnmarshalText([]byte("soon")); err == nil {
-		t.Error("soon is a duration")
-	}
+	err := d.UnmarshalText([]byte("15m"))
+	check.That(t, err == nil && d == 15*60e9, "%v, %v", d, err)
+	text, err := d.MarshalText()
+	check.That(t, err == nil && string(text) == "15m0s", "%s, %v", text, err)
+	err = d.UnmarshalText([]byte("soon"))
+	check.That(t, err != nil, "soon is a duration")
 }

@@ -13,28 +13,14 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 	"github.com/sluicedp/sluice/ledger/observe"
 	"github.com/sluicedp/sluice/policy"
-	"github.com/sluicedp/sluice/privacy"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	must(t, err)
-	return e
-}
 
 // watched is a served ledger with metrics, in memory.
 type watched struct {
@@ -46,15 +32,14 @@ type watched struct {
 func watch(t testing.TB) *watched {
 	t.Helper()
 	signing, public, err := note.GenerateKey(nil, "sluice-test")
-	must(t, err)
-	signer, err := note.NewSigner(signing)
-	must(t, err)
+	check.Must(t, err)
+	signer := check.Value(note.NewSigner(signing))(t)
 	m := New()
 	l := ledgertest.With(t, ledgertest.Settings{
 		Origin: ledgertest.Origin{LogKey: public}, Options: ledger.Options{Signer: signer, Observer: m, Now: time.Now},
 	}).Ledger
 	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit, Answered: m.Answered, Metrics: m.ServeMetrics})
-	must(t, err)
+	check.Must(t, err)
 	return &watched{l, t, h}
 }
 
@@ -63,9 +48,7 @@ func (w *watched) get(path string) string {
 	w.t.Helper()
 	out := httptest.NewRecorder()
 	w.handler.ServeHTTP(out, httptest.NewRequest("GET", "http://ledger.test"+path, nil))
-	if out.Code != http.StatusOK {
-		w.t.Fatalf("%s: %d %s", path, out.Code, out.Body)
-	}
+	check.Need(w.t, out.Code == http.StatusOK, "%s: %d %s", path, out.Code, out.Body)
 	return out.Body.String()
 }
 
@@ -78,8 +61,7 @@ func (w *watched) scrape() map[string]float64 {
 			continue
 		}
 		at := strings.LastIndexByte(line, ' ')
-		value, err := strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)
-		must(w.t, err)
+		value := check.Value(strconv.ParseFloat(strings.TrimSpace(line[at:]), 64))(w.t)
 		all[line[:at]] = value
 	}
 	return all
@@ -90,9 +72,8 @@ func (w *watched) want(what string, values map[string]float64) {
 	w.t.Helper()
 	all := w.scrape()
 	for name, value := range values {
-		if got, there := all[name]; !there || got != value {
-			w.t.Errorf("%s: %s is %v (there: %v), want %v", what, name, got, there, value)
-		}
+		got, there := all[name]
+		check.That(w.t, there && got == value, "%s: %s is %v (there: %v), want %v", what, name, got, there, value)
 	}
 }
 
@@ -105,32 +86,30 @@ func (w *watched) work() {
 	yes := func(_ context.Context, _ string, objects []string) ([]string, error) {
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}
-	must(t, w.DefineQuestion(ctx, "define", api.Question{Name: secretQuestion, Values: []string{"yes", "no"}}))
-	terms, err := policy.Market{Max: eps(t, "3"), Prices: []policy.Price{{Epsilon: eps(t, "3"), Amount: 300}}}.Policy()
-	must(t, err)
+	check.Must(t, w.DefineQuestion(ctx, "define", api.Question{Name: secretQuestion, Values: []string{"yes", "no"}}))
+	terms, err := policy.Market{Max: check.Eps(t, "3"), Prices: []policy.Price{{Epsilon: check.Eps(t, "3"), Amount: 300}}}.Policy()
+	check.Must(t, err)
 	names := []string{secretPerson, "second", "third"}
-	_, err = w.Enroll(ctx, api.EnrollRequest{Key: "enrol", Question: secretQuestion, Objects: names, Policy: terms, Cap: eps(t, "2")})
-	must(t, err)
-	order := api.Order{Buyer: secretBuyer, Question: secretQuestion, Epsilon: eps(t, "1"), Objects: names[:2]}
+	_, err = w.Enroll(ctx, api.EnrollRequest{Key: "enrol", Question: secretQuestion, Objects: names, Policy: terms, Cap: check.Eps(t, "2")})
+	check.Must(t, err)
+	order := api.Order{Buyer: secretBuyer, Question: secretQuestion, Epsilon: check.Eps(t, "1"), Objects: names[:2]}
 	for _, key := range []string{"sale 1", "sale 2"} {
-		_, err = w.Sell(ctx, api.SellRequest{Key: key, Order: order, Truth: yes})
-		must(t, err)
+		check.Must(t, check.Err(w.Sell(ctx, api.SellRequest{Key: key, Order: order, Truth: yes})))
 		order.Buyer = "another"
 	}
 	order.Objects = names[2:]
-	_, err = w.Reserve(ctx, api.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})
-	must(t, err)
+	check.Must(t, check.Err(w.Reserve(ctx, api.ReserveRequest{Key: "reserve", Order: order, For: time.Hour})))
 	for _, level := range []string{"2", "0.5", "1.5"} {
-		_, err = w.Release(ctx, api.ReleaseRequest{Key: "at " + level, Question: secretQuestion, Object: secretPerson, Epsilon: eps(t, level), Truth: yes})
-		must(t, err)
+		_, err = w.Release(ctx, api.ReleaseRequest{Key: "at " + level, Question: secretQuestion, Object: secretPerson, Epsilon: check.Eps(t, level), Truth: yes})
+		check.Must(t, err)
 	}
-	_, err = w.Raise(ctx, api.RaiseRequest{Key: "partial", Question: secretQuestion, Epsilon: eps(t, "0.25"), Objects: []string{"second", "stranger"}, Partial: true, Truth: yes})
-	must(t, err)
-	if _, err = w.Raise(ctx, api.RaiseRequest{Key: "refused", Question: secretQuestion, Epsilon: eps(t, "2.5"), Objects: names[:2], Truth: yes}); err == nil {
+	_, err = w.Raise(ctx, api.RaiseRequest{Key: "partial", Question: secretQuestion, Epsilon: check.Eps(t, "0.25"), Objects: []string{"second", "stranger"}, Partial: true, Truth: yes})
+	check.Must(t, err)
+	if _, err = w.Raise(ctx, api.RaiseRequest{Key: "refused", Question: secretQuestion, Epsilon: check.Eps(t, "2.5"), Objects: names[:2], Truth: yes}); err == nil {
 		t.Fatal("nobody is refused")
 	}
-	_, err = w.Answer(ctx, api.AnswerRequest{Key: "answer", Question: secretQuestion, Query: "majority:yes", Epsilon: eps(t, "0.125"), Objects: names[1:2], AcceptLoss: true, Truth: yes})
-	must(t, err)
+	_, err = w.Answer(ctx, api.AnswerRequest{Key: "answer", Question: secretQuestion, Query: "majority:yes", Epsilon: check.Eps(t, "0.125"), Objects: names[1:2], AcceptLoss: true, Truth: yes})
+	check.Must(t, err)
 }
 
 // What is served is what has happened.
@@ -138,17 +117,15 @@ func TestWhatIsServed(t *testing.T) {
 	w := watch(t)
 	before := w.scrape()
 	for _, absent := range []string{"sluice_audit_timestamp_seconds", "sluice_audit_seconds", "sluice_audit_problems", "sluice_exhausted_people", "sluice_checkpoint_timestamp_seconds", "sluice_checkpoint_events"} {
-		if value, there := before[absent]; there {
-			t.Errorf("%s is %v before there is any", absent, value)
-		}
+		value, there := before[absent]
+		check.That(t, !there, "%s is %v before there is any", absent, value)
 	}
 	w.want("before anything", map[string]float64{
 		"sluice_up": 1, "sluice_people_total": 0, "sluice_epsilon_charged_total": 0, `sluice_draws_total{method="raise"}`: 0, `sluice_draws_total{method="fresh"}`: 0,
 		`sluice_refusing_people_total{reason="object-cap"}`: 0, `sluice_left_out_people_total{reason="not-enrolled"}`: 0, `sluice_audits_total{result="failed"}`: 0,
 	})
 	w.work()
-	stats, err := w.Stats(t.Context())
-	must(t, err)
+	stats := check.Value(w.Stats(t.Context()))(t)
 	w.want("after some work", map[string]float64{
 		"sluice_commit_seconds_count": 10, "sluice_committed_requests_total": 10, "sluice_committed_events_total": float64(stats.Events) - before["sluice_events_total"],
 		`sluice_draws_total{method="raise"}`: 3, `sluice_draws_total{method="degrade"}`: 2, `sluice_draws_total{method="insert"}`: 1, `sluice_draws_total{method="fresh"}`: 1,
@@ -158,8 +135,7 @@ func TestWhatIsServed(t *testing.T) {
 		"sluice_sales_total": 2, `sluice_revenue_total{currency="USD"}`: float64(stats.Revenue), "sluice_reservations": 1, "sluice_queue_requests": 0,
 	})
 
-	_, err = w.Verify(t.Context(), api.VerifyRequest{})
-	must(t, err)
+	check.Must(t, check.Err(w.Verify(t.Context(), api.VerifyRequest{})))
 	w.get("/v1/checkpoint")
 	now := float64(time.Now().Unix())
 	w.want("after an audit and a checkpoint", map[string]float64{
@@ -168,13 +144,11 @@ func TestWhatIsServed(t *testing.T) {
 	})
 	after := w.scrape()
 	for _, name := range []string{"sluice_audit_timestamp_seconds", "sluice_checkpoint_timestamp_seconds"} {
-		if at := after[name]; at < now-60 || at > now+60 {
-			t.Errorf("%s is %v, and now is %v", name, at, now)
-		}
+		at := after[name]
+		check.That(t, !(at < now-60) && !(at > now+60), "%s is %v, and now is %v", name, at, now)
 	}
-	if after["sluice_audit_seconds"] <= 0 || after["sluice_commit_seconds_sum"] <= 0 || after["go_goroutines"] <= 0 || after["process_start_time_seconds"] <= 0 {
-		t.Errorf("%v", after)
-	}
+	check.That(t, !(after["sluice_audit_seconds"] <= 0) && !(after["sluice_commit_seconds_sum"] <= 0) &&
+		!(after["go_goroutines"] <= 0) && !(after["process_start_time_seconds"] <= 0), "%v", after)
 }
 
 // What the ledger records for itself when it is opened is committed, and was requested by nobody.
@@ -184,9 +158,9 @@ func TestKeysAreNoRequests(t *testing.T) {
 	w := &watched{Ledger: l.Ledger, t: t}
 	var err error
 	w.handler, err = ledgerhttp.New(w.Ledger, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Metrics}.Admit, Answered: counts.Answered, Metrics: counts.ServeMetrics})
-	must(t, err)
+	check.Must(t, err)
 	w.want("of a new truth key", map[string]float64{"sluice_committed_events_total": 1, "sluice_committed_requests_total": 0})
-	must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
+	check.Must(t, l.DefineQuestion(t.Context(), "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	w.want("of a question", map[string]float64{"sluice_committed_events_total": 3, "sluice_committed_requests_total": 1})
 }
 
@@ -194,14 +168,12 @@ func TestKeysAreNoRequests(t *testing.T) {
 func TestWhoHasLeftIsCounted(t *testing.T) {
 	w := watch(t)
 	w.work()
-	must(t, w.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw", Object: "second"}))
-	must(t, w.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "third"}))
+	check.Must(t, w.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraw", Object: "second"}))
+	check.Must(t, w.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "third"}))
 	w.want("when two have left", map[string]float64{"sluice_people_total": 3, "sluice_chains": 3})
 	text := w.get("/metrics")
 	for _, help := range []string{"# HELP sluice_people_total People who were ever enrolled.", "# HELP sluice_chains Pairs of a person and a question that the person was ever enrolled in"} {
-		if !strings.Contains(text, help) {
-			t.Errorf("there is no %q", help)
-		}
+		check.That(t, strings.Contains(text, help), "there is no %q", help)
 	}
 }
 
@@ -211,22 +183,18 @@ func TestAudits(t *testing.T) {
 	w.work()
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := w.Verify(ended, api.VerifyRequest{}); err == nil {
-		t.Fatal("it was carried out")
-	}
+	_, err := w.Verify(ended, api.VerifyRequest{})
+	check.Need(t, err != nil, "it was carried out")
 	w.want("one that failed", map[string]float64{`sluice_audits_total{result="failed"}`: 1, `sluice_audits_total{result="sound"}`: 0})
-	if value, there := w.scrape()["sluice_audit_problems"]; there {
-		t.Errorf("it found %v problems", value)
-	}
+	value, there := w.scrape()["sluice_audit_problems"]
+	check.That(t, !there, "it found %v problems", value)
 	counts := New()
 	counts.Audited(observe.Audit{Problems: 3, Exhausted: 4, Duration: time.Second})
 	counts.Audited(observe.Audit{Problems: 2, Exhausted: 5, Duration: 2 * time.Second})
 	out := httptest.NewRecorder()
 	counts.ServeMetrics(out, httptest.NewRequest("GET", "/metrics", nil), w.Ledger)
 	for _, line := range []string{`sluice_audits_total{result="problems"} 2`, "sluice_audit_problems 2", "sluice_exhausted_people 5", "sluice_audit_seconds 2"} {
-		if !strings.Contains(out.Body.String(), line+"\n") {
-			t.Errorf("there is no %s", line)
-		}
+		check.That(t, strings.Contains(out.Body.String(), line+"\n"), "there is no %s", line)
 	}
 }
 
@@ -234,12 +202,11 @@ func TestAudits(t *testing.T) {
 func TestALedgerThatIsDown(t *testing.T) {
 	w := watch(t)
 	w.work()
-	must(t, w.Close())
+	check.Must(t, w.Close())
 	w.want("a closed ledger", map[string]float64{"sluice_up": 0, "sluice_committed_requests_total": 10})
 	for _, name := range []string{"sluice_events_total", "sluice_reservations", "sluice_file_bytes"} {
-		if value, there := w.scrape()[name]; there {
-			t.Errorf("%s is %v", name, value)
-		}
+		value, there := w.scrape()[name]
+		check.That(t, !there, "%s is %v", name, value)
 	}
 }
 
@@ -251,19 +218,15 @@ func TestMetricsNameNobody(t *testing.T) {
 	w.get("/v1/sales?buyer=" + secretBuyer)
 	text := w.get("/metrics")
 	for _, name := range []string{secretPerson, secretBuyer, secretQuestion, "stranger", "sale 1"} {
-		if strings.Contains(text, name) {
-			t.Errorf("%s is in the metrics", name)
-		}
+		check.That(t, !strings.Contains(text, name), "%s is in the metrics", name)
 	}
-	if !strings.Contains(text, `route="object"`) {
-		t.Error("and requests are not counted")
-	}
+	check.That(t, strings.Contains(text, `route="object"`), "and requests are not counted")
 }
 
 // Many may be counted at once, while others read.
 func TestMetricsUnderLoad(t *testing.T) {
 	w := watch(t)
-	must(t, w.DefineQuestion(t.Context(), "define", api.Question{Name: "q", Values: []string{"yes", "no"}}))
+	check.Must(t, w.DefineQuestion(t.Context(), "define", api.Question{Name: "q", Values: []string{"yes", "no"}}))
 	const callers, each = 8, 20
 	done := make(chan error, callers)
 	for c := range callers {
@@ -271,10 +234,10 @@ func TestMetricsUnderLoad(t *testing.T) {
 			var err error
 			for i := range each {
 				name := fmt.Sprintf("%d-%d", c, i)
-				if _, e := w.Enroll(t.Context(), api.EnrollRequest{Key: name, Question: "q", Objects: []string{name}, Cap: eps(t, "2")}); e != nil {
+				if _, e := w.Enroll(t.Context(), api.EnrollRequest{Key: name, Question: "q", Objects: []string{name}, Cap: check.Eps(t, "2")}); e != nil {
 					err = e
 				}
-				if _, e := w.Release(t.Context(), api.ReleaseRequest{Key: "r" + name, Question: "q", Object: name, Epsilon: eps(t, "1"), Truth: api.TruthOf("no")}); e != nil {
+				if _, e := w.Release(t.Context(), api.ReleaseRequest{Key: "r" + name, Question: "q", Object: name, Epsilon: check.Eps(t, "1"), Truth: api.TruthOf("no")}); e != nil {
 					err = e
 				}
 			}
@@ -285,7 +248,7 @@ func TestMetricsUnderLoad(t *testing.T) {
 		w.scrape()
 	}
 	for range callers {
-		must(t, <-done)
+		check.Must(t, <-done)
 	}
 	w.want("at the end", map[string]float64{
 		"sluice_committed_requests_total": 2*callers*each + 1, `sluice_draws_total{method="raise"}`: callers * each, "sluice_epsilon_charged_total": callers * each,

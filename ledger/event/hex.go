@@ -1,0 +1,15 @@
+package event
+
+import "encoding/hex"
+
+// Hex is bytes whose text form is hexadecimal digits in lower case.
+type Hex []byte
+
+// MarshalText implements [encoding.TextMarshaler].
+func (h Hex) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (h *Hex) UnmarshalText(text []byte) (err error) {
+	*h, err = hex.AppendDecode(nil, text)
+	return err
+}

@@ -1,0 +1,153 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluicedp/sluice/policy"
+)
+
+// Glossary has what events refer to by numbers, and what defines or begins it, as [Glossary.Learn]
+// took it from the events of a log or statement before. It is [Numbers].
+type Glossary struct {
+	Questions    map[uint32]*Question      // by number
+	Policies     map[uint32]*policy.Policy // by number
+	Buyers       map[uint32]string         // names, by number
+	Reservations map[uint64]Begun          // by the number of their sale
+	Sales        map[uint64]Begun          // by number
+	// The numbers of the same, by what they stand for; a policy's by its canonical JSON.
+	named, planned, known map[string]uint32
+	// Spare has the events that defined or began what nothing has referred to yet.
+	Spare map[Term]uint64
+}
+
+// Term is what is referred to by its number: a question, policy, buyer, reservation or sale, by the
+// kind of the event that defines it.
+type Term struct {
+	kind   Kind
+	number uint64
+}
+
+// Begun is a reservation or sale with the event that began it.
+type Begun struct {
+	Event
+	Deal
+}
+
+// Holds reports whether an event may be one of the objects of the sale.
+func (b Begun) Holds(ev Event) bool {
+	return b.Event.Number < ev.Number && ev.Number-b.Event.Number <= b.Objects && ev.Time.Equal(b.Event.Time)
+}
+
+// NewGlossary returns an empty glossary.
+func NewGlossary() *Glossary {
+	return &Glossary{
+		Questions: map[uint32]*Question{}, named: map[string]uint32{},
+		Policies: map[uint32]*policy.Policy{}, planned: map[string]uint32{},
+		Buyers: map[uint32]string{}, known: map[string]uint32{},
+		Reservations: map[uint64]Begun{}, Sales: map[uint64]Begun{}, Spare: map[Term]uint64{},
+	}
+}
+
+// Learn takes in what an event defines or begins. In a log nothing is defined twice.
+func (g *Glossary) Learn(ev Event) error {
+	twice, of := false, Term{kind: ev.Change.Kind()}
+	switch c := ev.Change.(type) {
+	case *QuestionDefined:
+		of.number = uint64(c.Number)
+		twice = g.named[c.Name] != 0 || g.Questions[c.Number] != nil
+		g.named[c.Name], g.Questions[c.Number] = c.Number, NewQuestion(c)
+	case *PolicyDefined:
+		p, err := policy.Parse([]byte(c.JSON))
+		if err != nil {
+			return err
+		}
+		of.number = uint64(c.Number)
+		twice = g.planned[c.JSON] != 0 || g.Policies[c.Number] != nil
+		g.planned[c.JSON], g.Policies[c.Number] = c.Number, &p
+	case *BuyerNamed:
+		of.number = uint64(c.Number)
+		twice = g.known[c.Name] != 0 || g.Buyers[c.Number] != ""
+		g.known[c.Name], g.Buyers[c.Number] = c.Number, c.Name
+	case *Reserved:
+		of.number = c.Sale
+		_, twice = g.Reservations[c.Sale]
+		g.Reservations[c.Sale] = Begun{ev, c.Deal}
+	case *SaleMade:
+		of.number = c.Sale
+		_, twice = g.Sales[c.Sale]
+		g.Sales[c.Sale] = Begun{ev, c.Deal}
+	}
+	if of.number != 0 {
+		g.Spare[of] = ev.Number
+	}
+	if twice {
+		return errors.New("its number, or what it defines, is that of another")
+	}
+	return nil
+}
+
+// Use notes what an event refers to.
+func (g *Glossary) Use(c Change) {
+	need := func(kind Kind, number uint64) { delete(g.Spare, Term{kind, number}) }
+	refers := ReferencesOf(c)
+	need(KindQuestion, uint64(refers.Question))
+	need(KindPolicy, uint64(refers.Policy))
+	need(KindBuyer, uint64(refers.Buyer))
+	need(KindReserved, refers.Reservation)
+	need(KindSale, refers.Sale)
+	if c, is := c.(*Forgotten); is {
+		for _, r := range c.Chains {
+			need(KindQuestion, uint64(r.Question))
+			need(KindPolicy, uint64(r.Policy))
+		}
+	}
+}
+
+// Question implements [Names].
+func (g *Glossary) Question(number uint32) (*Question, error) {
+	if q := g.Questions[number]; q != nil {
+		return q, nil
+	}
+	return nil, fmt.Errorf("question %d is not defined before", number)
+}
+
+// Policy implements [Names].
+func (g *Glossary) Policy(number uint32) (policy.Policy, error) {
+	if p := g.Policies[number]; p != nil {
+		return *p, nil
+	}
+	return policy.Policy{}, fmt.Errorf("policy %d is not defined before", number)
+}
+
+// BuyerName implements [Names].
+func (g *Glossary) BuyerName(number uint32) (string, error) {
+	if name := g.Buyers[number]; name != "" {
+		return name, nil
+	}
+	return "", fmt.Errorf("buyer %d is not named before", number)
+}
+
+// NoiseKeyName implements [Names]. A fact has the number of a noise key, and not its name.
+func (g *Glossary) NoiseKeyName(uint32) (string, error) { return "", nil }
+
+// Deal implements [Names].
+func (g *Glossary) Deal(by Kind, sale uint64) (Deal, error) {
+	all := g.Sales
+	if by == KindReserved {
+		all = g.Reservations
+	}
+	if of, known := all[sale]; known {
+		return of.Deal, nil
+	}
+	return Deal{}, fmt.Errorf("sale %d is not there before", sale)
+}
+
+// QuestionNumber implements [Numbers].
+func (g *Glossary) QuestionNumber(name string) uint32 { return g.named[name] }
+
+// PolicyNumber implements [Numbers].
+func (g *Glossary) PolicyNumber(json string) uint32 { return g.planned[json] }
+
+// BuyerNumber implements [Numbers].
+func (g *Glossary) BuyerNumber(name string) uint32 { return g.known[name] }
