@@ -480,7 +480,9 @@ func errands(t testing.TB) []errand {
 		}, false},
 		{"Object", func(ctx context.Context, l *ledger.Ledger, n int) (any, error) { return l.Object(ctx, person(n)[0]) }, false},
 		{"Questions", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return api.Collect(l.Questions(ctx)) }, false},
-		{"Levels", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) { return api.Collect(l.Levels(ctx, "vote")) }, false},
+		{"Levels", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) {
+			return api.Collect(l.Levels(ctx, "vote"))
+		}, false},
 		{"Events", func(ctx context.Context, l *ledger.Ledger, _ int) (any, error) {
 			for _, err := range l.Events(ctx, 1) {
 				if err != nil {
