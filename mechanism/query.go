@@ -20,7 +20,7 @@ const (
 	addRemove    relation = true  // one record more or one less
 )
 
-// The outputs of the two-output queries [Majority] and [Threshold].
+// The outputs of a majority and a threshold.
 const (
 	answerNo  = 0
 	answerYes = 1
@@ -31,7 +31,35 @@ const (
 // the m^n datasets is needed: to replace a dataset by its counts is a morphism that keeps rainbows
 // and distances (doliveira2021 Definition 3, zhou2022 Theorem 3).
 //
-// Queries are compared with ==. The zero Query asks nothing and is invalid.
+// [ParseQuery] makes queries. They are compared with ==. The zero Query asks nothing and is invalid.
+//
+//   - A majority asks whether more than half of all records hold a value. In a tie, and of no
+//     records, they do not. Its outputs are 0 for no and 1 for yes.
+//   - A threshold asks whether at least t records hold a value. Its outputs are 0 for no and 1 for
+//     yes. If t ≤ 0 the answer is yes for every dataset. If t exceeds the number of records, it is
+//     no for every dataset of that size. Such a query has no boundary: the distance is −1, and the
+//     true answer can be given, for it reveals nothing.
+//   - A plurality asks which value is the commonest. Its outputs are the values, and a dataset's
+//     rainbow ranks them by their counts; of equally common values the one with the lower number
+//     comes first.
+//   - A winner asks the same, with the same outputs and the same true answer. But only a change of
+//     the commonest value leads into another region: a rainbow has that value first and all the
+//     others in order of their numbers.
+//
+// # Plurality or winner
+//
+// Under a plurality every exchange of two places in the ranking, even of the last two, leads into
+// another region: two rare values that are about as common keep a dataset near its boundary, where
+// the true answer is least likely. What that may buy are errors that favour the values that are
+// truly second, third and so on; but with randomized response on the boundary they do so only for
+// e^(2ε) < k−1, and are uniform otherwise.
+//
+// Under a winner a dataset is never nearer its boundary, and mostly much farther, so that for the
+// same ε and boundary law the true answer is at least as likely. With 500, 300, 11 and 11 records,
+// one added or removed, the distance is 200 instead of 0. With randomized response on the boundary
+// and e^(2ε) ≥ k−1 errors are uniform, as they are for a plurality; for smaller ε they favour values
+// of lower numbers, without regard to their counts. With two values both queries are the same.
+// Prefer winner unless ε is that small and it matters how wrong a wrong answer is.
 type Query struct {
 	kind      queryKind
 	value     int
@@ -47,43 +75,18 @@ const (
 	kindWinner
 )
 
-// Majority asks whether more than half of all records hold a value. In a tie, and of no records,
-// they do not. Its outputs are 0 for no and 1 for yes.
-func Majority(value int) Query { return Query{kind: kindMajority, value: value} }
+func majority(value int) Query { return Query{kind: kindMajority, value: value} }
 
-// Threshold asks whether at least t records hold a value. Its outputs are 0 for no and 1 for yes.
-//
-// If t ≤ 0 the answer is yes for every dataset. If t exceeds the number of records, it is no for
-// every dataset of that size. Such a query has no boundary: the distance is −1, and the true answer
-// can be given, for it reveals nothing.
-func Threshold(value int, t int64) Query {
+func threshold(value int, t int64) Query {
 	return Query{kind: kindThreshold, value: value, threshold: t}
 }
 
-// Plurality asks which value is the commonest. Its outputs are the values, and a dataset's rainbow
-// ranks them by their counts; of equally common values the one with the lower number comes first.
-//
-// Every exchange of two places in the ranking, even of the last two, leads into another region: two
-// rare values that are about as common keep a dataset near its boundary, where the true answer is
-// least likely. What that may buy are errors that favour the values that are truly second, third
-// and so on; but with randomized response on the boundary they do so only for e^(2ε) < k−1, and are
-// uniform otherwise. See [Winner].
-func Plurality() Query { return Query{kind: kindPlurality} }
+func plurality() Query { return Query{kind: kindPlurality} }
 
-// Winner asks what [Plurality] asks, with the same outputs and the same true answer. But only a
-// change of the commonest value leads into another region: a rainbow has that value first and all
-// the others in order of their numbers.
-//
-// A dataset is never nearer its boundary than under Plurality, and mostly much farther, so that for
-// the same ε and boundary law the true answer is at least as likely. With 500, 300, 11 and 11
-// records, one added or removed, the distance is 200 instead of 0. With randomized response on the
-// boundary and e^(2ε) ≥ k−1 errors are uniform, as they are for Plurality; for smaller ε they
-// favour values of lower numbers, without regard to their counts. With two values both queries are
-// the same. Prefer Winner unless ε is that small and it matters how wrong a wrong answer is.
-func Winner() Query { return Query{kind: kindWinner} }
+func winner() Query { return Query{kind: kindWinner} }
 
 // Validate returns [ErrInvalid] unless the query can be asked of records with the given number of
-// values: from 2 to 1,024, and with a [Majority] or [Threshold] of one of them.
+// values: from 2 to 1,024, and with a majority or threshold of one of them.
 func (q Query) Validate(values int) error {
 	switch {
 	case q.kind == 0:
@@ -97,7 +100,7 @@ func (q Query) Validate(values int) error {
 }
 
 // Outputs returns k, the number of outputs, for records with the given number of values: 2, or for
-// [Plurality] and [Winner] the number of values.
+// a plurality and a winner the number of values.
 func (q Query) Outputs(values int) int {
 	if q.kind == kindPlurality || q.kind == kindWinner {
 		return values
@@ -136,7 +139,7 @@ func (p Place) Position() (z int64, ok bool) {
 // Place returns the rainbow of a dataset, and its distance to the boundary, from the number of
 // records that hold each of the values 0 … len(counts)−1. Two datasets are neighbours if one record
 // has another value; the number of records is the same for all, and is not hidden. Place is exact
-// and takes O(m) time, for [Plurality] O(m log m).
+// and takes O(m) time, for a plurality O(m log m).
 //
 // It returns [ErrInvalid] if the query does not pass [Query.Validate], a count is negative or all
 // counts together exceed 2^63−1. No error has a count in it.
@@ -185,7 +188,7 @@ func (q Query) rank(counts []int64, n int64) (order []int, slack int64) {
 	case kindPlurality:
 		return ranking(counts)
 	}
-	return winner(counts)
+	return winnerOf(counts)
 }
 
 // yesFrom answers yes from a margin of 0 upwards.
@@ -208,7 +211,7 @@ func ranking(counts []int64) (order []int, slack int64) {
 	return order, slack
 }
 
-func winner(counts []int64) (order []int, slack int64) {
+func winnerOf(counts []int64) (order []int, slack int64) {
 	first := slices.Index(counts, slices.Max(counts)) // the lowest number wins a tie
 	order = slices.Insert(slices.Delete(inOrder(len(counts)), first, first+1), 0, first)
 	slack = int64(math.MaxInt64)

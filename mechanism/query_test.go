@@ -180,11 +180,11 @@ func mustPlace(t testing.TB, q Query, counts []int64, rel relation) Place {
 // queriesOf are all queries on m values, with thresholds from below the least count to above the
 // largest.
 func queriesOf(m int, largest int64) []Query {
-	queries := []Query{Plurality(), Winner()}
+	queries := []Query{plurality(), winner()}
 	for value := range m {
-		queries = append(queries, Majority(value))
+		queries = append(queries, majority(value))
 		for t := int64(-1); t <= largest+2; t++ {
-			queries = append(queries, Threshold(value, t))
+			queries = append(queries, threshold(value, t))
 		}
 	}
 	return queries
@@ -308,7 +308,7 @@ func TestDraw_OnAllDatasets_IsPrivate(t *testing.T) {
 // A distance that is one too large must not pass the test above.
 func TestDraw_WrongDistance_IsNotPrivate(t *testing.T) {
 	cg := compositionGraph(t, substitution, 3, 8, 8)
-	for _, q := range []Query{Majority(0), Winner(), Plurality()} {
+	for _, q := range []Query{majority(0), winner(), plurality()} {
 		places := cg.places(t, q)
 		table := cg.answers(places, epsilonOf(t, "1"))
 		for v := range places {
@@ -444,7 +444,7 @@ func TestQueryWinnerIsNoNearerThanRanking(t *testing.T) {
 	for m := 2; m <= 4; m++ {
 		for counts := range compositions(mostRecords, m) {
 			for _, rel := range []relation{substitution, addRemove} {
-				ranked, won := mustPlace(t, Plurality(), counts, rel), mustPlace(t, Winner(), counts, rel)
+				ranked, won := mustPlace(t, plurality(), counts, rel), mustPlace(t, winner(), counts, rel)
 				same := slices.Equal(ranked.Order, won.Order) && ranked.Distance == won.Distance
 				if won.Distance < ranked.Distance || won.Color() != ranked.Color() || m == 2 && !same {
 					t.Errorf("at %v, %v: ranking %+v, winner %+v", counts, rel, ranked, won)
@@ -464,20 +464,20 @@ func TestQueryLargeCounts(t *testing.T) {
 		ok      bool
 		ranking []int
 	}{
-		{Majority(0), []int64{big, big - 1}, addRemove, 0, 0, true, []int{1, 0}},
-		{Majority(1), []int64{big, big - 1}, addRemove, 1, -2, true, []int{0, 1}},
-		{Majority(0), []int64{math.MaxInt64, 0}, addRemove, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
-		{Majority(1), []int64{math.MaxInt64, 0}, addRemove, math.MaxInt64, math.MinInt64, true, []int{0, 1}},
-		{Majority(0), []int64{math.MaxInt64, 0}, substitution, big - 1, big - 1, true, []int{1, 0}},
-		{Majority(1), []int64{math.MaxInt64, 0}, substitution, big - 1, -big, true, []int{0, 1}},
-		{Threshold(1, math.MaxInt64), []int64{0, 0}, addRemove, math.MaxInt64 - 1, -math.MaxInt64, true, []int{0, 1}},
-		{Threshold(0, 1), []int64{math.MaxInt64, 0}, substitution, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
-		{Threshold(0, math.MinInt64), []int64{math.MaxInt64, 0}, addRemove, unreachable, 0, false, []int{1, 0}},
-		{Threshold(0, math.MinInt64), []int64{math.MaxInt64, 0}, substitution, unreachable, 0, false, []int{1, 0}},
-		{Plurality(), []int64{0, big, 0}, addRemove, 0, 0, false, []int{1, 0, 2}},
-		{Plurality(), []int64{0, math.MaxInt64}, addRemove, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
-		{Winner(), []int64{0, big, 0}, addRemove, big - 1, 0, false, []int{1, 0, 2}},
-		{Winner(), []int64{0, big, 0}, substitution, big/2 - 1, 0, false, []int{1, 0, 2}},
+		{majority(0), []int64{big, big - 1}, addRemove, 0, 0, true, []int{1, 0}},
+		{majority(1), []int64{big, big - 1}, addRemove, 1, -2, true, []int{0, 1}},
+		{majority(0), []int64{math.MaxInt64, 0}, addRemove, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
+		{majority(1), []int64{math.MaxInt64, 0}, addRemove, math.MaxInt64, math.MinInt64, true, []int{0, 1}},
+		{majority(0), []int64{math.MaxInt64, 0}, substitution, big - 1, big - 1, true, []int{1, 0}},
+		{majority(1), []int64{math.MaxInt64, 0}, substitution, big - 1, -big, true, []int{0, 1}},
+		{threshold(1, math.MaxInt64), []int64{0, 0}, addRemove, math.MaxInt64 - 1, -math.MaxInt64, true, []int{0, 1}},
+		{threshold(0, 1), []int64{math.MaxInt64, 0}, substitution, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
+		{threshold(0, math.MinInt64), []int64{math.MaxInt64, 0}, addRemove, unreachable, 0, false, []int{1, 0}},
+		{threshold(0, math.MinInt64), []int64{math.MaxInt64, 0}, substitution, unreachable, 0, false, []int{1, 0}},
+		{plurality(), []int64{0, big, 0}, addRemove, 0, 0, false, []int{1, 0, 2}},
+		{plurality(), []int64{0, math.MaxInt64}, addRemove, math.MaxInt64 - 1, math.MaxInt64 - 1, true, []int{1, 0}},
+		{winner(), []int64{0, big, 0}, addRemove, big - 1, 0, false, []int{1, 0, 2}},
+		{winner(), []int64{0, big, 0}, substitution, big/2 - 1, 0, false, []int{1, 0, 2}},
 	} {
 		got := mustPlace(t, test.q, test.counts, test.rel)
 		z, ok := got.Position()
@@ -493,7 +493,7 @@ func TestQueryManyTies(t *testing.T) {
 	for value := range counts {
 		counts[value] = int64(value * 37 % 4)
 	}
-	for _, q := range []Query{Plurality(), Winner()} {
+	for _, q := range []Query{plurality(), winner()} {
 		place := mustPlace(t, q, counts, addRemove)
 		if !slices.Equal(place.Order, orderByDefinition(q, counts)) || place.Distance != 0 {
 			t.Errorf("%v: %+v", q, place)
@@ -503,10 +503,10 @@ func TestQueryManyTies(t *testing.T) {
 
 func TestQueryDocumentedDistances(t *testing.T) {
 	counts := []int64{500, 300, 11, 11}
-	if d := mustPlace(t, Winner(), counts, addRemove).Distance; d != 200 {
+	if d := mustPlace(t, winner(), counts, addRemove).Distance; d != 200 {
 		t.Errorf("winner: distance %d", d)
 	}
-	if d := mustPlace(t, Plurality(), counts, addRemove).Distance; d != 0 {
+	if d := mustPlace(t, plurality(), counts, addRemove).Distance; d != 0 {
 		t.Errorf("plurality: distance %d", d)
 	}
 }
@@ -519,13 +519,13 @@ func TestQueryRefused(t *testing.T) {
 		rel    relation
 	}{
 		"zero query":         {Query{}, two, addRemove},
-		"no values":          {Plurality(), nil, addRemove},
-		"one value":          {Majority(0), []int64{2468}, addRemove},
-		"too many values":    {Plurality(), make([]int64, maxOutputs+1), addRemove},
-		"negative value":     {Majority(-1), two, addRemove},
-		"value out of range": {Threshold(2, 1), two, addRemove},
-		"negative count":     {Winner(), []int64{2468, -1357}, substitution},
-		"too many records":   {Plurality(), []int64{math.MaxInt64, 2468}, substitution},
+		"no values":          {plurality(), nil, addRemove},
+		"one value":          {majority(0), []int64{2468}, addRemove},
+		"too many values":    {plurality(), make([]int64, maxOutputs+1), addRemove},
+		"negative value":     {majority(-1), two, addRemove},
+		"value out of range": {threshold(2, 1), two, addRemove},
+		"negative count":     {winner(), []int64{2468, -1357}, substitution},
+		"too many records":   {plurality(), []int64{math.MaxInt64, 2468}, substitution},
 	} {
 		t.Run(name, func(t *testing.T) {
 			place, err := test.q.place(test.counts, test.rel)
@@ -619,7 +619,7 @@ func BenchmarkQueryPlace(b *testing.B) {
 	for value := range counts {
 		counts[value] = int64(value * 7919 % 1000)
 	}
-	for _, q := range []Query{Majority(1), Plurality(), Winner()} {
+	for _, q := range []Query{majority(1), plurality(), winner()} {
 		b.Run(fmt.Sprint(q), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

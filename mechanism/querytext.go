@@ -9,15 +9,15 @@ import (
 
 // ParseQuery reads a query about records that hold one of the given values:
 //
-//	majority:VALUE      Majority
-//	threshold:VALUE:N   Threshold
-//	plurality           Plurality
-//	winner              Winner
+//	majority:VALUE      do more than half of all records hold VALUE?
+//	threshold:VALUE:N   do at least N records hold VALUE?
+//	plurality           which value is the commonest, by a ranking of all values?
+//	winner              which value is the commonest?
 //
-// VALUE is one of the values, to the letter. It may contain colons, and be empty: of a majority it
-// is all that follows the first colon, of a threshold all between the first colon and the last. N
-// is a decimal integer of 64 bits as Go prints it, without a plus sign and leading zeros, so that
-// each query has a single text, which [Query.Text] returns.
+// [Query] describes them. VALUE is one of the values, to the letter. It may contain colons, and be
+// empty: of a majority it is all that follows the first colon, of a threshold all between the first
+// colon and the last. N is a decimal integer of 64 bits as Go prints it, without a plus sign and
+// leading zeros, so that each query has a single text, which [Query.Text] returns.
 //
 // It returns [ErrInvalid] for any other text, for a value given twice and for fewer than two or
 // more than 1,024 values.
@@ -37,13 +37,13 @@ func parseQuery(text string, values []string) (Query, error) {
 	switch {
 	case name == "majority" && more:
 		value, err := numberOf(rest, values)
-		return Majority(value), err
+		return majority(value), err
 	case name == "threshold" && more:
 		return parseThreshold(text, rest, values)
 	case text == "plurality":
-		return Plurality(), nil
+		return plurality(), nil
 	case text == "winner":
-		return Winner(), nil
+		return winner(), nil
 	}
 	return Query{}, invalid("query %.300q: expected majority:VALUE, threshold:VALUE:N, plurality or winner", text)
 }
@@ -62,7 +62,7 @@ func parseThreshold(text, rest string, values []string) (Query, error) {
 		return Query{}, invalid("threshold %.40q is not a decimal integer of 64 bits", digits)
 	}
 	value, err := numberOf(rest[:colon], values)
-	return Threshold(value, t), err
+	return threshold(value, t), err
 }
 
 func numberOf(value string, values []string) (int, error) {
@@ -114,8 +114,8 @@ func (q Query) Text(values []string) (string, error) {
 	return "threshold" + text + ":" + strconv.FormatInt(q.threshold, 10), nil
 }
 
-// Answers returns the text of each output: "no" and "yes", or for [Plurality] and [Winner] the
-// values. It returns [ErrInvalid] if the query does not pass [Query.Validate] or a value is given
+// Answers returns the text of each output: "no" and "yes", or for a plurality and a winner
+// the values. It returns [ErrInvalid] if the query does not pass [Query.Validate] or a value is given
 // twice.
 func (q Query) Answers(values []string) ([]string, error) {
 	if err := q.fits(values); err != nil {

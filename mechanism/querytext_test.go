@@ -11,21 +11,21 @@ import (
 func TestParseQueryRoundTrip(t *testing.T) {
 	values := []string{"yes", "no", "a:b", "", ":", "1:2", "ja, vielleicht", "\xff", "plurality"}
 	for text, want := range map[string]Query{
-		"majority:yes":                      Majority(0),
-		"majority:a:b":                      Majority(2),
-		"majority:":                         Majority(3),
-		"majority::":                        Majority(4),
-		"majority:ja, vielleicht":           Majority(6),
-		"majority:\xff":                     Majority(7),
-		"majority:plurality":                Majority(8),
-		"threshold:no:10":                   Threshold(1, 10),
-		"threshold:a:b:0":                   Threshold(2, 0),
-		"threshold::-1":                     Threshold(3, -1),
-		"threshold:::7":                     Threshold(4, 7),
-		"threshold:1:2:3":                   Threshold(5, 3),
-		"threshold:yes:9223372036854775807": Threshold(0, math.MaxInt64),
-		"plurality":                         Plurality(),
-		"winner":                            Winner(),
+		"majority:yes":                      majority(0),
+		"majority:a:b":                      majority(2),
+		"majority:":                         majority(3),
+		"majority::":                        majority(4),
+		"majority:ja, vielleicht":           majority(6),
+		"majority:\xff":                     majority(7),
+		"majority:plurality":                majority(8),
+		"threshold:no:10":                   threshold(1, 10),
+		"threshold:a:b:0":                   threshold(2, 0),
+		"threshold::-1":                     threshold(3, -1),
+		"threshold:::7":                     threshold(4, 7),
+		"threshold:1:2:3":                   threshold(5, 3),
+		"threshold:yes:9223372036854775807": threshold(0, math.MaxInt64),
+		"plurality":                         plurality(),
+		"winner":                            winner(),
 	} {
 		got, err := ParseQuery(text, values)
 		if err != nil || got != want {
@@ -81,7 +81,7 @@ func TestParseQueryRefuses(t *testing.T) {
 func TestQueryAnswers(t *testing.T) {
 	values := []string{"red", "green", "blue"}
 	for q, want := range map[Query][]string{
-		Majority(2): {"no", "yes"}, Threshold(0, 1): {"no", "yes"}, Plurality(): values, Winner(): values,
+		majority(2): {"no", "yes"}, threshold(0, 1): {"no", "yes"}, plurality(): values, winner(): values,
 	} {
 		got, err := q.Answers(values)
 		if err != nil || !slices.Equal(got, want) || len(got) != q.Outputs(len(values)) {
@@ -91,7 +91,7 @@ func TestQueryAnswers(t *testing.T) {
 	if answerNo != 0 || answerYes != 1 {
 		t.Error("no and yes must be outputs 0 and 1")
 	}
-	for _, q := range []Query{{}, Majority(3)} {
+	for _, q := range []Query{{}, majority(3)} {
 		if _, err := q.Answers(values); !errors.Is(err, ErrInvalid) {
 			t.Errorf("answers of %v: %v", q, err)
 		}
@@ -99,7 +99,7 @@ func TestQueryAnswers(t *testing.T) {
 			t.Errorf("text of %v: %v", q, err)
 		}
 	}
-	if _, err := Majority(0).Text([]string{"a", "b", "a"}); !errors.Is(err, ErrInvalid) {
+	if _, err := majority(0).Text([]string{"a", "b", "a"}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("text with a value given twice: %v", err)
 	}
 }

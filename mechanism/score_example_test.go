@@ -12,7 +12,12 @@ import (
 // ε = 1 for another buyer is then free. The dataset is so far from the boundary that each is wrong with a probability
 // below 10⁻⁴².
 func ExampleSampler_Raise() {
-	place, err := mechanism.Majority(1).PlaceAddRemove([]int64{400, 600})
+	query, err := mechanism.ParseQuery("majority:yes", []string{"no", "yes"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	place, err := query.PlaceAddRemove([]int64{400, 600})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -69,11 +69,15 @@ func rankings() [][]int {
 
 func newTriangle(people int) (t *triangle, err error) {
 	t = &triangle{people: people}
+	plurality, err := mechanism.ParseQuery("plurality", []string{"first", "second", "third"})
+	if err != nil {
+		return nil, err
+	}
 	var of []uint32
 	for row := range people + 1 {
 		for column := range row + 1 {
 			way := []int64{int64(people - row), int64(row - column), int64(column)}
-			place, err := mechanism.Plurality().Place(way)
+			place, err := plurality.Place(way)
 			if err != nil {
 				return nil, err
 			}

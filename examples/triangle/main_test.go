@@ -85,6 +85,10 @@ func elements(t *testing.T, picture []byte) (cells, broad, thin int, texts map[s
 
 // The distances in the graph are those that Plurality finds from the votes alone.
 func TestGraphAgreesWithQuery(t *testing.T) {
+	plurality, err := mechanism.ParseQuery("plurality", []string{"first", "second", "third"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, people := range []int{1, 2, 3, 17, 60} {
 		tri, err := newTriangle(people)
 		if err != nil {
@@ -95,7 +99,7 @@ func TestGraphAgreesWithQuery(t *testing.T) {
 			t.Fatal(err)
 		}
 		for v, way := range tri.ways {
-			place, err := mechanism.Plurality().Place(way)
+			place, err := plurality.Place(way)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
@@ -35,8 +36,7 @@ func publicBytes(ev Event) []byte {
 
 func jsonOf(t testing.TB, v any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
-	must(t, err)
+	text := check.Value(json.Marshal(v))(t)
 	return string(text)
 }
 
@@ -197,8 +197,7 @@ func TestNothingElseCanBeErased(t *testing.T) {
 func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 	q := finiteParty(t)
 	sound := recordOfQuestion(1, q)
-	back, err := DecodeQuestion(sound)
-	must(t, err)
+	back := check.Value(DecodeQuestion(sound))(t)
 	e := &wire.Encoder{}
 	(&QuestionDefined{Number: 1, Question: api.Question{Name: back.Name, Values: back.Values, Encoding: back.Encoding, Mechanism: back.Mechanism}}).Fields(wire.Writing(e))
 	if !slices.Equal(e.Buf, sound) {
@@ -320,7 +319,7 @@ func TestDecodersDoNotBelieveLengths(t *testing.T) {
 			payload := binary.AppendUvarint(slices.Clone(decoder.head), length)
 			var err error
 			allocated := fixture.Allocated(func() { err = decoder.decode(payload) })
-			wantErr(t, err, errs.ErrCorrupt)
+			check.Is(t, err, errs.ErrCorrupt)
 			if allocated > 1<<16 {
 				t.Errorf("%s: %d bytes are allocated for a claim of %d items", name, allocated, length)
 			}

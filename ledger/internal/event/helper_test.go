@@ -1,41 +1,18 @@
 package event
 
 import (
-	"errors"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	e, err := privacy.ParseEpsilon(text)
-	must(t, err)
-	return e
-}
-
 func nano(t testing.TB, n int64) privacy.Epsilon {
 	t.Helper()
-	e, err := privacy.EpsilonFromNano(n)
-	must(t, err)
-	return e
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantErr(t testing.TB, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("got the error %v, want %v", err, target)
-	}
+	return check.Value(privacy.EpsilonFromNano(n))(t)
 }
 
 // finiteParty is party with what the ledger fills in.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain"
@@ -13,8 +14,7 @@ import (
 
 // A response has one form, also when it is read over another one, and whatever the bytes are.
 func TestResponsesHaveOneForm(t *testing.T) {
-	bits, err := rrchain.NewBits(9, []byte{2, 1})
-	must(t, err)
+	bits := check.Value(rrchain.NewBits(9, []byte{2, 1}))(t)
 	responses := []Released{
 		{Object: "ann", Question: 1, Epsilon: nano(t, 1), Response: Response{Value: Value{Index: 1}, Method: MethodRaise}},
 		{Object: strings.Repeat("é", 90), Question: 1 << 30, Epsilon: nano(t, 1<<39), Response: Response{Value: Value{Index: 4000}, Method: MethodInsert}},

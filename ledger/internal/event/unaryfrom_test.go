@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/wire"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
@@ -35,7 +36,7 @@ func TestUnaryFromIsWhereUnaryBecomesBetter(t *testing.T) {
 		{"0.000000001", 6}, {"0.000001", 6}, {"0.001", 6}, {"0.01", 6}, {"0.1", 6}, {"0.5", 7}, {"1", 10}, {"1.5", 0}, {"2", 21},
 		{"3", 0}, {"3.456789", 0}, {"5", 0}, {"8", 0}, {"10", 0}, {"12.9", 0},
 	} {
-		from := UnaryFrom(eps(t, c.epsilon))
+		from := UnaryFrom(check.Eps(t, c.epsilon))
 		if c.want != 0 && from != c.want {
 			t.Errorf("ε=%s: unary encoding is better from %d values on, want %d", c.epsilon, from, c.want)
 		}
@@ -50,23 +51,23 @@ func TestUnaryFromIsWhereUnaryBecomesBetter(t *testing.T) {
 			if m < 2 || m > wire.MaxValues {
 				continue
 			}
-			truth := estimate.Counts{Epsilon: eps(t, c.epsilon), ByValue: make([]int64, m)}
+			truth := estimate.Counts{Epsilon: check.Eps(t, c.epsilon), ByValue: make([]int64, m)}
 			truth.ByValue[m/3] = 1
 			if sums := errorsOf(t, truth); sums[1] < sums[0] != (m >= from) {
 				t.Errorf("ε=%s: the errors for %d values are %v; unary should be better from %d on", c.epsilon, m, sums, from)
 			}
 		}
 	}
-	large := UnaryFrom(eps(t, "12"))
+	large := UnaryFrom(check.Eps(t, "12"))
 	if ratio := float64(large) / math.Exp(12); math.Abs(ratio-1-math.Sqrt2) > 1e-4 {
 		t.Errorf("from %d values on at ε=12, which is %v·e^ε", large, ratio)
 	}
 	for _, e := range []string{"12.99", "20", "20.5", "1000"} {
-		if from := UnaryFrom(eps(t, e)); from != wire.MaxValues+1 {
+		if from := UnaryFrom(check.Eps(t, e)); from != wire.MaxValues+1 {
 			t.Errorf("ε=%s: better from %d values on, which is too many", e, from)
 		}
 	}
-	if from := UnaryFrom(eps(t, "12.98")); from > wire.MaxValues {
+	if from := UnaryFrom(check.Eps(t, "12.98")); from > wire.MaxValues {
 		t.Errorf("ε=12.98: never better")
 	}
 }
