@@ -17,31 +17,26 @@ import (
 // goldenKeys are those by which the golden documents are signed. They verify for ever.
 func goldenKeys(t testing.TB) note.Verifiers {
 	t.Helper()
-	v, err := note.NewVerifier("example.com/office+9fdd85bd+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c")
-	check.Must(t, err)
+	v := check.Value(note.NewVerifier("example.com/office+9fdd85bd+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c"))(t)
 	return note.VerifierList(v)
 }
 
 func text(t testing.TB, d any) []byte {
 	t.Helper()
-	data, err := json.Marshal(d)
-	check.Must(t, err)
+	data := check.Value(json.Marshal(d))(t)
 	return data
 }
 
 // The golden documents are read, and are sound, without any ledger.
 func TestGoldenDocumentsAreSound(t *testing.T) {
 	for _, name := range []string{"receipt-v4.json", "statement-v4.json", "statement-forgotten-v4.json"} {
-		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
-		check.Must(t, err)
+		data := check.Value(os.ReadFile(filepath.Join("..", "testdata", "golden", name)))(t)
 		var checked Checked
 		if strings.HasPrefix(name, "receipt") {
-			r, err := ReadReceipt(data)
-			check.Must(t, err)
+			r := check.Value(ReadReceipt(data))(t)
 			checked = r.Verify(goldenKeys(t))
 		} else {
-			st, err := ReadStatement(data)
-			check.Must(t, err)
+			st := check.Value(ReadStatement(data))(t)
 			checked = st.Verify(goldenKeys(t))
 		}
 		if !checked.OK() {
@@ -51,10 +46,8 @@ func TestGoldenDocumentsAreSound(t *testing.T) {
 }
 
 func FuzzReadReceipt(f *testing.F) {
-	data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", "receipt-v4.json"))
-	check.Must(f, err)
-	want, err := ReadReceipt(data)
-	check.Must(f, err)
+	data := check.Value(os.ReadFile(filepath.Join("..", "testdata", "golden", "receipt-v4.json")))(f)
+	want := check.Value(ReadReceipt(data))(f)
 	f.Add(data)
 	f.Add(text(f, want))
 	f.Add(text(f, Receipt{}))
@@ -75,10 +68,8 @@ func FuzzReadReceipt(f *testing.F) {
 func FuzzReadStatement(f *testing.F) {
 	wants := map[string]bool{}
 	for _, name := range []string{"statement-v4.json", "statement-forgotten-v4.json"} {
-		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
-		check.Must(f, err)
-		want, err := ReadStatement(data)
-		check.Must(f, err)
+		data := check.Value(os.ReadFile(filepath.Join("..", "testdata", "golden", name)))(f)
+		want := check.Value(ReadStatement(data))(f)
 		f.Add(data)
 		f.Add(text(f, want))
 		wants[string(text(f, want))] = true

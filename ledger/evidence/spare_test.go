@@ -23,8 +23,7 @@ func proofOf(t testing.TB, log, some []entry) (proof []tlog.Hash, head *merkle.E
 	head = &merkle.Edge{}
 	var stored []tlog.Hash
 	for _, ev := range log {
-		hashes, err := head.Append(ev.Leaf)
-		check.Must(t, err)
+		hashes := check.Value(head.Append(ev.Leaf))(t)
 		stored = append(stored, hashes...)
 	}
 	var leaves []uint64
@@ -46,12 +45,9 @@ func proofOf(t testing.TB, log, some []entry) (proof []tlog.Hash, head *merkle.E
 func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
 	secret, public, err := note.GenerateKey(rand.Reader, "example.com/spare")
 	check.Must(t, err)
-	signer, err := note.NewSigner(secret)
-	check.Must(t, err)
-	key, err := note.NewVerifier(public)
-	check.Must(t, err)
-	one, err := privacy.ParseEpsilon("1")
-	check.Must(t, err)
+	signer := check.Value(note.NewSigner(secret))(t)
+	key := check.Value(note.NewVerifier(public))(t)
+	one := check.Value(privacy.ParseEpsilon("1"))(t)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	deal := event.Deal{Sale: 1, Buyer: 1, Question: 1, Epsilon: one, Objects: 3, Price: 900}
 	asked := api.Question{Name: "smoker", Values: []string{"Y", "N"}, Encoding: api.Direct}
@@ -71,8 +67,7 @@ func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
 		}
 		needed := slices.Concat(log[:2], log[4:])
 		proof, edge := proofOf(t, log, needed)
-		signed, err := merkle.Checkpoint{Origin: key.Name(), Size: edge.Size(), Root: edge.Root()}.Sign(signer)
-		check.Must(t, err)
+		signed := check.Value(merkle.Checkpoint{Origin: key.Name(), Size: edge.Size(), Root: edge.Root()}.Sign(signer))(t)
 		st := Statement{Object: "ann", Events: factsOf(t, needed), Proof: proof, Checkpoint: string(signed)}
 		check.Must(t, st.Summarize())
 		if checked := st.Verify(note.VerifierList(key)); !checked.OK() {

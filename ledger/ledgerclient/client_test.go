@@ -210,7 +210,7 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 
 // An address is https://, http:// on this machine, or a Unix socket; a token goes nowhere else, redirected or not.
 func TestAddresses(t *testing.T) {
-	for _, address := range []string{"", "ledger.db", "ftp://x", "http://example.com", "http://10.0.0.1:80", "https://u:p@example.com", "https://example.com/?x", "https://example.com/#x", "://", "http://"} {
+	for _, address := range []string{"", "ledger.db", "ftp://x", "http://example.com", "http://10.0.0.1:80", "https://u:p@example.com", "https://example.com/?x", "https://example.com/#x", "://", "http://", "unix:", "unix:@a", "unix:a\x00b"} {
 		_, err := Dial(t.Context(), address, Options{})
 		check.That(t, errors.Is(err, api.ErrInvalid) && !strings.Contains(err.Error(), "u:p"), "%q: %v", address, err)
 	}
