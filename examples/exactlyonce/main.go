@@ -2,9 +2,8 @@
 // ledger, and the host may die between any two steps. Still it sells every order once: the id of an
 // order is the key of its request to the ledger.
 //
-//	go run ./examples/exactlyonce
-//
-// starts it five times. Each life is a process, prints what it finds, and dies as the table says.
+// "go run ./examples/exactlyonce" starts it five times. Each life is a process, prints what it
+// finds, and dies as the table says.
 package main
 
 import (

@@ -1,9 +1,7 @@
 // Failover is a host that outlives its machine: its orders and the journal of its ledger are in one
 // PostgreSQL database, and when it hangs, another host takes over. Still every order is sold once:
 // its id is the key of the request. Both hosts are in one process, so that they share the keys of
-// the journal without a network. Without an argument, the environment names the database (PGHOST).
-//
-//	go run ./examples/failover "host=/run/postgresql dbname=postgres"
+// the journal without a network: go run ./examples/failover "host=/run/postgresql dbname=postgres"
 package main
 
 import (

@@ -1,7 +1,6 @@
 // Firstsale sells the answers of three people: to a buyer who comes back for more, and to a second
 // one, for whom the truth is not needed. A receipt can be verified without the ledger.
-//
-//	go run ./examples/firstsale
+// Run it by: go run ./examples/firstsale
 package main
 
 import (

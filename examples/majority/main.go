@@ -1,6 +1,5 @@
 // Majority asks questions about many people at once, in the survey before the Chilean plebiscite of
 // 1988: which intention is the commonest, by region and at three ε, and does one have a majority?
-// The more votes must change before the answer does, the surer it is, in a region of any size.
 // Run it from the top of the repository: go run ./examples/majority
 package main
 

@@ -1,7 +1,6 @@
 // Plebiscite sells a survey at rising ε. In the spring of 1988 FLACSO asked 2,700 Chileans how they
 // would vote in the plebiscite on General Pinochet. Here each of them answers through a ledger: one
 // buyer takes the answers at ε = 0.5, then at 1, then at 2, and another buyer takes them at 0.7.
-//
 // Run it from the top of the repository: go run ./examples/plebiscite
 package main
 
