@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
+	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
@@ -482,4 +484,54 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 func steadyOutputs(seed uint64) *finite.Sampler {
 	random := rand.NewChaCha8([32]byte{byte(seed)})
 	return &finite.Sampler{Random: exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })}
+}
+
+// A backup, a compacted copy and the file compacted in place have the mechanism and go on with it.
+func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
+	dir := tests.Scratch(t)
+	path := filepath.Join(dir, "ledger.db")
+	check.Must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
+	l := guests(t, open(t, path, Options{}), "ann", "bob")
+	carryOut(t, l, partiesOf(t, "1", "1"))
+	want, stored := allResponses(t, l, []string{"ann", "bob"}), pairs(t, l.engine.Store)
+	check.Value(l.Backup(t.Context(), filepath.Join(dir, "backup.db"), nil))(t)
+	check.Value(l.CompactTo(t.Context(), filepath.Join(dir, "compact.db"), nil))(t)
+	check.Must(t, l.Compact(t.Context(), nil))
+	closed(t, l)
+	for _, name := range []string{"backup.db", "compact.db", "ledger.db"} {
+		l := open(t, filepath.Join(dir, name), Options{})
+		got := allResponses(t, l, []string{"ann", "bob"})
+		check.That(t, reflect.DeepEqual(got, want), "%s has %v, want %v", name, got, want)
+		same(t, name, pairs(t, l.engine.Store), stored)
+		release(t, l, partyOf(t, "3", "bob", "2"))
+		closed(t, l)
+	}
+}
+
+// Who comes back has the levels that were there before, and a raise goes on from them.
+func TestWithdraw_FiniteQuestionAndBack_KeepsTheLevels(t *testing.T) {
+	l := guests(t, newLedger(t), "bob")
+	release(t, l, partyOf(t, "1", "bob", "1"))
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "bob"}))
+	before := objectOf(t, l, "bob").Chains[0].Levels
+	back := api.EnrollRequest{Key: "back", Question: "party", Objects: []string{"bob"}, Policy: market(t, "9"), Cap: eps(t, "9")}
+	check.Value(l.Enroll(t.Context(), back))(t)
+	release(t, l, partyOf(t, "2", "bob", "2"))
+	o := objectOf(t, l, "bob")
+	check.That(t, o.Spent == eps(t, "2") && o.Chains[0].Levels[0].Response == before[0].Response, "bob is %+v", o)
+}
+
+// A chain of outputs is bound to its true value once, whatever is done without the truth key in between.
+func TestTruthKey_LedgerOfOutputsReopened_BindsOnce(t *testing.T) {
+	path := create(t)
+	l := guests(t, open(t, path, Options{TruthKey: truthKey()}), "ann")
+	release(t, l, partyOf(t, "1", "ann", "1"))
+	closed(t, l)
+	l = open(t, path, Options{})
+	define(t, l, api.Question{Name: "q", Values: valuesOf(2), Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}})
+	closed(t, l)
+	l = open(t, path, Options{TruthKey: truthKey()})
+	release(t, l, partyOf(t, "2", "ann", "2"))
+	all := countKind(events(t, l), "bound")
+	check.That(t, all == 1, "bound %d times", all)
 }

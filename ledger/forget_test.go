@@ -560,3 +560,13 @@ func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// What was released of a forgotten object is in no list: the difference would tell the response.
+func TestResponses_ForgottenObjects_AreLeftOut(t *testing.T) {
+	l := voters(t, newLedger(t), "9", crowd(5)...)
+	carryOut(t, l, order(t, "1", "1"))
+	forget(t, l, crowd(5)[3])
+	got := responses(t, l, "vote", eps(t, "1"))
+	_, there := got[crowd(5)[3]]
+	check.That(t, len(got) == 4 && !there, "%v", got)
+}

@@ -84,3 +84,22 @@ func TestNoMarksTellWhatWasForgotten(t *testing.T) {
 		}
 	}
 }
+
+func TestRelease_SameKeyByManyAtOnce_IsOneCommit(t *testing.T) {
+	const callers = 32
+	l, s := openShim(t, votersFile(t, "3", crowd(50)...), Options{})
+	before := s.commits.Load()
+	got := make([]api.Response, callers)
+	failed := race(t, callers, func(i int) (err error) {
+		got[i], err = l.Release(t.Context(), releaseOf(t, "k", "person-00007", "0.5"))
+		return err
+	})
+	check.That(t, len(failed) == 0, "errors: %v", failed)
+	for _, one := range got {
+		check.Need(t, one == got[0], "one caller got %v, another %v", got[0], one)
+	}
+	n := s.commits.Load() - before
+	check.That(t, n == 1, "%d commits", n)
+	draws := countKind(events(t, l), "released")
+	check.That(t, draws == 1, "%d draws", draws)
+}

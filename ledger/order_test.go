@@ -406,3 +406,19 @@ func TestEnrollingACrowdIsWhole(t *testing.T) {
 		check.That(t, len(got) == 1 && got[0].Object == lastOfCrowd, "refused for %+v", got)
 	})
 }
+
+// What a raise was interrupted for is over when the ledger is closed: it goes on in the file that is opened again.
+func TestRaise_InterruptedAndReopened_GoesOn(t *testing.T) {
+	path := create(t)
+	l := voters(t, open(t, path, Options{}), "1", crowd(big)...)
+	ctx, cancel := context.WithCancel(t.Context())
+	r := order(t, "k", "0.5")
+	r.Progress = during(cancel)
+	check.Is(t, check.Err(l.Raise(ctx, r)), context.Canceled)
+	closed(t, l)
+	l = open(t, path, Options{})
+	r.Progress = nil
+	got := carryOut(t, l, r)
+	check.That(t, got.Drawn == big, "%+v", got)
+	wantWhole(t, l, "0.5")
+}
