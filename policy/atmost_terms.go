@@ -99,7 +99,7 @@ func checkOffer(p, q *Terms) error {
 		case !q.Offers(level):
 			return notOffered(level)
 		case p.Price(level) < q.Price(level):
-			return fmt.Errorf("ε=%v costs %d, and did cost %d", level, p.Price(level), q.Price(level))
+			return fmt.Errorf("ε=%v costs %d minor units, and did cost %d", level, p.Price(level), q.Price(level))
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func checkPrice(p, q *Terms, at int64) error {
 	if !price.less(before) {
 		return nil
 	}
-	return fmt.Errorf("about ε=%.9g costs %.2f, and did cost %.2f", float64(at)/1e9, price.float64(), before.float64())
+	return fmt.Errorf("about ε=%.9g costs %.2f minor units, and did cost %.2f", float64(at)/1e9, price.float64(), before.float64())
 }
 
 // exactly returns the price at a level in nano-nats before it is rounded up.
