@@ -148,7 +148,8 @@ func checkPrice(p, q *Terms, at int64) error {
 	if !price.less(before) {
 		return nil
 	}
-	return fmt.Errorf("about ε=%.9g costs %.2f minor units, and did cost %.2f", float64(at)/1e9, price.float64(), before.float64())
+	const text = "about ε=%.9g costs %.2f minor units, and did cost %.2f"
+	return fmt.Errorf(text, float64(at)/1e9, price.float64(), before.float64())
 }
 
 // exactly returns the price at a level in nano-nats before it is rounded up.
