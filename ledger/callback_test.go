@@ -267,6 +267,9 @@ func callers(t testing.TB) map[string]caller {
 		"loop over Reservations": looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Reservation, error] {
 			return l.Reservations(t.Context(), "acme")
 		}),
+		"loop over Questions":  looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Question, error] { return l.Questions(t.Context()) }),
+		"loop over Buyers":     looping(func(t testing.TB, l *Ledger) iter.Seq2[api.BuyerState, error] { return l.Buyers(t.Context()) }),
+		"loop over Levels":     looping(func(t testing.TB, l *Ledger) iter.Seq2[api.LevelCount, error] { return l.Levels(t.Context(), "vote") }),
 		"loop over Deliveries": looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Delivery, error] { return l.Deliveries(t.Context(), 1) }),
 		"loop over Responses": looping(func(t testing.TB, l *Ledger) iter.Seq2[api.Response, error] {
 			return l.Responses(t.Context(), all, eps(t, "1"))
