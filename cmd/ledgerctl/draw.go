@@ -227,7 +227,7 @@ func (q answerQuote) result(currency string) (out output.Fields) {
 		lost += ", so that nothing would be answered; --accept-loss answers all the same"
 	}
 	if len(q.Refused) > 0 && !q.request.Partial && !q.Charge.IsZero() {
-		refused += ", so that nobody would be answered for; --partial leaves them out"
+		refused += ", and the request with them; --partial leaves them out"
 	}
 	out.Add("", "ε on offer that would be lost", lost)
 	out.Add("", "would be refused", refused)
@@ -244,7 +244,7 @@ func (q answerQuote) charge() string {
 	case q.Charge.IsZero():
 		return free
 	case q.Charge.Less(q.Anew):
-		return fmt.Sprintf("%s, as the answer at ε=%s is raised (drawn again it would be %s)", q.Charge, q.Held, q.Anew)
+		return fmt.Sprintf("%s, as the answer at ε=%s is raised (a new draw would cost %s)", q.Charge, q.Held, q.Anew)
 	case q.NotRaised != nil:
 		return fmt.Sprintf("%s, drawn again: %s", q.Charge, q.NotRaised)
 	}

@@ -40,7 +40,7 @@ func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
 	if people != nil {
 		if a.Remote.Address != "" {
 			return output.UsageError("leave out --objects, or use --db where the file is",
-				"--objects is for a ledger in a file: behind an address estimates are of all people")
+				"--objects is for a ledger in a file: with --addr, estimates are of all people")
 		}
 		r.Include = among(people)
 	}

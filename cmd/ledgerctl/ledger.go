@@ -199,14 +199,14 @@ func (a *app) dial(ctx context.Context) (*ledgerclient.Client, error) {
 	}{
 		{a.clock != nil, "--at is", "the clock of the server counts", "leave out --at, or use --db"},
 		{a.ClockAhead != "", "--clock-ahead is", "the clock of the server counts",
-			"give it to whoever serves the ledger"},
+			"give it to the server that has the ledger open"},
 		{a.WithoutJournal, "--without-journal is", "the server has the journal",
 			"leave it out, or use --db where the file is"},
 		{a.Keys.Given(), "--truth-key and --noise-key are", "the keys of the server count",
-			"give them to whoever serves the ledger"},
+			"give them to the server that has the ledger open"},
 	} {
 		if flag.isGiven {
-			return nil, output.UsageError(flag.hint, "%s for a file: behind an address %s", flag.name, flag.why)
+			return nil, output.UsageError(flag.hint, "%s for a file: with --addr, %s", flag.name, flag.why)
 		}
 	}
 	l, err := a.Remote.Dial(ctx, a.Files)
@@ -241,7 +241,7 @@ func (a *app) loadSigner(ctx context.Context, f input.Signer) (err error) {
 		return err
 	case f.Path != "":
 		return output.UsageError("leave out --signer",
-			"--signer is for a file: what is behind an address is signed there")
+			"--signer is for a file: with --addr, the server signs")
 	}
 	return nil
 }

@@ -258,8 +258,8 @@ var (
 type QuoteError struct {
 	Quote    Quote  // what the order is now
 	Expected string // the ID of the quote it was to be, or ""
-	// TermsChanged: the quote was made under other terms. Those of somebody in it have changed
-	// since (ledger.Ledger.ChangeTerms), or somebody in it was enrolled.
+	// TermsChanged: the quote was made under other terms. Those of an object in it have changed
+	// since (ledger.Ledger.ChangeTerms), or an object in it was enrolled.
 	TermsChanged bool
 	MaxPrice     *int64 // the most the buyer would pay, or nil
 	Remedy       Remedy // RemedyPaying or RemedyQuoting

@@ -6,7 +6,7 @@ package api
 type Delivery struct {
 	Response       // its event is the one that recorded the response, perhaps for another sale before
 	Price    int64 `json:"price"` // in minor units of the currency
-	// Method is "raise", "degrade", "insert" or "resale"; a buyer behind an address reads none.
+	// Method is "raise", "degrade", "insert" or "resale"; it is empty for a buyer over HTTP.
 	Method string `json:"method,omitempty"`
 	Sold   uint64 `json:"sold"` // the event that records this
 	Sale   uint64 `json:"sale"` // the number of the sale

@@ -263,8 +263,8 @@ type Amount struct {
 // decimalAmount is an amount as people write it, not in minor units.
 var decimalAmount = regexp.MustCompile(`^([0-9][0-9,']*)[.]([0-9]{1,3})( ?[A-Za-z]{3})?$`)
 
-// Set implements [pflag.Value]. Amounts have no decimals: of a point that was meant to be one of
-// them nobody knows where the minor units end.
+// Set implements [pflag.Value]. An amount with a decimal point is refused: the flag does not know how
+// many decimals the ledger's currency has.
 func (a *Amount) Set(text string) error {
 	units, err := strconv.ParseInt(text, 10, 64)
 	if err == nil && units >= 0 {

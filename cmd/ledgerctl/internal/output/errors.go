@@ -160,7 +160,7 @@ func hints() []hint {
 		{api.ErrNoiseKey,
 			"responses are drawn from a key here; --noise-key NAME=FILE gives it the key of each name, the former " +
 				"ones too"},
-		{api.ErrNoSigner, "--signer FILE gives the signing key, to whoever has the file open"},
+		{api.ErrNoSigner, "give --signer FILE with the signing key to the process that has the file open"},
 		{api.ErrNoResponses,
 			`"ledgerctl raise" makes responses; "ledgerctl show OBJECT" lists at which ε there are some`},
 		{api.ErrUnknown, `"ledgerctl question list" shows the questions; "ledgerctl enroll" adds people`},
@@ -241,7 +241,7 @@ func hintAgainst(kind string, err error) string {
 	case kind == problem.Unreachable:
 		return `is "ledgerctl serve" running there, and do --addr or $LEDGER_ADDR name the right address?`
 	case kind == problem.Unauthorized || kind == problem.Forbidden:
-		return "$LEDGER_TOKEN, or --token FILE, is the token of whoever may"
+		return "use a token whose role allows this, by $LEDGER_TOKEN or --token FILE"
 	}
 	return served.Hint
 }
@@ -262,7 +262,7 @@ func quoteHint(quote *api.QuoteError) string {
 	case quote.Remedy == api.RemedyPaying:
 		return "raise --max-price, or lower --epsilon"
 	case quote.TermsChanged:
-		return "the terms of somebody in it have changed since; " + hint
+		return "the terms of an object in the order have changed since the quote; " + hint
 	}
 	return hint
 }
