@@ -22,7 +22,7 @@ type Mechanism struct {
 	// Family has an input for each of the question's values, in their order.
 	Family *finite.Family `json:"family"`
 	// Outputs names the outputs of each level, by rising ε: all names of a level are different, of
-	// 1 to 256 bytes. If there are none when the question is defined, they are called by their numbers,
+	// 1 to 256 bytes. If it is nil when the question is defined, they are called by their numbers,
 	// from "0" on.
 	Outputs [][]string `json:"outputs"`
 }

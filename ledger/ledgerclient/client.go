@@ -174,8 +174,9 @@ func (c *Client) request(ctx context.Context, m message) (*http.Request, error) 
 	method := http.MethodGet
 	if m.body != nil {
 		method = http.MethodPost
-		// It refuses what is no UTF-8, where encoding/json changes it.
-		text, err := json.Marshal(m.body)
+		// It refuses what is no UTF-8, where encoding/json changes it. A list that is nil is null: an
+		// empty list, such as one of no names of outputs, is another request.
+		text, err := json.Marshal(m.body, json.FormatNilSliceAsNull(true))
 		if err != nil {
 			return nil, fmt.Errorf("%w: a request that is no UTF-8, or has a number that is none", api.ErrInvalid)
 		}

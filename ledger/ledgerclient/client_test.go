@@ -23,6 +23,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/fixture"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
@@ -688,4 +689,14 @@ func TestWhatIsNewerThanASentTableStays(t *testing.T) {
 	r.AsOf = 1 << 40
 	_, err = c.Reconcile(t.Context(), r)
 	check.That(t, errors.Is(err, api.ErrInvalid), "a table of the future: %v", err)
+}
+
+// A mechanism without names of outputs means another thing than one with an empty list of them: the client sends which it is.
+func TestDefineQuestion_OutputsNilOrEmpty_AreTwoRequests(t *testing.T) {
+	c := around(t, ledgertest.New(t).Ledger, plainly)
+	family := fixture.Skewed(t)
+	q := api.Question{Name: "party", Values: []string{"a", "b"}, Mechanism: &api.Mechanism{Family: family}}
+	check.Must(t, c.DefineQuestion(t.Context(), "1", q))
+	q.Name, q.Mechanism = "empty", &api.Mechanism{Family: family, Outputs: [][]string{}}
+	check.Is(t, c.DefineQuestion(t.Context(), "2", q), api.ErrInvalid)
 }

@@ -23,7 +23,7 @@ func NameOutputs(m *api.Mechanism) *api.Mechanism {
 	for _, names := range m.Outputs {
 		out.Outputs = append(out.Outputs, slices.Clone(names))
 	}
-	if len(m.Outputs) > 0 {
+	if m.Outputs != nil {
 		return out
 	}
 	for _, epsilon := range m.Family.Epsilons() {
