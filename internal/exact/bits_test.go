@@ -70,7 +70,8 @@ func TestBitsFrom_Source_IsReplayed(t *testing.T) {
 			t.Fatalf("word %d is %d", want, got)
 		}
 	}
-	if bits := BitsFrom(nil); bits.Uint64() == 0 && bits.Uint64() == 0 {
+	bits := BitsFrom(nil)
+	if first, second := bits.Uint64(), bits.Uint64(); first == 0 && second == 0 {
 		t.Error("the operating system's bits are all 0")
 	}
 }

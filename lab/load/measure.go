@@ -218,10 +218,13 @@ func (p *process) settle(ctx context.Context, made calls) error {
 }
 
 // count returns how many responses the ledger has.
-func (p *process) count(ctx context.Context) (n int, err error) {
-	levels, err := p.ledger.Levels(ctx, question)
-	for _, one := range levels {
-		n += int(one.N)
+func (p *process) count(ctx context.Context) (int, error) {
+	n := 0
+	for level, err := range p.ledger.Levels(ctx, question) {
+		if err != nil {
+			return 0, err
+		}
+		n += int(level.N)
 	}
-	return n, err
+	return n, nil
 }

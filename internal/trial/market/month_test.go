@@ -307,9 +307,6 @@ type offer struct {
 	policy policy.Policy
 }
 
-// sold tells whether anybody can buy on these terms.
-func (o *offer) sold() bool { return o.policy.Terms() != nil }
-
 // allOffers lists the kinds of terms. Prices are in cents, for one person.
 func allOffers(c *calendar) ([]*offer, error) {
 	texts := []struct{ name, cap, json string }{

@@ -470,12 +470,3 @@ func testWhatIsReservedCanBePaidFor(t *T) {
 		AuditAll(t, l)
 	}
 }
-
-// minds is how many change them, and buy, and forget, at the same time; each does so many things one after the other.
-const minds, things = 64, 20
-
-// changedMind is a change of terms and what it came to.
-type changedMind struct {
-	asked api.ChangeTermsRequest
-	done  api.ChangeTermsResult
-}
