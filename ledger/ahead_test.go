@@ -45,8 +45,7 @@ func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
 	if want := len(names) - 2; result.Drawn != want || result.Derived != 1 {
 		t.Errorf("%d drawn and %d derived, want %d and 1", result.Drawn, result.Derived, want)
 	}
-	spent := objectOf(t, l, riser).Spent
-	check.That(t, spent == eps(t, "2"), "%s has spent %s", riser, spent)
+	check.Equal(t, objectOf(t, l, riser).Spent, eps(t, "2"), "%s has spent", riser)
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -131,10 +130,8 @@ func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
 	l := inMemory(t, Options{Now: func() time.Time { return now }})
 	define(t, l, vote())
 	names := crowd(3 * state.PartSize)
-	calendar, err := policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")})
-	must(t, err)
-	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: calendar, Cap: boundless()})
-	must(t, err)
+	calendar := check.Value(policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")}))(t)
+	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: calendar, Cap: boundless()})))
 	request := order(t, "raise", "1", names...)
 	request.Partial = true
 	request.Progress = afterPart(func() { now = epoch() })

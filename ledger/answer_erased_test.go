@@ -17,10 +17,9 @@ func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
 	h := newHost()
 	l := open(t, votersFile(t, "9", "ann", "bob"), h.options())
 	ask := func(key, epsilon string) error {
-		_, err := l.Answer(t.Context(), api.AnswerRequest{
+		return check.Err(l.Answer(t.Context(), api.AnswerRequest{
 			Key: key, Question: "vote", Query: "majority:yes", Epsilon: eps(t, epsilon), Objects: []string{"ann"}, Partial: true, Truth: sameTruth("yes"), AcceptLoss: true,
-		})
-		return err
+		}))
 	}
 	must(t, ask("first", "1"))
 	// The commit that forgets goes on once the next request has read the state before it, and waits.

@@ -60,8 +60,7 @@ func wantReference(t *testing.T, l *Ledger, reference *rrchain.Sampler, name str
 		if got.Value != vote().Values[want.Response] {
 			t.Fatalf("levels %v: at ε=%s the ledger answers %q, rrchain %q", order, epsilon, got.Value, vote().Values[want.Response])
 		}
-		method := methodOf(eventAt(t, l, got.Event))
-		check.That(t, method == how, "levels %v: ε=%s came about by %q, want %q", order, epsilon, method, how)
+		check.Equal(t, methodOf(eventAt(t, l, got.Event)), how, "levels %v: ε=%s came about by", order, epsilon)
 	}
 }
 
@@ -104,7 +103,6 @@ func TestRandomWordsUsedDoNotDependOnTheTruth(t *testing.T) {
 		"all blank": func(int) string { return "blank" },
 		"mixed":     func(i int) string { return vote().Values[i%3] },
 	} {
-		got := next(truth)
-		check.That(t, got == want, "%s: another number of random words than for all yes", name)
+		check.Equal(t, next(truth), want, "%s: the random word after those used", name)
 	}
 }

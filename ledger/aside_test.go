@@ -55,8 +55,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 		t.Helper()
 		l := open(t, at, o)
 		for _, name := range names[:40] {
-			got := objectOf(t, l, name)
-			check.That(t, got.Spent == eps(t, "1"), "%s: %s has spent %s", what, name, got.Spent)
+			check.Equal(t, objectOf(t, l, name).Spent, eps(t, "1"), "%s: %s has spent", what, name)
 		}
 		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
@@ -82,8 +81,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 		}
 		wantWhole(fmt.Sprintf("copy %d, read", i), at, Options{ReadOnly: true})
 		wantWhole(fmt.Sprintf("copy %d", i), at, Options{})
-		n := portionsAside(t, at)
-		check.That(t, n == 0, "copy %d has %d portions aside when it was open for writing", i, n)
+		check.Equal(t, portionsAside(t, at), 0, "portions aside in copy %d when it was open for writing", i)
 	}
 	check.That(t, aside >= 3 && alone >= 3,
 		"of %d copies %d have something aside, and %d of these are whole without their journal", len(f.copies), aside, alone)

@@ -14,6 +14,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -80,8 +81,7 @@ func lastOf(writes []bareWrite) []bareWrite {
 // openBare opens a file in bbolt alone, with the settings of the store on disk.
 func openBare(t testing.TB, path string) *bbolt.DB {
 	t.Helper()
-	db, err := bbolt.Open(path, 0o600, bolt.Settings())
-	must(t, err)
+	db := check.Value(bbolt.Open(path, 0o600, bolt.Settings()))(t)
 	db.AllocSize = bolt.Growth
 	t.Cleanup(func() { _ = db.Close() })
 	return db
@@ -136,12 +136,10 @@ func bareCopy(t testing.TB, from string) (to string) {
 	t.Helper()
 	to = from + ".bare"
 	_ = os.Remove(to)
-	in, err := os.Open(from)
-	must(t, err)
+	in := check.Value(os.Open(from))(t)
 	defer in.Close()
-	out, err := os.Create(to)
-	must(t, err)
-	_, err = io.Copy(out, in)
+	out := check.Value(os.Create(to))(t)
+	_, err := io.Copy(out, in)
 	must(t, errors.Join(err, out.Sync(), out.Close()))
 	return to
 }
@@ -151,13 +149,11 @@ func bareTime(b *testing.B, path string, write func(*Ledger) error) (took time.D
 	b.Helper()
 	ours := bareCopy(b, path)
 	db := openBare(b, bareCopy(b, ours))
-	file, err := bolt.Open(ours, false)
-	must(b, err)
-	l, err := openStore(b.Context(), &recorder{Store: file, each: func(writes []bareWrite) {
+	file := check.Value(bolt.Open(ours, false))(b)
+	l := check.Value(openStore(b.Context(), &recorder{Store: file, each: func(writes []bareWrite) {
 		writes = lastOf(writes)
 		took += timed(b, func() error { return applyBare(db, writes) })
-	}}, Options{})
-	must(b, err)
+	}}, Options{}))(b)
 	must(b, write(l))
 	must(b, errors.Join(l.Close(), db.Close()))
 	return took

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -20,18 +21,15 @@ func BenchmarkBudget(b *testing.B) {
 				names[i] = crowdName(i)
 			}
 			enrollUnder(b, l, "vote", market(b, "5"), "5", names...)
-			_, err := l.Raise(b.Context(), api.RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: eps(b, "1"), Truth: sameTruth("yes")})
-			must(b, err)
+			must(b, check.Err(l.Raise(b.Context(), api.RaiseRequest{Key: "raise", Question: "vote", All: true, Epsilon: eps(b, "1"), Truth: sameTruth("yes")})))
 			r := api.BudgetRequest{Question: "vote", All: true, Buyer: "acme"}
 			for i := range 100 {
-				epsilon, err := privacy.EpsilonFromNano(int64(i+1) * 60_000_000)
-				must(b, err)
+				epsilon := check.Value(privacy.EpsilonFromNano(int64(i+1) * 60_000_000))(b)
 				r.Epsilons = append(r.Epsilons, epsilon)
 			}
 			for b.Loop() {
 				l.requests.Forecasts.All = nil
-				_, err := l.Budget(b.Context(), r)
-				must(b, err)
+				must(b, check.Err(l.Budget(b.Context(), r)))
 			}
 			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/budget")
 		})

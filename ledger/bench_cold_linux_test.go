@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/documents"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
@@ -19,8 +20,7 @@ import (
 // dropPages drops a file's pages from the memory of the operating system, but for those that a process has mapped.
 func dropPages(t testing.TB, path string) {
 	t.Helper()
-	file, err := os.Open(path)
-	must(t, err)
+	file := check.Value(os.Open(path))(t)
 	defer file.Close()
 	const dontNeed = 4 // POSIX_FADV_DONTNEED
 	if _, _, failed := syscall.Syscall6(syscall.SYS_FADVISE64, file.Fd(), 0, 0, dontNeed, 0, 0); failed != 0 {
@@ -63,14 +63,10 @@ func BenchmarkProve(b *testing.B) {
 				if _, _, err := l.documents.Prove(s, s.Counters.Events, []uint64{number}); err != nil {
 					return err
 				}
-				_, err := documents.ReadEntry(s, number)
-				return err
+				return check.Err(documents.ReadEntry(s, number))
 			})
 		}
-		receipt := func(l *Ledger) error {
-			_, err := l.Receipt(b.Context(), sale)
-			return err
-		}
+		receipt := func(l *Ledger) error { return check.Err(l.Receipt(b.Context(), sale)) }
 		for _, what := range []struct {
 			name string
 			fn   func(*Ledger) error
@@ -81,8 +77,7 @@ func BenchmarkProve(b *testing.B) {
 				for b.Loop() {
 					number = 1 + rand.Uint64N(uint64(events))
 					dropPages(b, path)
-					l, err := Open(b.Context(), path, Options{Signer: signer})
-					must(b, err)
+					l := check.Value(Open(b.Context(), path, Options{Signer: signer}))(b)
 					dropPages(b, path)
 					before := pagesRead(b)
 					cold = append(cold, timed(b, func() error { return what.fn(l) }))

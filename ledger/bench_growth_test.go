@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/bbolt"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/documents"
@@ -83,8 +84,7 @@ func (s samples) report(b *testing.B) {
 
 // growUp goes through one life.
 func growUp(b *testing.B, objects int, all samples) {
-	dir, err := os.MkdirTemp(b.TempDir(), "life")
-	must(b, err)
+	dir := check.Value(os.MkdirTemp(b.TempDir(), "life"))(b)
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "ledger.db")
 	must(b, Create(b.Context(), path, CreateOptions{Currency: "USD"}))
@@ -92,14 +92,13 @@ func growUp(b *testing.B, objects int, all samples) {
 	define(b, l, vote())
 	all.add("enrolled/s", float64(objects)/timed(b, func() error { enrollCrowd(b, l, objects); return nil }).Seconds())
 	raise := order(b, "everybody", "1")
-	cost := watched(b, func() error { _, err := l.Raise(b.Context(), raise); return err })
+	cost := watched(b, func() error { return check.Err(l.Raise(b.Context(), raise)) })
 	all.add("raised/s", float64(objects)/cost.took.Seconds())
 	all.add("µs-cpu/raised", cost.cpu/float64(objects))
 	all.add("raise-MiB", cost.heap)
 	closed(b, l)
 	releaseSome(b, path, objects, all)
-	info, err := os.Stat(path)
-	must(b, err)
+	info := check.Value(os.Stat(path))(b)
 	all.add("B/object", float64(info.Size())/float64(objects))
 	openCold(b, path, all)
 	l = open(b, path, Options{ReadOnly: true})
@@ -156,7 +155,7 @@ func releaseSome(b *testing.B, path string, objects int, all samples) {
 	var t turns
 	for _, at := range rand.Perm(some) {
 		asked := atHand(releaseOf(b, fmt.Sprintf("order-%016x", rand.Uint64()), crowdName(at*(objects/some)), "2"))
-		t.ours = append(t.ours, timed(b, func() error { _, err := l.Release(b.Context(), asked); return err }))
+		t.ours = append(t.ours, timed(b, func() error { return check.Err(l.Release(b.Context(), asked)) }))
 		t.bare = append(t.bare, timed(b, func() error { return bare.append(s.last) }))
 	}
 	closed(b, l)
@@ -172,7 +171,7 @@ func releaseMany(b *testing.B, path string, objects int, all samples) {
 	l := open(b, path, Options{})
 	a := newFresh(objects)
 	cost := watched(b, func() error {
-		err := spread(64, before(many), func(_, i int) error { _, err := l.Release(b.Context(), a.at(above*objects+i)); return err })
+		err := spread(64, before(many), func(_, i int) error { return check.Err(l.Release(b.Context(), a.at(above*objects+i))) })
 		return errors.Join(err, l.engine.Checkpoint())
 	})
 	closed(b, l)

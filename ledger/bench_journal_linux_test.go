@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/kv/bolt"
 	"github.com/sluicedp/sluice/ledger/journal"
@@ -32,13 +33,11 @@ const bareRoom = 64 << 20
 
 func newBareJournal(t testing.TB, flush time.Duration) *bareJournal {
 	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "bare"))
-	must(t, err)
+	file := check.Value(os.Create(filepath.Join(t.TempDir(), "bare")))(t)
 	t.Cleanup(func() { _ = file.Close() })
 	j := &bareJournal{file: file, bytes: bytes.Repeat([]byte("bare"), 1<<18), flush: flush}
 	for at := int64(0); at < bareRoom; at += int64(len(j.bytes)) {
-		_, err := file.WriteAt(j.bytes, at)
-		must(t, err)
+		must(t, check.Err(file.WriteAt(j.bytes, at)))
 	}
 	must(t, file.Sync())
 	return j
@@ -157,11 +156,9 @@ func groupBytes(g journal.Group) int {
 // onScales opens a ledger whose journal is on scales.
 func onScales(t testing.TB, path string, flush time.Duration, options Options) (*Ledger, *scales) {
 	t.Helper()
-	file, err := bolt.Open(path, false)
-	must(t, err)
+	file := check.Value(bolt.Open(path, false))(t)
 	s := &scales{besideFile: besideFile(path), flush: flush}
-	l, err := openClaimed(t.Context(), file, s, options, "", false)
-	must(t, err)
+	l := check.Value(openClaimed(t.Context(), file, s, options, "", false))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l, s
 }
@@ -174,20 +171,16 @@ func TestTheScalesAreRight(t *testing.T) {
 		release(t, l, releaseOf(t, name, name, "1"))
 		carryOut(t, l, order(t, name+" and all", "2", crowd(i+1)...))
 	}
-	segments, err := filepath.Glob(filepath.Join(s.dir(), "*.segment"))
-	must(t, err)
+	segments := check.Value(filepath.Glob(filepath.Join(s.dir(), "*.segment")))(t)
 	const header, align = 112, 8
 	written := int64(0)
 	for _, segment := range segments {
 		text := bytes.TrimRight(content(t, segment), "\x00") // which is room for more, or what a frame is aligned with
 		written += int64((len(text)+align-1)/align*align - header)
 	}
-	if got := s.all.Load(); got != written || written == 0 {
-		t.Errorf("%d bytes were weighed, and the journal has %d", got, written)
-	}
+	got := s.all.Load()
+	check.That(t, got == written && written != 0, "%d bytes were weighed, and the journal has %d", got, written)
 	must(t, l.engine.Checkpoint())
-	if n := s.checkpoints.Load(); n != 1 {
-		t.Errorf("%d checkpoints were counted", n)
-	}
+	check.Equal(t, s.checkpoints.Load(), 1, "counted checkpoints")
 	closed(t, l)
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -70,9 +71,7 @@ func numbered(i int) string {
 
 func TestWhoIsAskedIsEnrolled(t *testing.T) {
 	for _, n := range []int{0, 9, 10, 12_345_678} {
-		if got := numbered(n); got != crowdName(n) {
-			t.Errorf("%d is %s, not %s", n, got, crowdName(n))
-		}
+		check.Equal(t, numbered(n), crowdName(n), "the name of %d", n)
 	}
 	a, keys, people := newFresh(10), map[string]bool{}, map[string]privacy.Epsilon{}
 	for n := range 30 {
@@ -82,9 +81,7 @@ func TestWhoIsAskedIsEnrolled(t *testing.T) {
 		}
 		keys[r.Key], people[r.Object] = true, r.Epsilon
 	}
-	if len(people) != 10 {
-		t.Errorf("%d people were asked", len(people))
-	}
+	check.That(t, len(people) == 10, "%d people were asked", len(people))
 }
 
 // rush is what many callers have come to.
@@ -160,7 +157,7 @@ func together(b *testing.B, path string, callers int, all samples) {
 		l, s := onScales(b, bareCopy(b, path), 0, Options{Memory: room})
 		a := newFresh(benchCrowd)
 		runtime.GC()
-		r = rushed(b, callers, func(i int) bool { return more(s, i) }, func(i int) error { _, err := l.Release(b.Context(), a.at(i)); return err })
+		r = rushed(b, callers, func(i int) bool { return more(s, i) }, func(i int) error { return check.Err(l.Release(b.Context(), a.at(i))) })
 		closed(b, l)
 		return r, s
 	}
@@ -190,8 +187,7 @@ func BenchmarkReleaseWork(b *testing.B) {
 	usualGarbage(b)
 	for _, people := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("people=%d", people), func(b *testing.B) {
-			dir, err := os.MkdirTemp("/dev/shm", "sluice")
-			must(b, err)
+			dir := check.Value(os.MkdirTemp("/dev/shm", "sluice"))(b)
 			defer os.RemoveAll(dir)
 			path := filepath.Join(dir, "ledger.db")
 			must(b, Create(b.Context(), path, CreateOptions{Currency: "USD"}))
@@ -216,8 +212,7 @@ func work(b *testing.B, path string, a *fresh, all samples) {
 	more := func(int) bool { return s.checkpoints.Load() < wanted }
 	do := func(_, i int) error {
 		many.Add(1)
-		_, err := l.Release(context.Background(), a.at(a.made+i))
-		return err
+		return check.Err(l.Release(context.Background(), a.at(a.made+i)))
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 	"github.com/sluicedp/sluice/ledger/internal/merkle"
@@ -31,9 +32,7 @@ func BenchmarkVerify(b *testing.B) {
 		p.bare = append(p.bare, timed(b, func() error { return hashEvents(l) }))
 		p.ours = append(p.ours, timed(b, func() error {
 			done, err := l.Verify(b.Context(), api.VerifyRequest{})
-			if err == nil && (done.Problems != 0 || done.Events != events) {
-				b.Errorf("%+v", done)
-			}
+			check.That(b, err != nil || (done.Problems == 0 && done.Events == events), "%+v", done)
 			return err
 		}))
 	}

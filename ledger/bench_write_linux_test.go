@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
@@ -22,7 +23,7 @@ func BenchmarkReleaseAlone(b *testing.B) {
 			path, names := benchFile(b, benchCrowd)
 			oneByOne(b, flush, path, names, func(l *Ledger, key, name, epsilon string) func() error {
 				r := atHand(releaseOf(b, key, name, epsilon))
-				return func() error { _, err := l.Release(context.Background(), r); return err }
+				return func() error { return check.Err(l.Release(context.Background(), r)) }
 			})
 		})
 	}
@@ -38,7 +39,7 @@ func BenchmarkSellAlone(b *testing.B) {
 			closed(b, sellers(b, open(b, path, Options{}), "10", "10", names...))
 			oneByOne(b, flush, path, names, func(l *Ledger, key, name, epsilon string) func() error {
 				r := purchase(b, key, "buyer-"+key[len(key)-1:], epsilon, name)
-				return func() error { _, err := l.Sell(context.Background(), r); return err }
+				return func() error { return check.Err(l.Sell(context.Background(), r)) }
 			})
 		})
 	}

@@ -23,9 +23,8 @@ func TestChannel_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 		{finite, api.Channel{Encoding: api.Finite, Values: len(finite.Values)}},
 	} {
 		got := check.Value(c.question.Channel(eps(t, "0.5")))(t)
-		if math.Abs(got.P-c.want.P) > 1e-15 || math.Abs(got.Q-c.want.Q) > 1e-15 || got.Encoding != c.want.Encoding || got.Values != c.want.Values {
-			t.Errorf("%s: %+v, want %+v", c.want.Encoding, got, c.want)
-		}
+		check.That(t, !(math.Abs(got.P-c.want.P) > 1e-15) && !(math.Abs(got.Q-c.want.Q) > 1e-15) && got.Encoding == c.want.Encoding && got.Values == c.want.Values,
+			"%s: %+v, want %+v", c.want.Encoding, got, c.want)
 		wantErr(t, check.Err(c.question.Channel(privacy.Epsilon{})), api.ErrInvalid)
 	}
 	wantErr(t, check.Err(api.Question{Encoding: api.Direct}.Channel(eps(t, "0.5"))), api.ErrInvalid)

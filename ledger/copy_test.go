@@ -63,8 +63,7 @@ func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 			made++
 		}
 	}
-	n := stats(t, l).Objects
-	check.That(t, n == uint64(6_000+made), "%d people, %d came late", n, made)
+	check.Equal(t, stats(t, l).Objects, uint64(6_000+made), "people, of whom %d came late", made)
 }
 
 // closing is a store whose ledger is closed when it is about to be copied.

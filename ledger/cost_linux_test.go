@@ -39,14 +39,12 @@ func TestCostOfAudit_ManyPolicies_IsLinear(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			wantLinearAudit(t, func(l *Ledger, n int) {
 				for i := range n {
-					p, err := policy.Parse([]byte(text(i)))
-					must(t, err)
+					p := check.Value(policy.Parse([]byte(text(i))))(t)
 					if i == 0 {
 						enrollUnder(t, l, "vote", p, "100", "ann")
 						continue
 					}
-					_, err = l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: fmt.Sprint(i), Question: "vote", Objects: []string{"ann"}, Policy: &p})
-					must(t, err)
+					must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: fmt.Sprint(i), Question: "vote", Objects: []string{"ann"}, Policy: &p})))
 				}
 			})
 		})
@@ -66,8 +64,7 @@ func changeBetweenPairs(t *testing.T, l *Ledger, policies int, text func(i int) 
 	}
 	enrollUnder(t, l, "vote", policy.Fixed(epsilonOf(1)), "100", "ann")
 	change := func(to *policy.Policy, key, consent string) {
-		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: key, Question: "vote", Objects: []string{"ann"}, Policy: to, Consent: consent})
-		must(t, err)
+		must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: key, Question: "vote", Objects: []string{"ann"}, Policy: to, Consent: consent})))
 	}
 	for i := range all {
 		for j := i + 1; j < len(all); j++ {
@@ -86,8 +83,7 @@ func TestCostOfAudit_EnrolmentsRefusalsAndSweeps_IsLinear(t *testing.T) {
 				for k := range 200 {
 					objects = append(objects, fmt.Sprint(i, " ", k))
 				}
-				_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: fmt.Sprint(i), Question: "vote", Objects: objects, Cap: eps(t, "1")})
-				must(t, err)
+				must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: fmt.Sprint(i), Question: "vote", Objects: objects, Cap: eps(t, "1")})))
 			}
 		},
 		"refusals": func(l *Ledger, n int) {
@@ -96,21 +92,18 @@ func TestCostOfAudit_EnrolmentsRefusalsAndSweeps_IsLinear(t *testing.T) {
 			for i := range n {
 				r := order(t, fmt.Sprint(i), "1", objects...)
 				r.Partial = true
-				if done := carryOut(t, l, r); len(done.Refused) != len(objects) {
-					t.Fatalf("%+v", done)
-				}
+				done := carryOut(t, l, r)
+				check.Need(t, len(done.Refused) == len(objects), "%+v", done)
 			}
 		},
 		"sweep counts": func(l *Ledger, n int) {
 			for i := range n / 5 {
 				name := fmt.Sprint("q", i)
 				define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}})
-				_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol " + name, Question: name, Objects: []string{"ann"}, Cap: eps(t, "1")})
-				must(t, err)
+				must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol " + name, Question: name, Objects: []string{"ann"}, Cap: eps(t, "1")})))
 			}
 			for i := range n {
-				_, err := l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("yes")})
-				must(t, err)
+				must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(i), Truth: sameTruth("yes")})))
 			}
 		},
 	} {
@@ -131,8 +124,7 @@ func wantLinearAudit(t *testing.T, fill func(l *Ledger, n int)) {
 			size += len(p.key) + len(p.value)
 		}
 		return func() {
-			_, err := l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("%+v", p) }})
-			must(t, err)
+			must(t, check.Err(l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("%+v", p) }})))
 		}, size
 	}
 	small, smallSize := audited(50)

@@ -54,8 +54,7 @@ func polled(t *testing.T) *Ledger {
 // with a recount.
 func wantEstimate(t *testing.T, l *Ledger, r api.EstimateRequest, confidence float64, counts ...estimate.Counts) {
 	t.Helper()
-	shares, err := estimate.Frequencies(estimate.Options{Confidence: confidence, Pool: r.Pool, Population: r.Population}, counts...)
-	must(t, err)
+	shares := check.Value(estimate.Frequencies(estimate.Options{Confidence: confidence, Pool: r.Pool, Population: r.Population}, counts...))(t)
 	p := check.Value(estimate.Disagreement(counts...))(t)
 	want := api.Estimate{Question: "vote", Event: stats(t, l).Events}
 	combinedAs(&want, len(counts), r, p)
@@ -125,13 +124,11 @@ func TestEstimate_TermsDependOnTheValue_IsRight(t *testing.T) {
 	}
 	carryOut(t, l, high)
 	// An interval of this confidence misses the share once in 10⁹ runs.
-	got, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9})
-	must(t, err)
+	got := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9}))(t)
 	if first := got.Values[0]; !(first.Low <= 0.5 && 0.5 <= first.High) || *got.Disagreement > 1e-9 {
 		t.Errorf("the share is 0.5, the estimate %+v", got)
 	}
-	got, err = l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9, Pool: true})
-	must(t, err)
+	got = check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: 1 - 1e-9, Pool: true}))(t)
 	if first := got.Values[0]; first.High > 0.4 || got.Method != "pooled" {
 		t.Errorf("the share is 0.5, the pooled estimate %+v: terms that depend on the value make no difference here", got)
 	}
@@ -156,8 +153,7 @@ func TestThereIsNoEstimateFromNothing(t *testing.T) {
 func TestABadConfidenceIsInvalid(t *testing.T) {
 	l := polled(t)
 	for _, confidence := range []float64{-0.5, 1, 95, math.NaN(), math.Inf(1), math.Inf(-1)} {
-		_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: confidence})
-		wantErr(t, err, api.ErrInvalid)
+		wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Confidence: confidence})), api.ErrInvalid)
 	}
 }
 
@@ -166,8 +162,7 @@ func TestAnImpossibleResponseIsNotCounted(t *testing.T) {
 	l := polled(t)
 	broken := state.Chain{Enrolled: 4, Levels: []state.Level{state.NewLevel(eps(t, "1"), event.Value{Index: 3}, 5)}}
 	putRecord(t, l.engine.Store, state.BucketChains, state.ChainKey(1, "b"), broken.Encode())
-	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: everybody})
-	wantErr(t, err, api.ErrCorrupt)
+	wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: everybody})), api.ErrCorrupt)
 	wantErr(t, firstError(l.Responses(t.Context(), "vote", eps(t, "1"))), api.ErrCorrupt)
 	wantErr(t, check.Err(l.Object(t.Context(), "b")), api.ErrCorrupt)
 }

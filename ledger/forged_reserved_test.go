@@ -63,8 +63,7 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "withdraws " + name, Object: name}))
 	}
 	back := func(t *testing.T, l *Ledger, name string) {
-		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back " + name, Question: "vote", Policy: market(t, "1"), Cap: eps(t, "2"), Objects: []string{name}})
-		must(t, err)
+		must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back " + name, Question: "vote", Policy: market(t, "1"), Cap: eps(t, "2"), Objects: []string{name}})))
 	}
 	answers := func(t *testing.T, l *Ledger, name string) { release(t, l, releaseOf(t, "answers "+name, name, "0.1")) }
 	renews := func(t *testing.T, l *Ledger, name string) {
@@ -72,8 +71,7 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 		must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: "renews " + name, Question: "vote", Object: name}))
 	}
 	lowered := func(t *testing.T, l *Ledger, name string) {
-		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "lowers " + name, Question: "vote", Objects: []string{name}, Cap: eps(t, "0.2")})
-		must(t, err)
+		must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "lowers " + name, Question: "vote", Objects: []string{name}, Cap: eps(t, "0.2")})))
 	}
 	gone := func(t *testing.T, l *Ledger, name string) { forget(t, l, name) }
 	type step = func(*testing.T, *Ledger, string)
@@ -112,7 +110,7 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 			}
 			do(one.before)
 			asked := false
-			sale, err := l.Capture(t.Context(), api.CaptureRequest{Key: "captures", Reservation: 1, Partial: true, Truth: func(_ context.Context, _ string, names []string) ([]string, error) {
+			sale := check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: "captures", Reservation: 1, Partial: true, Truth: func(_ context.Context, _ string, names []string) ([]string, error) {
 				values := make([]string, len(names))
 				for i, name := range names {
 					if values[i] = "yes"; name == one.untold {
@@ -124,8 +122,7 @@ func TestWhateverACaptureLeavesOutIsSound(t *testing.T) {
 					do(one.asked)
 				}
 				return values, nil
-			}})
-			must(t, err)
+			}}))(t)
 			check.That(t, len(sale.Refused) == one.left, "left out: %v", sale.Refused)
 			auditAll(t, l, s)
 			for i, name := range []string{"cid", "bob", "ann", "dan"} {
@@ -202,8 +199,7 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 	}
 	in := func(question, name string, p policy.Policy) func() {
 		return func() {
-			_, err := l.Enroll(run.Context(), api.EnrollRequest{Key: key(), Question: question, Policy: p, Cap: eps(run, "2"), Objects: []string{name}})
-			must(run, err)
+			must(run, check.Err(l.Enroll(run.Context(), api.EnrollRequest{Key: key(), Question: question, Policy: p, Cap: eps(run, "2"), Objects: []string{name}})))
 		}
 	}
 	terms := func(name, limit string, p *policy.Policy) func() {
@@ -226,8 +222,7 @@ func TestWhateverCanBeReservedIsSound(t *testing.T) {
 	fixed, small := market(t, "1.5"), market(t, "0.75")
 	halves := check.Value(policy.Unlock(eps(t, "1"), 2))(t)
 	shares := check.Value(policy.Min(fixed, halves))(t)
-	days, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(24 * time.Hour), Ceiling: eps(t, "1")})
-	must(t, err)
+	days := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(24 * time.Hour), Ceiling: eps(t, "1")}))(t)
 	timed := check.Value(policy.Min(fixed, days))(t)
 	for name, steps := range map[string][]func(){
 		"all at once":                          {holds("vote", "acme", "1.5", "ann"), refused("vote", "acme", "1.500000001", "ann"), holds("vote", "zeta", "1.5", "ann")},

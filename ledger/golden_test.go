@@ -68,8 +68,7 @@ func tell(t *testing.T, s kv.Store) {
 		},
 		func() { enroll(t, l, "vote", "2.5", "ann", "bob") },
 		func() {
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "policy", Question: "Größe", Objects: []string{"ann", "çid"}, Policy: policy.Fixed(eps(t, "0.000000001")), Cap: eps(t, "2.5")})
-			must(t, err)
+			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "policy", Question: "Größe", Objects: []string{"ann", "çid"}, Policy: policy.Fixed(eps(t, "0.000000001")), Cap: eps(t, "2.5")})))
 		},
 		func() { release(t, l, releaseOf(t, "raise", "ann", "1")) },
 		func() { release(t, l, releaseOf(t, "degrade", "ann", "0.25")) },
@@ -115,8 +114,7 @@ func marketDay(t *testing.T, l *Ledger) []func() {
 	return []func(){
 		func() { enrollUnder(t, l, "vote", terms, "2.5", "eve", "fay", "gus") },
 		func() {
-			timed, err := policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")})
-			must(t, err)
+			timed := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.5")}, policy.Step{At: epoch().Add(time.Hour), Ceiling: eps(t, "1")}))(t)
 			enrollUnder(t, l, "Größe", timed, "2.5", "fay")
 		},
 		func() { sell(t, l, purchase(t, "two drawn", "acme", "0.5", "eve", "fay")) },
@@ -136,8 +134,7 @@ func marketDay(t *testing.T, l *Ledger) []func() {
 		func() { hold("running", "acme", "2", 300, "gus") },
 		func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "gone", Object: "eve"})) },
 		func() {
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"eve", "fay"}, Policy: terms})
-			must(t, err)
+			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"eve", "fay"}, Policy: terms})))
 		},
 		func() {
 			must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("groß")})))
@@ -200,8 +197,7 @@ func forgetfulDay(t *testing.T, l *Ledger) []func() {
 		func() { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget fay", Object: "fay"})) },
 		func() { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget dot", Object: "dot"})) },
 		func() {
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "fay again", Question: "vote", Objects: []string{"fay"}, Policy: goldenTerms(t)})
-			must(t, err)
+			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "fay again", Question: "vote", Objects: []string{"fay"}, Policy: goldenTerms(t)})))
 		},
 		func() { release(t, l, releaseOf(t, "fay's", "fay", "0.25")) },
 		func() {
@@ -278,15 +274,13 @@ func termsDay(t *testing.T, l *Ledger) []func() {
 			change(api.ChangeTermsRequest{Key: "taken back", Objects: []string{"oto"}, Cap: eps(t, "0.75")})
 		},
 		func() {
-			_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "captured after", Reservation: l.latestDeal(t), Partial: true, Truth: sameTruth("yes")})
-			must(t, err)
+			must(t, check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "captured after", Reservation: l.latestDeal(t), Partial: true, Truth: sameTruth("yes")})))
 		},
 		func() { sell(t, l, purchase(t, "after", "acme", "1", "nan")) },
 		func() {
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "some", Question: "vote", Objects: []string{"nan", "oto", "qin"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
+			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "some", Question: "vote", Objects: []string{"nan", "oto", "qin"}, Partial: true, Terms: func(object string) (policy.Policy, privacy.Epsilon) {
 				return map[string]policy.Policy{"qin": dearer}[object], eps(t, map[string]string{"nan": "2", "oto": "9", "qin": "1"}[object])
-			}})
-			must(t, err)
+			}})))
 		},
 		func() { must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget pia", Object: "pia"})) },
 		func() {
@@ -339,8 +333,7 @@ func TestGoldenLedgerIsRead(t *testing.T) {
 		must(t, check.Err(fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)))
 		records = append(records, p)
 	}
-	l, err := openStore(t.Context(), fill(t, records), Options{TruthKey: truthKey(), Now: func() time.Time { return epoch().Add(40 * time.Hour) }})
-	must(t, err)
+	l := check.Value(openStore(t.Context(), fill(t, records), Options{TruthKey: truthKey(), Now: func() time.Time { return epoch().Add(40 * time.Hour) }}))(t)
 	o := objectOf(t, l, "ann")
 	check.That(t, o.Spent == eps(t, "2.5") && len(o.Chains) == 2 && len(o.Chains[0].Levels) == 4 &&
 		o.Chains[0].Response == "yes", "%+v", o)

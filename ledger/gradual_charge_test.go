@@ -105,8 +105,7 @@ func TestAQuoteBlamesNobodyForgotten(t *testing.T) {
 		r.Epsilon = eps(t, "1")
 		q := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 		var score *mechanism.ScoreError
-		if q.NotRaised == nil || errors.Is(q.NotRaised, api.ErrForgotten) || errors.As(q.NotRaised, &score) == r.Partial {
-			t.Errorf("%s: %v", name, q.NotRaised)
-		}
+		check.That(t, q.NotRaised != nil && !errors.Is(q.NotRaised, api.ErrForgotten) && errors.As(q.NotRaised, &score) != r.Partial,
+			"%s: %v", name, q.NotRaised)
 	}
 }

@@ -57,9 +57,8 @@ func TestAnAnswerChargesEverybodyOnce(t *testing.T) {
 	l := voters(t, newLedger(t), "2", names...)
 	l.requests.Sampler = medians()
 	got := answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann", "cy"), names...))
-	if got.Answer != "yes" || got.Objects != 3 || got.Charged != eps(t, "0.5") || got.Epsilon != eps(t, "0.5") || len(got.Refused) != 0 {
-		t.Errorf("the answer came to %+v", got)
-	}
+	check.That(t, got.Answer == "yes" && got.Objects == 3 && got.Charged == eps(t, "0.5") && got.Epsilon == eps(t, "0.5") && len(got.Refused) == 0,
+		"the answer came to %+v", got)
 	for _, name := range names {
 		o := objectOf(t, l, name)
 		check.That(t, o.Spent == eps(t, "0.5") && o.Chains[0].Answered == eps(t, "0.5") && o.Chains[0].Epsilon.IsZero(),

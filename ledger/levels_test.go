@@ -128,13 +128,12 @@ func TestStoppingEarlyLeavesNothingInTheBackground(t *testing.T) {
 
 			ctx, cancel := context.WithCancel(ctx)
 			left := after
-			_, err := recountOf(ctx, func(string) bool {
+			wantErr(t, check.Err(recountOf(ctx, func(string) bool {
 				if left--; left == 0 {
 					cancel()
 				}
 				return true
-			}, l)
-			wantErr(t, err, context.Canceled)
+			}, l)), context.Canceled)
 
 			func() {
 				defer func() {
@@ -151,7 +150,7 @@ func TestStoppingEarlyLeavesNothingInTheBackground(t *testing.T) {
 			}()
 
 			left = after
-			_, err = recountOf(t.Context(), func(string) bool {
+			_, err := recountOf(t.Context(), func(string) bool {
 				if left--; left == 0 {
 					must(t, l.Close())
 				}
