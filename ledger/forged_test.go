@@ -194,7 +194,9 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	again, fresh := event.Response{Value: event.Value{Index: 1}, Method: event.MethodResale}, event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}
 	draw, resale := event.SaleTally{Draws: 1}, event.SaleTally{Resales: 1}
-	of := func(buyer uint32, epsilon string, price uint64) event.Deal { return aSale(t, third, buyer, epsilon, price) }
+	of := func(buyer uint32, epsilon string, price uint64) event.Deal {
+		return aSale(t, third, buyer, epsilon, price)
+	}
 	sale := func(d event.Deal, n event.SaleTally, name string, r event.Response) []event.Change {
 		return []event.Change{&event.SaleMade{Deal: d, Tally: n}, &event.Sold{Object: name, Sale: third, Price: d.Price, Response: r}}
 	}
@@ -549,7 +551,9 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 	told := func(edit func(*event.Settled)) []event.Change {
 		return []event.Change{raise("bob"), g.end(func(c *event.Settled) { c.Counts[event.Drawn] = 1; edit(c) })}
 	}
-	part := func(done uint64) []event.Change { return told(func(c *event.Settled) { c.Final, c.Done = false, done }) }
+	part := func(done uint64) []event.Change {
+		return told(func(c *event.Settled) { c.Final, c.Done = false, done })
+	}
 	later := func(done uint64) []event.Change {
 		return append(left("zoe"), g.end(func(c *event.Settled) { c.Final, c.Refused, c.Done = false, 1, done }))
 	}
