@@ -76,7 +76,8 @@ func (c *Client) Insert(s *rrchain.Sampler, at privacy.Epsilon) (Report, error) 
 	}
 	switch i, found := c.find(cost); {
 	case found:
-		return Report{}, fmt.Errorf("%w: an insertion at ε=%v: there is a report at ε=%v already", rrchain.ErrInvalid, at, cost)
+		return Report{}, fmt.Errorf("%w: an insertion at ε=%v: there is a report at ε=%v already",
+			rrchain.ErrInvalid, at, cost)
 	case i == len(c.reports):
 		return Report{}, fmt.Errorf("%w: an insertion at ε=%v needs a report above ε=%v; the last one is at ε=%v",
 			rrchain.ErrInvalid, at, cost, c.Spent())
