@@ -201,16 +201,19 @@ func (h *Handler) logged(c *call, took time.Duration) {
 	line.Int("status", c.out.status).Dur("took", took).Msg("request")
 }
 
+// hasRole reports whether a holder has a role, and logs the error if it has none: the gate is wrong.
+func (h *Handler) hasRole(holder Holder) bool {
+	err := access.CheckRole(holder.Role, holder.Whom)
+	if err != nil {
+		h.options.Logger.Error().Str("holder", holder.Name).Err(err).Msg("the gate returned an invalid holder")
+	}
+	return err == nil
+}
+
 // admit finds out who asks, and whether they may.
 func (h *Handler) admit(r *route, request *http.Request, out *writer) (Holder, error) {
 	holder, known := h.options.Gate(request)
-	if known {
-		if err := access.CheckRole(holder.Role, holder.Whom); err != nil {
-			h.options.Logger.Error().Str("holder", holder.Name).Err(err).Msg("the gate returned a holder without a valid role")
-			known = false
-		}
-	}
-	if !known {
+	if !known || !h.hasRole(holder) {
 		return Holder{}, problem.New(problem.Unauthorized, "there is no valid token with this request")
 	}
 	if !prove(request.Context(), holder) {

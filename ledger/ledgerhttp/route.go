@@ -96,7 +96,9 @@ func (c *call) place(name string) (uint64, error) {
 }
 
 // get is a route that reads one thing.
-func get[Out any](id, path, summary string, roles []string, params []param, serve func(c *call) (Out, error)) route {
+func get[Out any](
+	id, path, summary string, roles []string, params []param, serve func(c *call) (Out, error),
+) route {
 	return route{
 		method: http.MethodGet, path: path, id: id, summary: summary, roles: roles, params: params,
 		out: reflect.TypeFor[Out](), media: []string{"application/json"},
@@ -114,7 +116,9 @@ func post[In, Out any](id, path, summary string, roles []string, serve func(c *c
 }
 
 // change is a post with an idempotency key.
-func change[In, Out any](id, path, summary string, roles []string, serve func(c *call, in In) (Out, error)) route {
+func change[In, Out any](
+	id, path, summary string, roles []string, serve func(c *call, in In) (Out, error),
+) route {
 	r := post(id, path, summary, roles, serve)
 	r.keyed = true
 	return r

@@ -14,9 +14,11 @@ func routes() []route {
 }
 
 func hostRoutes() []route {
-	host, readers, shares := []string{roleOperator}, []string{roleOperator, roleAuditor}, []string{roleOperator, roleDesk, roleAuditor}
+	host, readers := []string{roleOperator}, []string{roleOperator, roleAuditor}
+	shares := []string{roleOperator, roleDesk, roleAuditor}
 	meters := []string{roleOperator, roleMetrics}
-	counts, notMetrics := []string{roleOperator, roleDesk, roleAuditor, roleMetrics}, []string{roleOperator, roleDesk, roleBuyer, rolePerson, roleAuditor}
+	counts := []string{roleOperator, roleDesk, roleAuditor, roleMetrics}
+	notMetrics := []string{roleOperator, roleDesk, roleBuyer, rolePerson, roleAuditor}
 	question := text("question", "the question, by its name").need()
 	who := text("object", "the object, by its name").need()
 	pool := flag("pool", "combine levels by precision, which assumes that the ε of an object is independent "+
@@ -87,12 +89,14 @@ func marketRoutes() []route {
 			market, nil, reservation).growing(),
 		change("capture", "/v1/reservations/{reservation}/capture", "Carry a reservation out", desk, capture).growing(),
 		change("cancel", "/v1/reservations/{reservation}/cancel", "Give a reservation up", desk, cancel),
-		get("buyers", "/v1/buyers", "List the buyers", []string{roleOperator, roleDesk, roleAuditor}, parts(), buyers).growing(),
+		get("buyers", "/v1/buyers", "List the buyers", []string{roleOperator, roleDesk, roleAuditor}, parts(),
+			buyers).growing(),
 	}
 }
 
 func evidenceRoutes() []route {
-	readers, notBuyers := []string{roleOperator, roleAuditor}, []string{roleOperator, roleDesk, rolePerson, roleAuditor, roleMetrics}
+	readers := []string{roleOperator, roleAuditor}
+	notBuyers := []string{roleOperator, roleDesk, rolePerson, roleAuditor, roleMetrics}
 	from := number("from", "the number of the first event; 0 and 1 are the same")
 	smaller, larger := number("from", "the smaller size").need(), number("to", "the larger size").need()
 	size := number("events", "the size; 0, or none, is that of now")
