@@ -102,4 +102,5 @@ func TestRelease_SameKeyByManyAtOnce_IsOneCommit(t *testing.T) {
 	check.That(t, n == 1, "%d commits", n)
 	draws := countKind(events(t, l), "released")
 	check.That(t, draws == 1, "%d draws", draws)
+	auditStore(t, s)
 }
