@@ -12,11 +12,12 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// BeginEpoch begins a new epoch of an object in a question, after its true value has changed. The chain so far, with its responses and what answers have charged, is closed and stays
-// as it is; a new one begins, about the new value, under the same policy. What it costs is charged
-// beside all of that under the same cap: the values of two epochs are two secrets, and whoever
-// knows that they are one learns as much as the ε of both allow together. The policy's ceiling, and
-// what it says of buyers and holders, is for each epoch.
+// BeginEpoch begins a new epoch of an object in a question, after its true value has changed. The
+// chain so far, with its responses and what answers have charged, is closed and stays as it is; a
+// new one begins, about the new value, under the same policy. What it costs is charged beside all
+// of that under the same cap: the values of two epochs are two secrets, and an observer of both
+// learns as much as the ε of both allow together. The policy's ceiling, and what it says of buyers
+// and holders, is for each epoch.
 //
 // From then on all requests are about the new epoch. Responses of the old one stay with those who
 // have them, who can read them again (by the same key, or as [Ledger.Deliveries]); they are neither
