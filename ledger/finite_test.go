@@ -479,8 +479,10 @@ func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
 	dir := tests.Scratch(t)
 	path := filepath.Join(dir, "ledger.db")
 	check.Must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
-	l := guests(t, open(t, path, Options{}), "ann", "bob")
+	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")
 	carryOut(t, l, partiesOf(t, "1", "1"))
+	release(t, l, partyOf(t, "2", "ann", "0.5"))
+	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "cid"}))
 	want, stored := allResponses(t, l, []string{"ann", "bob"}), pairs(t, l.engine.Store)
 	check.Value(l.Backup(t.Context(), filepath.Join(dir, "backup.db"), nil))(t)
 	check.Value(l.CompactTo(t.Context(), filepath.Join(dir, "compact.db"), nil))(t)
@@ -491,7 +493,9 @@ func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
 		got := allResponses(t, l, []string{"ann", "bob"})
 		check.That(t, reflect.DeepEqual(got, want), "%s has %v, want %v", name, got, want)
 		same(t, name, pairs(t, l.engine.Store), stored)
+		wantClean(t, l, api.VerifyRequest{})
 		release(t, l, partyOf(t, "3", "bob", "2"))
+		auditStore(t, l.engine.Store)
 		closed(t, l)
 	}
 }

@@ -58,13 +58,15 @@ func TestPages_AreThoseOfTheLedger(t *testing.T) {
 	if some, last, err := c.ResponsesPage(t.Context(), "pets", check.Eps(t, "0.1"), "ann", 1); err != nil || len(some) != 1 || some[0].Object != "bob" || last != "bob" {
 		t.Errorf("%+v, %q, %v", some, last, err)
 	}
+	none, _, err := c.ReservationsPage(t.Context(), api.Page{Limit: 9, Buyer: "none"})
+	check.That(t, err == nil && none == nil, "without a reservation: %#v, %v", none, err)
 	_, _, err = c.SalesPage(t.Context(), api.Page{})
 	check.That(t, errors.Is(err, api.ErrInvalid), "without a limit: %v", err)
 	_, _, err = l.ReservationsPage(t.Context(), api.Page{})
 	check.That(t, errors.Is(err, api.ErrInvalid), "without a limit: %v", err)
 }
 
-// same reports whether two lists have the same items: in those that were sent, lists without items are not nil.
+// same reports whether two lists have the same items.
 func same[T any](here, there []T) bool { return fmt.Sprintf("%+v", here) == fmt.Sprintf("%+v", there) }
 
 // allNo has the same true value for all.
