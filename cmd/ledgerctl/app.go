@@ -266,15 +266,6 @@ func (a *app) change(cmd *cobra.Command, use func(ctx context.Context, l book) (
 	return a.PrintDone(done, a.key, out)
 }
 
-// span is a range of events.
-type span struct {
-	First uint64 `json:"first"`
-	Last  uint64 `json:"last"`
-}
-
-// String implements [fmt.Stringer].
-func (s span) String() string { return fmt.Sprintf("%d to %d", s.First, s.Last) }
-
 // questionNamed returns a question of a ledger, or an error that wraps [api.ErrUnknown].
 func questionNamed(ctx context.Context, l book, name string) (api.Question, error) {
 	all, err := api.Collect(l.Questions(ctx))

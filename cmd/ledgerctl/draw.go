@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -55,9 +54,8 @@ func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (api.RaiseResult,
 func (a *app) raised(f *raiseFlags, done api.RaiseResult) (out output.Fields) {
 	out.Add("question", "question", f.Question)
 	out.Add("epsilon", "ε", f.To)
-	out.Inline(done, "drawn drawn, and charged", "reused recorded before", "derived derived from a higher ε")
+	out.InlineDone(done, "drawn drawn, and charged", "reused recorded before", "derived derived from a higher ε")
 	addRefused(&out, done.Refused, done.Unlisted, a.key)
-	out.Add("events", "events", span{done.First, done.Last})
 	out.Add("key", "key", a.key)
 	out.AddNonZero("out", "responses", f.Out.Path)
 	return out
@@ -113,28 +111,29 @@ func (a *app) advance(cmd *cobra.Command, _ []string, f *advanceFlags) error {
 			a.WarnTruths(q.TruthChanged, q.TruthInvalid)
 		}
 		var out output.Fields
-		out.Add("questions", "", done.Questions)
-		out.Add("events", "events", span{done.First, done.Last})
+		out.InlineDone(done)
 		out.Add("key", "key", a.key)
-		out.Section(func(w io.Writer) { tableAdvanced(w, done.Questions, a.key) })
+		out.Section(func(t *output.Table) { tableAdvanced(t, done.Questions, a.key) })
 		return "the sweep is done", out, err
 	})
 }
 
-func tableAdvanced(w io.Writer, questions []api.Advanced, key string) {
+func tableAdvanced(t *output.Table, questions []api.Advanced, key string) {
+	t.Line("")
 	if len(questions) == 0 {
-		fmt.Fprintln(w, "\nNobody is enrolled.")
+		t.Line("Nobody is enrolled.")
 		return
 	}
-	fmt.Fprintln(w, "\nQUESTION\tRAISED\tUNCHANGED\tREFUSED")
+	t.Row("QUESTION", "RAISED", "UNCHANGED", "REFUSED")
 	for _, q := range questions {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", q.Question, q.Raised, q.Unchanged, len(q.Refused)+q.Unlisted)
+		t.Row(q.Question, q.Raised, q.Unchanged, len(q.Refused)+q.Unlisted)
 	}
 	for _, q := range questions {
 		if len(q.Refused)+q.Unlisted > 0 {
-			fmt.Fprintf(w, "\nquestion %s:\n", q.Question)
-			tableRefused(w, q.Refused, 0, api.SumRefusals(q.Refused))
-			tableUnlisted(w, q.Unlisted, key)
+			t.Line("")
+			t.Line("question %s:", q.Question)
+			tableRefused(t, q.Refused, 0, api.SumRefusals(q.Refused))
+			tableUnlisted(t, q.Unlisted, key)
 		}
 	}
 }
@@ -231,9 +230,9 @@ func (q answerQuote) result(currency string) (out output.Fields) {
 	}
 	out.Add("", "ε on offer that would be lost", lost)
 	out.Add("", "would be refused", refused)
-	out.Section(func(w io.Writer) {
-		tableFirst(w, "epsilon=lost_ε question objects=people revenue", currency, q.Displaced)
-		tableRefused(w, q.Refused, q.Unlisted, q.Sums)
+	out.Section(func(t *output.Table) {
+		tableFirst(t, "epsilon=lost_ε question objects=people revenue", currency, q.Displaced)
+		tableRefused(t, q.Refused, q.Unlisted, q.Sums)
 	})
 	return out
 }

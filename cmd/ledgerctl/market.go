@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"time"
@@ -63,29 +62,29 @@ func (a *app) quote(cmd *cobra.Command, _ []string, f *quoteFlags) error {
 		out.Add("", "refused", len(q.Refused)+q.Unlisted)
 		out.Add("skipped", "skipped, without a value", f.skipped)
 		out.Add("", "quote", q.ID)
-		out.Section(func(w io.Writer) {
-			tableInstead(w, q.Instead, q.Currency)
-			tableRefused(w, q.Refused, q.Unlisted, q.Sums)
+		out.Section(func(t *output.Table) {
+			tableInstead(t, q.Instead, q.Currency)
+			tableRefused(t, q.Refused, q.Unlisted, q.Sums)
 		})
 		return out, atLevels(ctx, l, order.Question, order.Epsilon, err)
 	})
 }
 
 // tableInstead writes what would be possible where objects are refused.
-func tableInstead(w io.Writer, b *api.Budget, currency string) {
+func tableInstead(t *output.Table, b *api.Budget, currency string) {
 	if b == nil || len(b.Levels) == 0 { // a served ledger may return none
 		return
 	}
 	if b.Largest.IsZero() {
-		fmt.Fprintln(w, "the largest ε for all\tnone")
+		t.Row("the largest ε for all", "none")
 	}
 	for _, at := range b.Levels {
 		if at.Epsilon == b.Largest {
-			fmt.Fprintf(w, "the largest ε for all\t%s, for %s\n", at.Epsilon, output.Money(at.Price, currency))
+			t.Row("the largest ε for all", fmt.Sprintf("%s, for %s", at.Epsilon, output.Money(at.Price, currency)))
 		}
 	}
 	if top := b.Levels[len(b.Levels)-1]; top.Later > 0 {
-		fmt.Fprintf(w, "who will answer at this ε by time alone\t%d more by %s\n", top.Later, output.Stamp(top.From))
+		t.Row("who will answer at this ε by time alone", fmt.Sprintf("%d more by %s", top.Later, output.Stamp(top.From)))
 	}
 }
 
@@ -173,10 +172,9 @@ func (a *app) sold(s api.Sale, d delivering, erased int) (out output.Fields) {
 	if d.captured {
 		rows, skipped = append(rows, "refund to be refunded"), ""
 	}
-	out.Inline(s, rows...)
+	out.InlineDone(s, rows...)
 	addRefused(&out, s.Refused, 0, a.key)
 	out.Add("skipped", skipped, d.skipped)
-	out.Add("events", "events", span{s.First, s.Last})
 	out.Add("", "key", a.key)
 	out.AddNonZero("out", "responses and prices", d.Out.Path)
 	out.AddNonZero("forgotten", "", erased)
@@ -263,7 +261,7 @@ func (a *app) reserve(cmd *cobra.Command, _ []string, f *reserveFlags) (err erro
 		var out output.Fields
 		out.Inline(held, "sale reservation", "state", "expires", "buyer", "question", "epsilon", "price price, at most",
 			"objects people held", "key")
-		out.Add("", "events", span{held.First, held.Last})
+		out.Add("events", "events", output.Span{First: held.First, Last: held.Last})
 		out.Add("skipped", "skipped, without a value", f.skipped)
 		addRefused(&out, held.Refused, 0, held.Key)
 		return fmt.Sprintf("reservation %d is made", held.Number), out, err
@@ -373,17 +371,17 @@ func forecast(b api.Budget, skipped int, currency string) (out output.Fields) {
 	out.Add("", "largest ε for all", largest)
 	out.Add("skipped", "", skipped)
 	out.AddNonZero("", "skipped, without a value", skipped)
-	out.Section(func(w io.Writer) {
+	out.Section(func(t *output.Table) {
 		columns := "epsilon can=can_answer_now later=more_later from=by"
 		if currency != "" {
 			columns += " price=price_now"
 		}
-		fmt.Fprintln(w)
-		output.Rows(w, columns, currency, b.Levels)
+		t.Line("")
+		output.Rows(t, columns, currency, b.Levels)
 		if len(b.Levels) > 0 { // a served ledger may return none
 			columns = "reason=refused_at_ε=%s count=people largest=largest_ε_for_all_of_them " +
 				"from=time_will_have_helped_all_by"
-			tableFirst(w, fmt.Sprintf(columns, b.Levels[len(b.Levels)-1].Epsilon), "", b.Refused)
+			tableFirst(t, fmt.Sprintf(columns, b.Levels[len(b.Levels)-1].Epsilon), "", b.Refused)
 		}
 	})
 	return out

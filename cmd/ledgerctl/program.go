@@ -38,7 +38,7 @@ func (a *app) init(cmd *cobra.Command, _ []string, f *initFlags) error {
 	if err := a.CheckPlace("--signer", signer, ledgerfile.SigningKey); err != nil {
 		return err
 	}
-	public, err := createLedger(a.DB, f.Currency, signer)
+	public, err := createLedger(cmd.Context(), a.DB, f.Currency, signer)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (a *app) init(cmd *cobra.Command, _ []string, f *initFlags) error {
 }
 
 // createLedger creates the key file and then the ledger, or neither. It returns the log key.
-func createLedger(db, currency, signer string) (string, error) {
+func createLedger(ctx context.Context, db, currency, signer string) (string, error) {
 	if _, err := os.Stat(db); err == nil {
 		return "", exists(db, "nothing was changed; give --db another FILE")
 	}
@@ -64,7 +64,7 @@ func createLedger(db, currency, signer string) (string, error) {
 		return "", err
 	}
 	o := ledger.CreateOptions{Currency: currency, LogKey: public}
-	if err := ledger.Create(context.Background(), db, o); err != nil {
+	if err := ledger.Create(ctx, db, o); err != nil {
 		return "", errors.Join(err, dropKey(db, signer, err))
 	}
 	return public, nil

@@ -14,7 +14,7 @@ import (
 
 // limits are the flags that bound what callers may take.
 type limits struct {
-	Connections int           `flag:"limit-connections,positive"`
+	Connections int           `flag:"limit-connections,positive" zero:"leave it out for the default"`
 	PerAddress  int           `flag:"limit-connections-per-address" default:"3000"`
 	Unproven    time.Duration `flag:"limit-unproven,positive" default:"20s"`
 	Header      time.Duration `flag:"limit-header,positive" default:"10s"`
@@ -32,7 +32,7 @@ type limits struct {
 	Burst       int           `flag:"limit-burst,positive" default:"2000"`
 	Records     float64       `flag:"limit-records,positive" default:"500000"`
 	RecordBurst int           `flag:"limit-record-burst,positive" default:"4000000"`
-	Large       int           `flag:"limit-large-requests,positive"`
+	Large       int           `flag:"limit-large-requests,positive" zero:"leave it out for the default"`
 }
 
 // check refuses limits that cannot be, and finds out how many connections there can be.
