@@ -4,6 +4,7 @@ package check
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -33,6 +34,15 @@ func Is(t testing.TB, err, target error) {
 	}
 }
 
+// WantErr fails the test unless err is want or wraps it; a want of nil is no error. The message begins
+// with what was done, which has args as in [fmt.Sprintf].
+func WantErr(t testing.TB, err, want error, what string, args ...any) {
+	if !errors.Is(err, want) {
+		t.Helper()
+		t.Errorf("%s: %v; want %v", fmt.Sprintf(what, args...), err, want)
+	}
+}
+
 // Value returns the value of a call that also returns an error, which ends the test:
 //
 //	sale := check.Value(l.Sell(ctx, request))(t)
@@ -46,6 +56,18 @@ func Value[T any](value T, err error) func(t testing.TB) T {
 
 // Err returns the error of a call that also returns a value.
 func Err[T any](_ T, err error) error { return err }
+
+// Err2 is [Err] of a call that also returns two values.
+func Err2[T, U any](_ T, _ U, err error) error { return err }
+
+// Equal fails the test unless got is want. The message begins with what they are, which has args as
+// in [fmt.Sprintf].
+func Equal[T comparable](t testing.TB, got, want T, what string, args ...any) {
+	if got != want {
+		t.Helper()
+		t.Errorf("%s: got %v, want %v", fmt.Sprintf(what, args...), got, want)
+	}
+}
 
 // That fails the test unless ok. The arguments are those of [testing.T.Errorf]; they are computed
 // even if ok.

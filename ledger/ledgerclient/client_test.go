@@ -111,9 +111,7 @@ func TestATrueValueGoesAlong(t *testing.T) {
 	}
 	r.Truth = nil
 	got := check.Value(c.Release(t.Context(), r))(t)
-	if sent.Load() != 1 {
-		t.Errorf("it took %d requests", sent.Load())
-	}
+	check.That(t, sent.Load() == 1, "it took %d requests", sent.Load())
 	want, err := l.Release(t.Context(), r)
 	check.That(t, err == nil && got == want, "%+v, want %+v, %v", got, want, err)
 	r.Key, r.Epsilon, r.TrueValue = "s", check.Eps(t, "2"), "maybe"
@@ -166,9 +164,8 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 		return values, nil
 	}})
 	check.Must(t, err)
-	if done.Drawn != 4099 || done.Reused != 1 || len(asked) != 4099 || slices.Contains(asked, people[7]) || rounds.Load() != 2 {
-		t.Errorf("%+v: asked for %d, in %d rounds", done, len(asked), rounds.Load())
-	}
+	check.That(t, done.Drawn == 4099 && done.Reused == 1 && len(asked) == 4099 && !slices.Contains(asked, people[7]) &&
+		rounds.Load() == 2, "%+v: asked for %d, in %d rounds", done, len(asked), rounds.Load())
 }
 
 // A sweep over many parts goes on part by part, and does not carry all values along.
@@ -464,16 +461,14 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 			continue
 		}
 		// What is in no record says nothing: bytes of a page that are not used.
-		l, err := ledger.Open(t.Context(), robbed, ledger.Options{ReadOnly: true})
-		check.Must(t, err)
+		l := check.Value(ledger.Open(t.Context(), robbed, ledger.Options{ReadOnly: true}))(t)
 		_, err = l.Object(t.Context(), "rob")
 		check.That(t, errors.Is(err, api.ErrUnknown), "a copy in which bob is robbed is taken (%d): %v", n, err)
 		_, err = l.Object(t.Context(), "bob")
 		check.Must(t, errors.Join(err, l.Close(), os.Remove(robbed)))
 	}
-	if opens.Load() == 0 || refused < 3 {
-		t.Errorf("%d copies that were changed can be opened, %d are refused", opens.Load(), refused)
-	}
+	check.That(t, opens.Load() != 0 && refused >= 3,
+		"%d copies that were changed can be opened, %d are refused", opens.Load(), refused)
 	tell(func(text []byte) []byte { return text[:len(text)/2] })
 	_, err = c.Backup(t.Context(), filepath.Join(dir, "half.db"), nil)
 	check.That(t, err != nil, "half a copy is taken")
@@ -670,8 +665,7 @@ func TestWhatIsNewerThanASentTableStays(t *testing.T) {
 		}
 		less("while it is read", "ann")
 	}}
-	_, err := c.Reconcile(t.Context(), r)
-	check.Must(t, err)
+	check.Must(t, check.Err(c.Reconcile(t.Context(), r)))
 	for object, limit := range map[string]string{"ann": "1", "bob": "10"} {
 		o, err := l.Object(t.Context(), object)
 		check.That(t, err == nil && o.Cap == check.Eps(t, limit), "%s has the cap %s, want %s: %v", object, o.Cap, limit, err)

@@ -131,7 +131,6 @@ func TestBounded_AtTheLimit(t *testing.T) {
 		return err
 	}
 	check.OK(t, read(100_000, 100_000))
-	if err := read(100_001, 100_000); !errors.As(err, new(*api.Problem)) {
-		t.Error(err)
-	}
+	err := read(100_001, 100_000)
+	check.That(t, errors.As(err, new(*api.Problem)), "%v", err)
 }

@@ -38,9 +38,7 @@ func TestResponsesHaveOneForm(t *testing.T) {
 		return true
 	}
 	for i, payload := range records {
-		if !oneForm(payload) {
-			t.Errorf("record %d cannot be read", i)
-		}
+		check.That(t, oneForm(payload), "record %d cannot be read", i)
 	}
 	const trials = 60_000
 	random, sound := rand.New(rand.NewPCG(3, 4)), 0
@@ -49,9 +47,8 @@ func TestResponsesHaveOneForm(t *testing.T) {
 			sound++
 		}
 	}
-	if sound < trials/5 || sound > trials*9/10 {
-		t.Errorf("%d of %d could be read: the test compares little", sound, trials)
-	}
+	check.That(t, sound >= trials/5 && sound <= trials*9/10,
+		"%d of %d could be read: the test compares little", sound, trials)
 	for _, odd := range fixture.OddPayloads() {
 		oneForm(odd)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pgtest"
 	"github.com/sluicedp/sluice/ledger/journal"
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
@@ -65,16 +66,14 @@ func (h *hosts) options(name string) Options {
 
 func (h *hosts) create(t testing.TB, name string, at journal.Position) *Journal {
 	t.Helper()
-	j, err := createJournal(t.Context(), h.options(name), h.ledger, at)
-	must(t, err)
+	j := check.Value(createJournal(t.Context(), h.options(name), h.ledger, at))(t)
 	t.Cleanup(func() { j.Close() })
 	return j
 }
 
 func (h *hosts) open(t testing.TB, name string) *Journal {
 	t.Helper()
-	j, err := Open(t.Context(), h.options(name), h.ledger)
-	must(t, err)
+	j := check.Value(Open(t.Context(), h.options(name), h.ledger))(t)
 	t.Cleanup(func() { j.Close() })
 	return j
 }
@@ -83,9 +82,7 @@ func (h *hosts) open(t testing.TB, name string) *Journal {
 func claimed(t testing.TB, j journal.Journal, want journal.Position) (term uint64) {
 	t.Helper()
 	term, end, err := j.Claim(t.Context())
-	if err != nil || end != want {
-		t.Fatalf("Claim: it ends with %v, not %v: %v", end, want, err)
-	}
+	check.Need(t, err == nil && end == want, "Claim: it ends with %v, not %v: %v", end, want, err)
 	return term
 }
 
@@ -140,9 +137,8 @@ func (a *author) claim() {
 func (a *author) add(records ...string) journal.Group {
 	a.Helper()
 	g := a.group(records...)
-	if err := a.j.Append(a.Context(), g); err != nil {
-		a.Fatalf("Append: %v", err)
-	}
+	err := a.j.Append(a.Context(), g)
+	check.Need(a, err == nil, "Append: %v", err)
 	return g
 }
 
