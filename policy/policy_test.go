@@ -278,10 +278,11 @@ func TestParseRefuses(t *testing.T) {
 		marketHead + `"price":[]}`:                                                                     "no price",
 		marketHead + `"price":[["0",0]]}`:                                                              "no price",
 		marketHead + `"price":[["0",-1],["1",1]]}`:                                                     "written in digits",
-		marketHead + `"price":[["1",1.5]]}`:                                                            "minor units of the currency (cents, say); write 150",
-		marketHead + `"price":[["1","10.50"]]}`:                                                        "minor units of the currency (cents, say); write 1050",
-		marketHead + `"price":[["1",1]],"floor":0.07}`:                                                 "minor units of the currency (cents, say); write 7",
-		marketHead + `"price":[["1",1]],"floor":1e9}`:                                                  "minor units of the currency",
+		marketHead + `"price":[["1","10.50"]]}`:                                                        "amounts are in minor units; if the minor unit is a hundredth, write 1050",
+		marketHead + `"price":[["1",10.50]]}`:                                                          "amounts are in minor units; if the minor unit is a hundredth, write 1050",
+		marketHead + `"price":[["1",1]],"floor":0.07}`:                                                 "amounts are in minor units; if the minor unit is a hundredth, write 7",
+		marketHead + `"price":[["1",1]],"floor":0.00}`:                                                 "amounts are in minor units; if the minor unit is a hundredth, write 0",
+		marketHead + `"price":[["1",1]],"floor":1e9}`:                                                  "amounts are in minor units",
 		marketHead + `"price":[["1",1e3]]}`:                                                            "written in digits",
 		marketHead + `"price":[["1","1"]]}`:                                                            "written in digits",
 		marketHead + `"price":[["1",1000000000001]]}`:                                                  "amount is 1000000000001",
@@ -321,6 +322,16 @@ func TestParseRefuses(t *testing.T) {
 		p, err := Parse([]byte(text))
 		if !errors.Is(err, ErrInvalid) || !p.IsZero() || !strings.Contains(err.Error(), why) || len(err.Error()) > 600 {
 			t.Errorf("Parse(%.120q) = %v, %v; want an error with %q", text, p, err, why)
+		}
+	}
+}
+
+// TestParse_AmountWithoutTwoDecimals_ProposesNoAmount: only two decimals suggest hundredths.
+func TestParse_AmountWithoutTwoDecimals_ProposesNoAmount(t *testing.T) {
+	for _, amount := range []string{`1.5`, `"1.5"`, `1.505`, `"1"`, `"1."`, `"a.50"`, `-1.50`, `1e2`} {
+		_, err := Parse([]byte(marketHead + `"price":[["1",` + amount + `]]}`))
+		if !errors.Is(err, ErrInvalid) || !strings.HasSuffix(err.Error(), "amounts are in minor units") {
+			t.Errorf("a price of %s: %v, want an error that proposes no amount", amount, err)
 		}
 	}
 }

@@ -181,6 +181,28 @@ func chainRefuses[R int | Bits](t *testing.T, responses func(m int) [3]R) {
 	}
 }
 
+// zeroChainRefuses draws from a chain that NewChain did not make.
+func zeroChainRefuses[R int | Bits](t *testing.T) {
+	t.Helper()
+	var chain Chain[R]
+	raised, raiseErr := chain.Raise(noBits(), eps(t, "1"), 0)
+	inserted, insertErr := chain.Insert(noBits(), eps(t, "1"))
+	if raised != *new(Level[R]) || !errors.Is(raiseErr, ErrInvalid) {
+		t.Errorf("Raise: %v, %v", raised, raiseErr)
+	}
+	if inserted != *new(Level[R]) || !errors.Is(insertErr, ErrInvalid) {
+		t.Errorf("Insert: %v, %v", inserted, insertErr)
+	}
+	if len(chain.Levels()) != 0 {
+		t.Errorf("the zero chain has the levels %v", chain.Levels())
+	}
+}
+
+func TestChain_ZeroValue_RefusesDraws(t *testing.T) {
+	zeroChainRefuses[int](t)
+	zeroChainRefuses[Bits](t)
+}
+
 func TestChain_OutOfRange_IsRefusedUnchanged(t *testing.T) {
 	chainRefuses(t, func(int) [3]int { return [3]int{1, 0, 1} })
 	chainRefuses(t, func(m int) [3]Bits { return [3]Bits{row(t, m, 1), row(t, m), row(t, m, 0, m-1)} })

@@ -76,13 +76,15 @@ func TestBitsFrom_Source_IsReplayed(t *testing.T) {
 	}
 }
 
-// replaying says which names replay bits, and in which files alone they may stand beside tests: those
-// that define them.
+// replaying has the names that replay bits. Outside tests, only the files given may contain them:
+// those that define them.
 var replaying = map[string][]string{
 	"ReplayBits": {"internal/exact/bits.go"},
 	"BitsFrom":   {"internal/exact/bits.go", "mechanism/answer.go", "rrchain/law.go", "rrchain/finite/sampler.go"},
 	// With a field: outside tests, a sampler is made by new.
 	"mechanism.Sampler{": nil, "rrchain.Sampler{": nil, "finite.Sampler{": nil,
+	// The field of a sampler that exists.
+	".Random = ": nil,
 }
 
 // TestNothingReplaysBits is the promise made at ReplayBits: outside tests, randomness is the
@@ -112,9 +114,14 @@ func TestReplayersAreFound(t *testing.T) {
 		"cmd/ledgerctl/main.go":       source("sampler := rrchain.Sampler{Random: r}"),
 		"ledger/ledger.go":            source("package ledger"),
 		"ledger/draws.go":             source("s := &mechanism.Sampler{Random: r}"),
+		"ledger/sets.go":              source("s := new(mechanism.Sampler); s.Random = r"),
+		"ledger/sets_test.go":         source("s := new(mechanism.Sampler); s.Random = r"),
 		"docs/ReplayBits.md":          source("ReplayBits"),
 	}
-	want := []string{"cmd/ledgerctl/main.go names rrchain.Sampler{", "ledger/draws.go names mechanism.Sampler{", "rrchain/law.go names ReplayBits"}
+	want := []string{
+		"cmd/ledgerctl/main.go names rrchain.Sampler{", "ledger/draws.go names mechanism.Sampler{",
+		"ledger/sets.go names .Random = ", "rrchain/law.go names ReplayBits",
+	}
 	if got := replayers(t, module); !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}

@@ -550,6 +550,7 @@ func TestOutputEstimateRefuses(t *testing.T) {
 	nearly := written(t,
 		"1/2 1/4 1/4", "1/4 1/2 1/4", "250000000001/1000000000000 1/2 249999999999/1000000000000")
 	good := ofOutputs(m, []int64{1, 2, 3})
+	both := Counts{Epsilon: eps(t, "1"), ByValue: []int64{1, 2, 3}, Unary: true, Objects: 6, Mechanism: m}
 	for _, c := range []struct {
 		name       string
 		confidence float64
@@ -561,6 +562,7 @@ func TestOutputEstimateRefuses(t *testing.T) {
 		{"too few counts", 0.9, []Counts{ofOutputs(m, []int64{1, 2})}, "2 counts for 3 outputs"},
 		{"negative count", 0.9, []Counts{good, ofOutputs(m, []int64{1, 2, -3})}, "output 2 was counted -3 times"},
 		{"an output that never happens", 0.9, []Counts{ofOutputs(never, []int64{1, 1, 1})}, "output 1, which never happens"},
+		{"two encodings", 0.9, []Counts{both}, "Unary and a Mechanism"},
 		{"other inputs", 0.9, []Counts{good, ofOutputs(other, []int64{1, 2})}, "3 and with 2 values"},
 		{"two inputs alike", 0.9, []Counts{ofOutputs(alike, []int64{1, 2, 3})}, "tell its 3 inputs apart"},
 		{"an input that mixes others", 0.9, []Counts{ofOutputs(middle, []int64{1, 2, 3})}, "tell its 3 inputs apart"},
@@ -578,6 +580,7 @@ func TestOutputEstimateRefuses(t *testing.T) {
 		"no objects":      ofOutputs(m, []int64{0, 0, 0}),
 		"other inputs":    ofOutputs(m, []int64{1, 2}),
 		"negative count":  ofOutputs(m, []int64{1, 2, -1}),
+		"two encodings":   both,
 		"inputs alike":    ofOutputs(alike, []int64{1, 2, 3}),
 		"an empty matrix": ofOutputs(&finite.Matrix{}, []int64{1, 2, 3}),
 	} {

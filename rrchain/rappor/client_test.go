@@ -93,6 +93,15 @@ func TestClientRefuses(t *testing.T) {
 		}
 	}
 
+	for at, reason := range map[string]string{
+		"1":         "there is a report at ε=1 already",
+		"1.0000001": "at ε=1.0000001 needs a report above ε=1.0000001; the last one is at ε=1",
+	} {
+		if _, err := client.Insert(sampler, eps(t, at)); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("an insertion at ε=%s: %v, want an error that says %q", at, err, reason)
+		}
+	}
+
 	good := before[0]
 	with := func(change func(*Report)) []Report {
 		report := good
