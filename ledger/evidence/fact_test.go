@@ -144,8 +144,7 @@ func specimens(t testing.TB) map[string]Statement {
 		Sales: []StatedSale{}, Events: factsOf(t, everyFact(t)), Proof: []tlog.Hash{},
 	}}
 	for _, name := range []string{"statement-v4.json", "statement-forgotten-v4.json"} {
-		data, err := os.ReadFile(filepath.Join("..", "testdata", "golden", name))
-		check.Must(t, err)
+		data := check.Value(os.ReadFile(filepath.Join("..", "testdata", "golden", name)))(t)
 		all[name] = check.Value(ReadStatement(data))(t)
 	}
 	return all

@@ -177,9 +177,8 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 	for i := range 9000 {
 		people = append(people, fmt.Sprintf("p%04d", i))
 	}
-	under, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: check.Eps(t, "1")})
-	check.Must(t, err)
-	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: people, Policy: under, Cap: check.Eps(t, "9")})
+	under := check.Value(policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: check.Eps(t, "1")}))(t)
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: people, Policy: under, Cap: check.Eps(t, "9")})
 	check.Must(t, err)
 	held.Clock.Set(ledgertest.Begin().Add(time.Hour))
 	var largest atomic.Int64
@@ -284,9 +283,8 @@ func TestARefusedClientLeavesNoConnection(t *testing.T) {
 // A name that is no UTF-8 is refused, and does not become another one on the way.
 func TestNamesAreNotChanged(t *testing.T) {
 	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), plainly)
-	err := c.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "\xff"})
-	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
-	_, err = c.Object(t.Context(), "\xff")
+	check.Is(t, c.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "\xff"}), api.ErrInvalid)
+	_, err := c.Object(t.Context(), "\xff")
 	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
 	for _, name := range []string{"a/b", "..", "a&b=c", "ü ?#%2f", "+"} {
 		_, err := c.Enroll(t.Context(), api.EnrollRequest{Key: "enrol " + name, Question: "vote", Objects: []string{name}, Cap: check.Eps(t, "1")})
@@ -534,9 +532,8 @@ func TestProofs(t *testing.T) {
 	then := check.Value(c.Head(t.Context(), 2))(t)
 	proof := check.Value(c.Consistency(t.Context(), 2, now.Events))(t)
 	check.Must(t, tlog.CheckTree(proof, int64(now.Events), now.Root, 2, then.Root))
-	_, err := c.Checkpoint(t.Context())
-	check.That(t, errors.Is(err, api.ErrNoSigner), "%v", err)
-	_, err = c.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }})
+	check.Is(t, check.Err(c.Checkpoint(t.Context())), api.ErrNoSigner)
+	_, err := c.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }})
 	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
 }
 
@@ -566,8 +563,7 @@ func TestTermsOfEach(t *testing.T) {
 	_, err = c.Enroll(t.Context(), r)
 	check.That(t, errors.Is(err, api.ErrInvalid), "twice: %v", err)
 	r.Key, r.Objects, r.Cap = "both", []string{"eve"}, check.Eps(t, "1")
-	_, err = c.Enroll(t.Context(), r)
-	check.That(t, errors.Is(err, api.ErrInvalid), "terms and a cap: %v", err)
+	check.WantErr(t, check.Err(c.Enroll(t.Context(), r)), api.ErrInvalid, "terms and a cap")
 	until := ledgertest.Begin().Add(time.Hour + time.Nanosecond)
 	held := api.ReserveRequest{Key: "hold", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: check.Eps(t, "1"), Objects: []string{"bob"}}, Until: until}
 	got := check.Value(c.Reserve(t.Context(), held))(t)
@@ -614,8 +610,7 @@ func TestATableIsConfirmed(t *testing.T) {
 		check.That(t, told.Questions[0].New.Count == 1 && told.Questions[0].Same == 2, "%+v", told)
 		return no
 	}
-	_, err := c.Reconcile(t.Context(), r)
-	check.That(t, errors.Is(err, no), "%v", err)
+	check.Is(t, check.Err(c.Reconcile(t.Context(), r)), no)
 	unchanged("not confirmed")
 	r.Confirm = func(api.ReconcileResult) error { rows[2].Object = "dan"; return nil } // which is read once
 	done, err := c.Reconcile(t.Context(), r)
@@ -636,10 +631,8 @@ func TestATableIsConfirmed(t *testing.T) {
 	unchanged("changed")
 	r.Confirm = nil
 	r.Members = func(yield func(api.Member, error) bool) { yield(api.Member{}, no) }
-	_, err = c.Reconcile(t.Context(), r)
-	check.That(t, errors.Is(err, no), "a table that cannot be read: %v", err)
-	_, err = c.Reconcile(t.Context(), api.ReconcileRequest{})
-	check.That(t, errors.Is(err, api.ErrInvalid), "no table: %v", err)
+	check.WantErr(t, check.Err(c.Reconcile(t.Context(), r)), no, "a table that cannot be read")
+	check.WantErr(t, check.Err(c.Reconcile(t.Context(), api.ReconcileRequest{})), api.ErrInvalid, "no table")
 	r = api.ReconcileRequest{Withdraw: true, Members: func(yield func(api.Member, error) bool) {}}
 	var gone *api.GoneError
 	_, err = c.Reconcile(t.Context(), r)
@@ -670,13 +663,12 @@ func TestWhatIsNewerThanASentTableStays(t *testing.T) {
 		o, err := l.Object(t.Context(), object)
 		check.That(t, err == nil && o.Cap == check.Eps(t, limit), "%s has the cap %s, want %s: %v", object, o.Cap, limit, err)
 	}
-	old, err := l.Stats(t.Context())
-	check.Must(t, err)
+	old := check.Value(l.Stats(t.Context()))(t)
 	less("behind it", "bob")
 	r.AsOf, r.Members = old.Events, func(yield func(api.Member, error) bool) {
 		yield(api.Member{Object: "bob", Question: "vote", Cap: check.Eps(t, "10"), Consent: "box 17"}, nil)
 	}
-	_, err = l.Reconcile(t.Context(), r) // in process as well
+	_, err := l.Reconcile(t.Context(), r) // in process as well
 	check.Must(t, err)
 	o, err := l.Object(t.Context(), "bob")
 	check.That(t, err == nil && o.Cap == check.Eps(t, "1"), "an older table brings back the cap %s, %v", o.Cap, err)

@@ -259,13 +259,12 @@ func TestDecodersRefuseWhatCannotBe(t *testing.T) {
 	// A response of a chain is not released as one that was sold again; an order's may be.
 	for method, want := range map[Method]error{MethodRaise: nil, MethodInsert: nil, MethodFresh: errs.ErrCorrupt, MethodResale: errs.ErrCorrupt, 0: errs.ErrCorrupt, 6: errs.ErrCorrupt} {
 		payload := recordOf(&Released{Object: "ann", Question: 1, Epsilon: nano(t, 1), Response: Response{Value: Value{}, Method: method}})
-		_, err := DecodeEntry(1, payload)
-		check.That(t, errors.Is(err, want), "released by method %d: %v", method, err)
+		check.WantErr(t, check.Err(DecodeEntry(1, payload)), want, "released by method %d", method)
 		if method == MethodResale {
 			want = nil
 		}
 		payload = recordOf(&Sold{Object: "ann", Sale: 1, Price: 0, Response: Response{Value: Value{}, Method: method}})
-		_, err = DecodeEntry(1, payload)
+		_, err := DecodeEntry(1, payload)
 		check.That(t, errors.Is(err, want), "sold by method %d: %v", method, err)
 	}
 }

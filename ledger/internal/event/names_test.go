@@ -139,8 +139,7 @@ func TestCheckObjects(t *testing.T) {
 		t.Errorf("%q, %v; given %q", got, err, given)
 	}
 	for _, bad := range [][]string{nil, {}, {"ann", ""}, {"ann", "bob", "ann"}} {
-		_, err := CheckObjects(bad)
-		check.That(t, errors.Is(err, errs.ErrInvalid), "%q: %v", bad, err)
+		check.WantErr(t, check.Err(CheckObjects(bad)), errs.ErrInvalid, "%q", bad)
 	}
 }
 
@@ -154,8 +153,7 @@ func TestCheckAsked(t *testing.T) {
 		names []string
 		all   bool
 	}{{nil, false}, {[]string{}, true}, {[]string{"a"}, true}, {[]string{}, false}, {[]string{"a", "b", "c"}, false}} {
-		if _, err := CheckAsked(bad.names, bad.all, 2); !errors.Is(err, errs.ErrInvalid) {
-			t.Errorf("%q, all %v: %v", bad.names, bad.all, err)
-		}
+		_, err := CheckAsked(bad.names, bad.all, 2)
+		check.That(t, errors.Is(err, errs.ErrInvalid), "%q, all %v: %v", bad.names, bad.all, err)
 	}
 }

@@ -79,9 +79,8 @@ func TestFiles(t *testing.T) {
 	check.Must(t, err)
 	segment := filepath.Join(dir, name(1, asSegment))
 	for path, want := range map[string]fs.FileMode{dir: fs.ModeDir | 0o700, segment: 0o600} {
-		if info, err := os.Stat(path); err != nil || info.Mode() != want {
-			t.Errorf("%s has mode %v, %v", path, info.Mode(), err)
-		}
+		info, err := os.Stat(path)
+		check.That(t, err == nil && info.Mode() == want, "%s has mode %v, %v", path, info.Mode(), err)
 	}
 	before := check.Value(os.ReadFile(segment))(t)
 	a, b := reader(t, dir), reader(t, dir) // at a time

@@ -170,9 +170,8 @@ func TestAppend_OlderCopyWrittenOver_IsRefused(t *testing.T) {
 	old := check.Value(os.ReadFile(path))(t)
 	check.Must(t, j.Append(noLimit, l.Group(term, []byte("acknowledged"))))
 	info := check.Value(os.Stat(path))(t)
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	check.Must(t, err)
-	_, err = f.WriteAt(old, 0)
+	f := check.Value(os.OpenFile(path, os.O_WRONLY, 0))(t)
+	_, err := f.WriteAt(old, 0)
 	check.Must(t, errors.Join(err, f.Close(), os.Chtimes(path, info.ModTime(), info.ModTime())))
 	check.WantErr(t, j.Append(noLimit, l.Group(term, []byte("lost"))), errs.ErrReplaced, "Append")
 }
@@ -310,9 +309,8 @@ func TestCreate_SymbolicLink_IsFollowed(t *testing.T) {
 			}
 			check.Must(t, os.Symlink(to, dir))
 			j, l, _ := begun(t, dir, false)
-			if info, err := os.Stat(target); err != nil || !info.IsDir() {
-				t.Fatalf("the journal is not where the link leads: %v", err)
-			}
+			info, err := os.Stat(target)
+			check.Need(t, err == nil && info.IsDir(), "the journal is not where the link leads: %v", err)
 			check.Must(t, j.Close())
 			j = check.Value(Open(dir, shop))(t)
 			defer j.Close()

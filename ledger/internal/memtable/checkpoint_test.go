@@ -517,21 +517,19 @@ func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
 	})
 	t.Run("update", func(t *testing.T) {
 		b, s := begin(t)
-		err := s.Update(func(w kv.Writer) error {
+		check.WantErr(t, s.Update(func(w kv.Writer) error {
 			check.OK(t, w.(Checker).Check())
 			write(t, &b.Memory, 7, "a", "other")
 			return w.Put("b", []byte("a"), []byte("2"))
-		})
-		check.WantErr(t, err, kv.ErrOverwritten, "error")
+		}), kv.ErrOverwritten, "error")
 		wantStopped(t, s, kv.ErrOverwritten)
 	})
 	t.Run("check", func(t *testing.T) {
 		b, s := begin(t)
-		err := s.Update(func(w kv.Writer) error {
+		check.WantErr(t, s.Update(func(w kv.Writer) error {
 			write(t, &b.Memory, 7, "a", "other")
 			return w.(Checker).Check()
-		})
-		check.WantErr(t, err, kv.ErrOverwritten, "error")
+		}), kv.ErrOverwritten, "error")
 		wantStopped(t, s, kv.ErrOverwritten)
 	})
 }
@@ -546,13 +544,12 @@ func TestCheckKnowsACheckpoint(t *testing.T) {
 		go func() { done <- s.Checkpoint() }()
 		now := <-steps
 		next := func() { goOn <- struct{}{}; now = <-steps }
-		err := s.Update(func(w kv.Writer) error {
+		check.WantErr(t, s.Update(func(w kv.Writer) error {
 			for now != at {
 				next()
 			}
 			return w.(Checker).Check()
-		})
-		check.WantErr(t, err, nil, "at step %d", at)
+		}), nil, "at step %d", at)
 		for now != Dropped {
 			next()
 		}

@@ -163,8 +163,7 @@ func TestACheckpointIsReckonedByTheOneBefore(t *testing.T) {
 			before = now.from
 		}
 	}}
-	s, err := Over(base, o)
-	check.Must(t, err)
+	s = check.Value(Over(base, o))(t)
 	base.look = func() {
 		now := s.stage.Load()
 		check.That(t, now.from >= before && now.to > now.from && now.to <= 1 && now.expected != 0,

@@ -59,7 +59,7 @@ func TestWhatIsAsideIsInOrder(t *testing.T) {
 	mark := Mark{"meta", []byte("m")}
 	over := func(buckets ...[]string) error {
 		base := new(kv.Memory)
-		err := base.Update(func(w kv.Writer) error {
+		check.Must(t, base.Update(func(w kv.Writer) error {
 			for i, names := range buckets {
 				b := beginPortion(nil, []byte("now"), names[0])
 				for _, key := range names[1:] {
@@ -71,9 +71,8 @@ func TestWhatIsAsideIsInOrder(t *testing.T) {
 				}
 			}
 			return w.Put(mark.Bucket, mark.Key, []byte("now"))
-		})
-		check.Must(t, err)
-		_, err = Over(base, Options{Mark: mark})
+		}))
+		_, err := Over(base, Options{Mark: mark})
 		return err
 	}
 	var many [][]string

@@ -10,8 +10,7 @@ import (
 
 // A layer that was written is used again, once nobody looks at it, and not before.
 func TestALayerIsUsedAgain(t *testing.T) {
-	s, err := Over(new(kv.Memory), Options{Mark: Mark{Bucket: "m", Key: []byte("mark")}})
-	check.Must(t, err)
+	s := check.Value(Over(new(kv.Memory), Options{Mark: Mark{Bucket: "m", Key: []byte("mark")}}))(t)
 	n := 0
 	write := func(value string) {
 		n++

@@ -72,9 +72,8 @@ func TestKeysAreDestroyed(t *testing.T) {
 	check.Need(t, len(files) == 1, "the key is in %v", files)
 	gone := func() {
 		t.Helper()
-		if files := holding(t, dir, key[:]); len(files) > 0 {
-			t.Errorf("the key is still in %v", files)
-		}
+		files := holding(t, dir, key[:])
+		check.That(t, len(files) == 0, "the key is still in %v", files)
 	}
 	left := check.Value(os.ReadFile(files[0]))(t)
 	link := filepath.Join(dir, "link") // to see what becomes of the bytes
@@ -105,8 +104,7 @@ func TestADirectoryIsOpenOnce(t *testing.T) {
 	}))
 	check.Must(t, d.Close())
 	check.Must(t, d.Close())
-	_, _, err := d.Seen(t.Context(), name)
-	check.WantErr(t, err, fs.ErrClosed, "after Close")
+	check.WantErr(t, check.Err2(d.Seen(t.Context(), name)), fs.ErrClosed, "after Close")
 	openDirectory(t, dir)
 }
 
@@ -183,8 +181,7 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 	check.WantErr(t, look(dir), errs.ErrCorrupt, "the key of another segment")
 	check.Must(t, os.WriteFile(filepath.Join(dir, folder, "x.key"), nil, 0o600))
 	d := openDirectory(t, dir)
-	_, _, err := d.Seen(t.Context(), name)
-	check.WantErr(t, err, errs.ErrCorrupt, "a key of no segment")
+	check.WantErr(t, check.Err2(d.Seen(t.Context(), name)), errs.ErrCorrupt, "a key of no segment")
 	check.Must(t, d.Close())
 }
 

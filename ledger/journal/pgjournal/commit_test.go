@@ -316,14 +316,13 @@ func TestFor(t *testing.T) {
 	w.Standby = false
 	first := check.Value(open(t.Context(), w))(t)
 	w.Name = first.Name()
-	second, err := open(t.Context(), w)
-	check.Must(t, err)
+	second := check.Value(open(t.Context(), w))(t)
 	check.That(t, first.Name() == second.Name(), "%s, then %s", first.Name(), second.Name())
 	check.Must(t, errors.Join(first.Close(), second.Close()))
 	// Another journal in its place, as of a database that was made anew, is not taken for it.
 	j := h.open(t, "a")
 	s.Exec(t, "journals", "UPDATE sluice.heads SET journal = gen_random_uuid()")
-	_, _, err = j.Claim(t.Context())
+	_, _, err := j.Claim(t.Context())
 	_, got := read(t, j, journal.Position{})
 	for _, err := range []error{err, got, j.Folded(t.Context(), journal.Position{}), j.Await(t.Context(), journal.Position{})} {
 		check.WantErr(t, err, journal.ErrForked, "another journal in its place")

@@ -339,8 +339,7 @@ func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 			t.Errorf("then the database has %d groups: %v", len(found), err)
 		}
 	}
-	j, err := l.restored(t, "b", name, l.told())
-	check.Must(t, err)
+	j := check.Value(l.restored(t, "b", name, l.told()))(t)
 	b := &author{TB: t, j: j, log: l.log.Clone()}
 	b.claim()
 	check.That(t, b.term > l.author.term && j.Name() == name, "%s, term %d after %d", j.Name(), b.term, l.author.term)
@@ -360,7 +359,7 @@ func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 
 	// The database is gone altogether.
 	l.is.Exec(t, "journals", "DROP SCHEMA sluice CASCADE")
-	_, err = l.restored(t, "c", name, l.told())
+	_, err := l.restored(t, "c", name, l.told())
 	check.That(t, err != nil, "a file that has less than was told")
 	j = check.Value(l.restored(t, "c", name, b.log.End()))(t)
 	b.j = j

@@ -87,9 +87,8 @@ func TestOpenRefusesACutOffFile(t *testing.T) {
 	whole := check.Value(os.ReadFile(path))(t)
 	for size := 0; size < 600_000; size += 4096 {
 		check.Must(t, os.WriteFile(path, whole[:size], 0o600))
-		if s, err := Open(path, true); !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("cut to %d of %d bytes: %v, %v", size, len(whole), s, err)
-		}
+		s, err := Open(path, true)
+		check.That(t, errors.Is(err, kv.ErrCorrupt), "cut to %d of %d bytes: %v, %v", size, len(whole), s, err)
 	}
 }
 
@@ -99,15 +98,14 @@ func TestCutOffWhileOpenIsAnError(t *testing.T) {
 	s := mustOpen(t, path)
 	check.Must(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), make([]byte, 100_000)) }))
 	check.Must(t, os.Truncate(path, 4096))
-	err := s.View(func(r kv.Reader) error {
+	check.WantErr(t, s.View(func(r kv.Reader) error {
 		value, err := r.Get("b", []byte("k"))
 		sum := 0
 		for _, b := range value {
 			sum += int(b)
 		}
 		return errors.Join(err, fmt.Errorf("read %d bytes", len(value)))
-	})
-	check.WantErr(t, err, kv.ErrOverwritten, "reading what is gone")
+	}), kv.ErrOverwritten, "reading what is gone")
 }
 
 // The second one does not wait for ever.

@@ -671,9 +671,8 @@ func TestCompactRefuses(t *testing.T) {
 		s := mustOpen(t, path)
 		check.WantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "%s", name)
 		check.WantErr(t, s.CopyTo(t.Context(), path+"-copy", kv.Records, nil, nil), kv.ErrCorrupt, "%s", name)
-		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
-			t.Errorf("%s: the file changed; %v", name, err)
-		}
+		after, err := os.ReadFile(path)
+		check.That(t, err == nil && bytes.Equal(before, after), "%s: the file changed; %v", name, err)
 		wantFiles(t, path, "data.db")
 	}
 }

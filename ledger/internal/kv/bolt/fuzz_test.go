@@ -102,8 +102,7 @@ func smallForest(t testing.TB) (path string, content map[string]string) {
 	t.Helper()
 	path, content = filepath.Join(pace.Scratch(t), "small.db"), map[string]string{}
 	check.Must(t, Create(path, func(kv.Writer) error { return nil }))
-	s, err := Open(path, false)
-	check.Must(t, err)
+	s := check.Value(Open(path, false))(t)
 	for round := range 3 {
 		check.Must(t, s.Update(func(w kv.Writer) error {
 			for n := range 30 {

@@ -142,9 +142,8 @@ func openForged(t testing.TB, path string, sound image, leaf uint64, forge func(
 	s := check.Value(Open(path, false))(t)
 	forged := sound.clone()
 	forge(forged.page(leaf))
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	check.Must(t, err)
-	_, err = file.WriteAt(forged.page(leaf), int64(leaf)*int64(sound.pageSize()))
+	file := check.Value(os.OpenFile(path, os.O_WRONLY, 0))(t)
+	_, err := file.WriteAt(forged.page(leaf), int64(leaf)*int64(sound.pageSize()))
 	check.Must(t, errors.Join(err, file.Close()))
 	return s
 }
@@ -242,10 +241,9 @@ func FuzzForgedLeaf(f *testing.F) {
 		damaged := filepath.Join(pace.Scratch(t), "damaged.db")
 		s := openForged(t, damaged, sound, leaf, func(page []byte) { copy(page[int(at)%len(page):], patch) })
 		defer s.Close()
-		before, err := os.ReadFile(damaged)
-		check.Must(t, err)
+		before := check.Value(os.ReadFile(damaged))(t)
 		first, touched := sound.keys(leaf)[0], map[string]bool{}
-		err = s.Update(func(w kv.Writer) error { return prowl(rand.New(rand.NewPCG(seed, 0)), w, first, touched) })
+		err := s.Update(func(w kv.Writer) error { return prowl(rand.New(rand.NewPCG(seed, 0)), w, first, touched) })
 		after, readErr := os.ReadFile(damaged)
 		check.Must(t, readErr)
 		if err != nil && (!errors.Is(err, kv.ErrCorrupt) || !bytes.Equal(before, after)) {

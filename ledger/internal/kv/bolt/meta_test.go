@@ -48,9 +48,8 @@ func TestNobodyWaitsForAFileThatWasOverwritten(t *testing.T) {
 // overwriteAt writes to a file in place.
 func overwriteAt(t *testing.T, path string, data []byte, at int64) {
 	t.Helper()
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	check.Must(t, err)
-	_, err = file.WriteAt(data, at)
+	file := check.Value(os.OpenFile(path, os.O_WRONLY, 0))(t)
+	_, err := file.WriteAt(data, at)
 	check.Must(t, errors.Join(err, file.Close()))
 }
 
@@ -87,9 +86,8 @@ func TestAFileOfZerosIsNotWrittenTo(t *testing.T) {
 func TestAFileOfZerosIsNotCopied(t *testing.T) {
 	path, _ := forest(t)
 	s := mustOpen(t, path)
-	size, err := s.Size()
-	check.Must(t, err)
-	err = s.snapshot(func(tx *transaction) error {
+	size := check.Value(s.Size())(t)
+	err := s.snapshot(func(tx *transaction) error {
 		overwriteAt(t, path, make([]byte, size+2<<20), 0)
 		return tx.old.each(func(string, []byte, []byte) error { return nil })
 	})

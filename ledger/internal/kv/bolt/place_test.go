@@ -55,10 +55,9 @@ func TestWithoutLinksALateComerStays(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "data.db")
 		check.Must(t, come(path))
-		before, err := os.Lstat(path)
-		check.Must(t, err)
+		before := check.Value(os.Lstat(path))(t)
 		check.Must(t, os.Rename(path, path+"-late"))
-		err = unlinked().place(path, kindNew, func(temp string) error {
+		err := unlinked().place(path, kindNew, func(temp string) error {
 			return errors.Join(fillNew(temp, putK("v")), os.Rename(path+"-late", path))
 		})
 		check.WantErr(t, err, fs.ErrExist, "%s", name)

@@ -116,13 +116,12 @@ func TestASnapshotEndsAtDamage(t *testing.T) {
 		i := sound.clone()
 		damage(i)
 		r, visited := snapshotOf(i), map[string]bool{}
-		err := r.Scan("high", nil, func(key, value []byte) bool {
+		check.WantErr(t, r.Scan("high", nil, func(key, value []byte) bool {
 			check.Need(t, !visited[string(key)] && content["high"][string(key)] == string(value),
 				"%s: %.20q is %.20q", name, key, value)
 			visited[string(key)] = true
 			return true
-		})
-		check.WantErr(t, err, kv.ErrCorrupt, "%s: got the error", name)
+		}), kv.ErrCorrupt, "%s: got the error", name)
 	}
 }
 
