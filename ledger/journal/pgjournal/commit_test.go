@@ -72,9 +72,9 @@ func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
 		s.Exec(t, "journals", `ALTER TABLE sluice.frames DISABLE TRIGGER ALL; ALTER TABLE sluice.frames ENABLE TRIGGER `+trigger)
 		for _, records := range [][]string{{"small"}, {"large", strings.Repeat("x", 9<<20)}} {
 			g := a.group(records...)
-			if err := a.j.Append(t.Context(), g); !isRejected(err) || !strings.Contains(err.Error(), "no") || errors.Is(err, journal.ErrOrder) {
-				t.Fatalf("%s: %v", trigger, err)
-			}
+			err := a.j.Append(t.Context(), g)
+			check.Need(t, isRejected(err) && strings.Contains(err.Error(), "no") && !errors.Is(err, journal.ErrOrder),
+				"%s: %v", trigger, err)
 			a.log.Undo(len(records))
 			a.holds(begin, there...)
 		}
@@ -85,8 +85,7 @@ func TestWhatTheServerRefusesHasNotHappened(t *testing.T) {
 	s.Exec(t, "journals", `DROP FUNCTION refuse CASCADE`)
 	there = append(there, a.add("the handle goes on"), a.add("also so", strings.Repeat("x", 9<<20)))
 	a.holds(begin, there...)
-	a.j = h.open(t, "b")
-	a.claim()
+	a.reopen(h, "b")
 	a.holds(begin, there...)
 }
 
@@ -101,10 +100,7 @@ func TestSettingsOfTheSessionAreChecked(t *testing.T) {
 			CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config(`+setting+`, false); RETURN NULL; END $$;
 			CREATE TRIGGER change AFTER INSERT ON sluice.frames FOR EACH ROW EXECUTE FUNCTION change();`)
 		first := a.add("changes the session")
-		g := a.group("is not appended")
-		err := a.j.Append(t.Context(), g)
-		check.That(t, isRejected(err) && strings.Contains(err.Error(), "settings"), "%s: %v", setting, err)
-		a.log.Undo(1)
+		a.rejected(a.group("is not appended"), setting, "settings")
 		a.holds(begin, first)
 		s.Exec(t, "journals", `DROP FUNCTION change CASCADE`)
 		a.holds(begin, first, a.add("by another session"))
@@ -191,11 +187,7 @@ func TestSynchronous(t *testing.T) {
 	h := newHosts(t, s.Database(t, "journals"), "a", "b")
 	h.change = func(o *Options) { o.Synchronous = true }
 	a := started(t, h, "a")
-	g := a.group("no standby")
-	if err := a.j.Append(t.Context(), g); !isRejected(err) || !strings.Contains(err.Error(), "synchronous_standby_names") {
-		t.Errorf("no standby is waited for: %v", err)
-	}
-	a.log.Undo(1)
+	a.rejected(a.group("no standby"), "no standby is waited for", "synchronous_standby_names")
 	s.Waits(t, "one")
 	a.add("a standby has it")
 }

@@ -56,17 +56,14 @@ func TestAFailoverLosesNothingThatWasTold(t *testing.T) {
 		}
 		a.holds(begin, there...)
 		check.That(t, len(there) != 0, "nothing was told")
-		g := a.group("without a standby")
-		check.WantErr(t, a.j.Append(t.Context(), g), journal.ErrRejected, "the new primary has no standby")
-		a.log.Undo(1)
+		a.rejected(a.group("without a standby"), "the new primary has no standby")
 		third := one.Standby(t, "three")
 		one.Waits(t, "three")
 		there = append(there, a.add("with one"))
 		one.Crash()
 		third.Promote(t)
 		p.To(third)
-		a.j = h.open(t, "a")
-		a.claim()
+		a.reopen(h, "a")
 		a.holds(begin, there...)
 	}
 }
@@ -175,8 +172,7 @@ func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 	// What was told before counts no more, whoever knows of it. What was told since does.
 	l.keys["c"].Fail(nil)
 	check.Must(t, b.j.Close())
-	b.j = l.open(t, "c")
-	b.claim()
+	b.reopen(l.hosts, "c")
 	b.add("by c")
 
 	// The old primary comes back, and somebody takes it for the primary.
@@ -251,10 +247,7 @@ func TestWhoCannotNoteWhatWasToldTellsNoMore(t *testing.T) {
 	full := errors.New("the disk is full")
 	h.keys["a"].FailAt("Mark", full)
 	first := a.add("told")
-	g := a.group("not told")
-	err := a.j.Append(t.Context(), g)
-	check.That(t, isRejected(err) && errors.Is(err, full), "without a mark: %v", err)
-	a.log.Undo(1)
+	a.rejected(a.group("not told"), "without a mark", full)
 	h.keys["a"].Fail(nil)
 	a.holds(first.Before, first, a.add("told again"))
 }
@@ -275,8 +268,7 @@ func TestARestoredBackupIsNoticed(t *testing.T) {
 	lost, is := errors.AsType[*LostError](err)
 	check.That(t, is && lost.End == old.After && lost.Told == g.After, "a backup that was restored: %v", err)
 	h.database = s.Address("journals")
-	a.j = h.open(t, "a")
-	a.claim()
+	a.reopen(h, "a")
 	check.Must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
 	check.Must(t, a.j.Trim(t.Context(), a.log.End()))
 	check.Must(t, a.j.Close())
@@ -347,10 +339,7 @@ func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 	b.holds(l.told(), there...)
 	check.Must(t, l.open(t, "a").Folded(t.Context(), b.log.End()))
 	check.Must(t, b.j.Trim(t.Context(), l.told()))
-	for _, keys := range l.keys {
-		n := keys.Count(name)
-		check.That(t, n == 1, "%d keys are left", n)
-	}
+	b.haveKeys(l.hosts, 1)
 	// A file that is not ahead opens what is there, as ever.
 	j = check.Value(l.restored(t, "c", name, l.told()))(t)
 	b.j = j

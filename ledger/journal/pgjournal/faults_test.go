@@ -143,8 +143,7 @@ func TestAClaimThroughAFaultyNetwork(t *testing.T) {
 		},
 		func(a *author, f *faulty, err error) {
 			check.That(a, !errors.Is(err, errs.ErrCorrupt), "%v", err)
-			a.j = f.open(a, "b")
-			a.claim()
+			a.reopen(f.hosts, "b")
 			a.add("after")
 			found, err := read(a, a.j, a.log0())
 			check.That(a, err == nil && len(found) == 2, "%d groups: %v", len(found), err)
@@ -173,8 +172,7 @@ func TestATrimThroughAFaultyNetwork(t *testing.T) {
 				func(ctx context.Context, a *author) error { return a.j.Trim(ctx, through) },
 				func(a *author, f *faulty, err error) {
 					check.That(a, err == nil || errors.Is(err, journal.ErrHeld), "Trim: %v", err)
-					a.j = f.open(a, "a")
-					a.claim()
+					a.reopen(f.hosts, "a")
 					a.holds(through, left...)
 					check.Must(a, a.j.Trim(a.Context(), through))
 					a.holds(through, left...)
@@ -207,8 +205,7 @@ func TestReadingThroughAFaultyNetwork(t *testing.T) {
 		func(a *author, f *faulty, err error) {
 			check.That(a, !errors.Is(err, journal.ErrLost) && !errors.Is(err, journal.ErrForked),
 				"nothing is lost: %v", err)
-			a.j = f.open(a, "b")
-			a.claim()
+			a.reopen(f.hosts, "b")
 			a.holds(a.log0(), all...)
 		})
 }

@@ -110,8 +110,7 @@ func TestADatabaseThatIsFull(t *testing.T) {
 	a.holds(begin, there...)
 	there = append(there, a.add("after"))
 	a.holds(begin, there...)
-	a.j = h.open(t, "b")
-	a.claim()
+	a.reopen(h, "b")
 	a.holds(begin, there...)
 }
 
@@ -127,8 +126,7 @@ func TestADatabaseWhoseLogIsFull(t *testing.T) {
 	s.Stop(t)
 	small(t, s, filepath.Join(s.Data, "pg_wal"), 20)
 	s.Begin(t)
-	a.j = h.open(t, "a")
-	a.claim()
+	a.reopen(h, "a")
 	var there []journal.Group
 	var g journal.Group
 	var err error

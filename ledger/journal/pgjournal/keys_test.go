@@ -5,6 +5,7 @@ package pgjournal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,18 +26,11 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	off := errors.New("it is off")
 	refused := func(names ...string) {
 		t.Helper()
-		for _, name := range names {
-			h.keys[name].Fail(off)
-		}
-		g := a.group("nothing is sent")
-		err := a.j.Append(t.Context(), g)
-		check.That(t, isRejected(err) && errors.Is(err, off), "without %v: %v", names, err)
-		a.log.Undo(1)
+		h.fail(off, names...)
+		a.rejected(a.group("nothing is sent"), fmt.Sprint("without ", names), off)
 		rows := s.Exec(t, "journals", "SELECT count(*) FROM sluice.frames")
 		check.That(t, rows[0] == "0", "without %v something was sent", names)
-		for _, name := range names {
-			h.keys[name].Fail(nil)
-		}
+		h.fail(nil, names...)
 	}
 	refused("a")
 	refused("b", "c")
@@ -69,12 +63,7 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	g.Cut = true
 	outcome := make(chan error)
 	go func() { outcome <- a.j.Append(context.Background(), g) }()
-	pgtest.Until(t, "b is asked", func() error {
-		if !asked.Load() {
-			return errors.New("it is not")
-		}
-		return nil
-	})
+	until(t, "b is asked", asked.Load)
 	select {
 	case err := <-outcome:
 		t.Errorf("it has not waited: %v", err)
@@ -93,9 +82,7 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	err := a.j.Append(ctx, g)
 	check.That(t, isRejected(err) && errors.Is(err, context.DeadlineExceeded), "given up: %v", err)
 	a.log.Undo(1)
-	for _, keys := range h.keys {
-		keys.Fail(nil)
-	}
+	h.fail(nil, "a", "b", "c", "d")
 	a.add("the handle goes on")
 	if found, err := read(t, a.j, first.Before); err != nil || len(found) != 4 {
 		t.Errorf("%d groups: %v", len(found), err)
@@ -133,8 +120,7 @@ func TestWhoHasNoKeyCannotClaim(t *testing.T) {
 	b.holds(first.Before, first, second)
 	h.keys["b"].Fail(off) // now it has its own
 	check.Must(t, c.Close())
-	b.j = h.open(t, "c")
-	b.claim()
+	b.reopen(h, "c")
 	b.holds(first.Before, first, second)
 }
 
@@ -166,9 +152,7 @@ func TestASegmentIsBegunDuringAClaim(t *testing.T) {
 	_, _, err := c.Claim(t.Context())
 	check.That(t, errors.Is(err, keyholder.ErrNoKey) && !begin, "without the key of what was begun meanwhile: %v", err)
 	third := a.add("a was not fenced")
-	for _, keys := range h.keys {
-		keys.Fail(nil)
-	}
+	h.fail(nil, "a", "b", "c", "d")
 	b := &author{TB: t, j: c, log: a.log.Clone()}
 	b.claim()
 	b.holds(first.Before, first, second, third)
@@ -210,13 +194,8 @@ func TestAClaimOutlastsWhoeverGoesOn(t *testing.T) {
 func TestAnotherKeyForASegmentIsRefused(t *testing.T) {
 	_, h, a := sharing(t, "a", "b")
 	check.Must(t, h.keys["b"].Put(t.Context(), a.j.Name(), keyholder.Segment{Term: a.term, Number: 1}, keyholder.Key{1}))
-	g := a.group("under a key that is not b's")
-	if err := a.j.Append(t.Context(), g); !isRejected(err) || !strings.Contains(err.Error(), "another key for this segment") {
-		t.Errorf("b has another key: %v", err)
-	}
-	a.log.Undo(1)
-	a.j = h.open(t, "a")
-	a.claim() // a term of which nobody has a key
+	a.rejected(a.group("under a key that is not b's"), "b has another key", "another key for this segment")
+	a.reopen(h, "a") // a term of which nobody has a key
 	a.add("under a new term")
 	a.claim()
 	a.add("and another one")

@@ -82,10 +82,7 @@ func TestTrimBehindALostCutDestroysItsKey(t *testing.T) {
 	l := newLimbo(t)
 	l.lose(l.groups[1].After)
 	check.Must(t, l.trimBeside(l.groups[3].After))
-	for _, host := range []string{"a", "b"} {
-		n := l.hosts.keys[host].Count(l.j.Name())
-		check.That(t, n == 1, "Trim is done, and host %s has %d keys", host, n)
-	}
+	l.haveKeys(l.hosts, 1)
 	l.holds(l.groups[3].After, l.groups[4:]...)
 }
 

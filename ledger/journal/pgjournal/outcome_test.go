@@ -71,8 +71,7 @@ func TestAppend_ConnectionBreaksAtCommit_OutcomeIsFound(t *testing.T) {
 			}
 			all = append(all, a.add("after"), a.add("one more", large))
 			a.holds(a.log0(), all...)
-			a.j = f.open(t, "b")
-			a.claim()
+			a.reopen(f.hosts, "b")
 			a.holds(a.log0(), all...)
 		})
 	}
@@ -140,12 +139,7 @@ func TestAppend_ArrivesAfterItsOutcomeWasResolved_ChangesNothing(t *testing.T) {
 				"Append: %v", err)
 			a.log.Undo(len(c.records))
 			close(on)
-			pgtest.Until(t, "the server answers what came late", func() error {
-				if !answered.Load() {
-					return errors.New("it does not")
-				}
-				return nil
-			})
+			until(t, "the server answers what came late", answered.Load)
 			all = append(all, a.add("the handle goes on"))
 			a.holds(a.log0(), all...)
 		})

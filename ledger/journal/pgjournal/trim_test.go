@@ -59,17 +59,10 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 		groups = append(groups, a.cut(fmt.Sprint("first ", n)), a.add(fmt.Sprint("second ", n)))
 	}
 	at := func(n int) journal.Position { return groups[n-1].After } // behind so many groups
-	keys := func(want int) {
-		t.Helper()
-		for _, name := range []string{"a", "b", "c"} {
-			n := h.keys[name].Count(a.j.Name())
-			check.That(t, n == want, "host %s has %d keys, not %d", name, n, want)
-		}
-	}
 	nothing := func(through journal.Position) {
 		t.Helper()
 		check.That(t, through == begin, "up to %v all is destroyed", through)
-		keys(4)
+		a.haveKeys(h, 4)
 		a.holds(begin, groups...)
 	}
 	nothing(a.held(at(8), "0 other hosts", "of 2"))
@@ -84,7 +77,7 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 	if through := a.held(at(8), "host c", "up to event 5 only"); through != at(4) {
 		t.Errorf("up to %v all is destroyed, not %v", through, at(4))
 	}
-	keys(2)
+	a.haveKeys(h, 2)
 	a.holds(at(4), groups[4:]...)
 	check.Must(t, b.Folded(t.Context(), at(6))) // b has gone back to an older disk
 	a.held(at(8), "host b has folded up to event 6 only", "host c")
@@ -99,12 +92,11 @@ func TestTrimWaitsForWhoFollows(t *testing.T) {
 	}
 	check.Must(t, own.Dismiss(t.Context(), "c"))
 	a.held(at(8), "1 other hosts")
-	keys(1)
+	a.haveKeys(h, 1)
 	h.change = nil
-	a.j = h.open(t, "a") // one is enough now
-	a.claim()
+	a.reopen(h, "a")
 	check.Must(t, a.j.Trim(t.Context(), at(8)))
-	keys(0)
+	a.haveKeys(h, 0)
 	a.holds(at(8))
 	// Who claims is no other host any more. Who had the journal holds back what it lacks, and counts for no other base, until it is dismissed.
 	check.Must(t, a.j.Close())
@@ -140,25 +132,18 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 		h.keys[name].Inject(nil)
 	}
 	check.Must(t, a.j.Close())
-	a.j = h.open(t, "c")
-	a.claim()
+	a.reopen(h, "c")
 	check.Must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
 	check.Must(t, h.open(t, "a").Folded(t.Context(), a.log.End())) // which had the journal
 	check.Must(t, a.j.Trim(t.Context(), young.Before))
-	for name, keys := range h.keys {
-		n := keys.Count(a.j.Name())
-		check.That(t, n == 1, "host %s has %d keys", name, n)
-	}
+	a.haveKeys(h, 1)
 	a.holds(young.Before, young, a.add("goes on"))
 	reject := func() { // what would have begun a segment: its key waits to be used
-		h.keys["a"].Fail(off)
-		h.keys["b"].Fail(off)
+		h.fail(off, "a", "b")
 		g := a.group("rejected")
 		g.Cut = true
-		check.WantErr(t, a.j.Append(t.Context(), g), journal.ErrRejected, "error")
-		a.log.Undo(1)
-		h.keys["a"].Fail(nil)
-		h.keys["b"].Fail(nil)
+		a.rejected(g, "no holder can be reached", off)
+		h.fail(nil, "a", "b")
 	}
 	// A key that nothing was encrypted under is destroyed as well.
 	reject()
@@ -166,10 +151,7 @@ func TestKeysAreDestroyedEverywhereOrTrimIsHeld(t *testing.T) {
 	check.Must(t, h.open(t, "b").Folded(t.Context(), a.log.End()))
 	check.Must(t, h.open(t, "a").Folded(t.Context(), a.log.End()))
 	check.Must(t, a.j.Trim(t.Context(), a.log.End()))
-	for name, keys := range h.keys {
-		n := keys.Count(a.j.Name())
-		check.That(t, n == 0, "host %s has %d keys", name, n)
-	}
+	a.haveKeys(h, 0)
 	// One that waits to be used is not, by a Trim of what was before.
 	old := a.add("under another")
 	check.Must(t, h.open(t, "b").Folded(t.Context(), old.After))
