@@ -37,9 +37,7 @@ func TestPathsAreNotCleaned(t *testing.T) {
 	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "GET"} {
 		status, header, body := f.ask(asked{method: method, target: "/v1/raises", role: "operator"})
 		wantProblem(t, status, header, body, problem.Method)
-		if header.Get("Allow") != "POST" {
-			t.Errorf("%s: Allow %q", method, header.Get("Allow"))
-		}
+		check.That(t, header.Get("Allow") == "POST", "%s: Allow %q", method, header.Get("Allow"))
 	}
 	status, header, body := f.ask(asked{method: "POST", target: "/healthz"})
 	wantProblem(t, status, header, body, problem.Method)
@@ -215,13 +213,11 @@ func FuzzDecode(f *testing.F) {
 		}
 		in := reflect.New(r.in).Interface()
 		if bad := decode(bytes.NewReader(body), in); bad != nil {
-			if bad.Kind != problem.Invalid || bad.Detail == "" || strings.Contains(bad.Detail, secretValue) && !strings.Contains(bad.Field, secretValue) {
-				t.Fatalf("%+v", bad)
-			}
+			check.Need(t, bad.Kind == problem.Invalid && bad.Detail != "" &&
+				(!strings.Contains(bad.Detail, secretValue) || strings.Contains(bad.Field, secretValue)), "%+v", bad)
 			return
 		}
-		text, err := json.Marshal(in)
-		check.Must(t, err)
+		text := check.Value(json.Marshal(in))(t)
 		again := reflect.New(r.in).Interface()
 		bad := decode(bytes.NewReader(text), again)
 		check.Need(t, bad == nil, "%s became %s: %v", body, text, bad)
@@ -241,9 +237,8 @@ func TestTrueValuesAreToldToNobody(t *testing.T) {
 		status, _, body := f.ask(asked{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"2","objects":["19"]` + truths + `}`, key: key, role: "operator"})
 		var p api.Problem
 		_ = json.Unmarshal([]byte(body), &p)
-		if strings.Contains(body+log.String(), secretValue) || strings.Contains(body+log.String(), "eleven") {
-			t.Errorf("a true value is told: %s\n%s", body, log.String())
-		}
+		check.That(t, !strings.Contains(body+log.String(), secretValue) &&
+			!strings.Contains(body+log.String(), "eleven"), "a true value is told: %s\n%s", body, log.String())
 		return status, p
 	}
 	for name, told := range map[string]func() ([]string, error){
@@ -270,9 +265,7 @@ func TestTrueValuesAreToldToNobody(t *testing.T) {
 	}
 	status, p := ask("k", `,"truths":{"19":"`+secretValue+`"}`)
 	check.That(t, status == http.StatusOK, "status %d, %+v", status, p)
-	if log.Len() == 0 || strings.Contains(log.String(), `"19"`) {
-		t.Errorf("the log is %s", log.String())
-	}
+	check.That(t, log.Len() != 0 && !strings.Contains(log.String(), `"19"`), "the log is %s", log.String())
 }
 
 // Without a source, a request that needs true values says whose, of all of them, and only to those who may know.
@@ -324,9 +317,8 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 		found, err := f.ledger.Verify(t.Context(), api.VerifyRequest{})
 		check.That(t, err == nil && found.Problems == 0, "%s: %+v, %v", one, found, err)
 	}
-	if !strings.Contains(log.String(), "a request panicked") || strings.Contains(log.String(), secretValue) {
-		t.Errorf("the log is %s", log.String())
-	}
+	check.That(t, strings.Contains(log.String(), "a request panicked") && !strings.Contains(log.String(), secretValue),
+		"the log is %s", log.String())
 }
 
 // Terms are those of exactly the objects: whoever has none there would be bound by nothing. A policy and none are not wanted at once.

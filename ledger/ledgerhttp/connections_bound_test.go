@@ -75,9 +75,8 @@ func (b *bench) open() (n int) {
 	for kind := range waitingKinds {
 		waiting += b.guard.all.waiting[kind].Len()
 	}
-	if b.guard.all.count != n || waiting > n {
-		b.Errorf("%d connections are open, %d are counted, %d of them as waiting", n, b.guard.all.count, waiting)
-	}
+	check.That(b, b.guard.all.count == n && waiting <= n,
+		"%d connections are open, %d are counted, %d of them as waiting", n, b.guard.all.count, waiting)
 	return n
 }
 

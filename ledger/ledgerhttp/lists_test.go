@@ -126,9 +126,8 @@ func TestLists_ThatGrow_AreStable(t *testing.T) {
 	check.That(t, len(got) == int(stats.Events), "%d events of %d", len(got), stats.Events)
 	n = 0
 	sales := walk(t, f, "/v1/sales?limit=2", "sale", grow)
-	if !slices.IsSortedFunc(sales, func(a, b string) int { return len(a) - len(b) }) || len(slices.Compact(slices.Clone(sales))) != len(sales) {
-		t.Errorf("%v", sales)
-	}
+	check.That(t, slices.IsSortedFunc(sales, func(a, b string) int { return len(a) - len(b) }) &&
+		len(slices.Compact(slices.Clone(sales))) == len(sales), "%v", sales)
 }
 
 // Times bound lists from below, inclusive, and from above, exclusive.

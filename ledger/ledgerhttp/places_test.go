@@ -266,9 +266,8 @@ func TestHandler_SlowReader_HoldsMemoryAndNoPlace(t *testing.T) {
 		}
 		check.Must(t, f.ledger.DefineQuestion(t.Context(), "long", long))
 		p, _ := served(t, f)
-		conn, err := p.dial()
-		check.Must(t, err)
-		_, err = fmt.Fprint(conn, "GET /v1/questions HTTP/1.1\r\nHost: test\r\nTest-Role: desk\r\n\r\n")
+		conn := check.Value(p.dial())(t)
+		_, err := fmt.Fprint(conn, "GET /v1/questions HTTP/1.1\r\nHost: test\r\nTest-Role: desk\r\n\r\n")
 		check.Must(t, err)
 		_, err = conn.Read(make([]byte, 1)) // it has begun; a pipe has no buffer
 		check.Must(t, err)

@@ -72,9 +72,8 @@ func TestATakeoverIsEndedThoughNobodyWaits(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	request := check.Value(http.NewRequestWithContext(ctx, http.MethodPost, "http://ledger.test/v1/takeovers", nil))(t)
-	if _, err := takeOver(&call{handler: f.Handler, route: &route, request: request}, struct{}{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := takeOver(&call{handler: f.Handler, route: &route, request: request}, struct{}{})
+	check.Need(t, err == nil, "%v", err)
 	check.That(t, f.Ledger() != b, "nobody has the ledger")
 }
 
@@ -82,7 +81,6 @@ func TestATakeoverIsEndedThoughNobodyWaits(t *testing.T) {
 func TestWhatIsNoStandbySaysSo(t *testing.T) {
 	f := servingOf(t, marketLedger(t, false), Options{})
 	status, header, body := f.ask(asked{"POST", "/v1/takeovers", `{}`, "", "operator", nil})
-	if p := wantProblem(t, status, header, body, problem.Invalid); !strings.Contains(p.Detail, "only a standby takes over") {
-		t.Error(body)
-	}
+	p := wantProblem(t, status, header, body, problem.Invalid)
+	check.That(t, strings.Contains(p.Detail, "only a standby takes over"), "%v", body)
 }

@@ -231,9 +231,8 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 				if told := strings.Contains(body, "panel.db"); told != (role == roleOperator) || !strings.Contains(body, `"kind":"`+kind) || begun != (w.Code == http.StatusOK) {
 					t.Errorf("%s, to %s, behind something: %t: %d, %s", kind, role, begun, w.Code, body)
 				}
-				if strings.Count(log.String(), "panel.db") != 1 {
-					t.Errorf("%s, to %s: the log is %s", kind, role, log.String())
-				}
+				check.That(t, strings.Count(log.String(), "panel.db") == 1,
+					"%s, to %s: the log is %s", kind, role, log.String())
 			}
 			w := httptest.NewRecorder()
 			ended := &feed{call: &call{handler: f.Handler, holder: Holder{Role: roleAuditor}}}
@@ -283,13 +282,12 @@ func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
 	p, _ := served(t, f)
 	for i, target := range []string{"/v1/events", "/v1/questions", "/v1/sales/1/deliveries", "/openapi.json"} {
 		for _, leaves := range []bool{false, true} {
-			c, err := p.dial()
-			check.Must(t, err)
+			c := check.Value(p.dial())(t)
 			accept := ""
 			if i == 0 {
 				accept = "Accept: " + httpapi.Stream + "\r\n"
 			}
-			_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: test\r\nTest-Role: operator\r\n%s\r\n", target, accept)
+			_, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: test\r\nTest-Role: operator\r\n%s\r\n", target, accept)
 			check.Must(t, err)
 			_, err = c.Read(make([]byte, 1)) // it has begun
 			check.Must(t, err)
@@ -301,9 +299,7 @@ func TestSlowReadersAndBrokenPipesAreDropped(t *testing.T) {
 			_ = c.Close()
 		}
 	}
-	if _, err := f.ledger.Stats(t.Context()); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, check.Err(f.ledger.Stats(t.Context())))
 }
 
 // Ten thousand streams in which nothing happens take bounded memory, and end.
@@ -316,10 +312,9 @@ func TestIdleStreamsTakeBoundedMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	conns := make([]net.Conn, n)
 	for i := range conns {
-		c, err := p.dial()
-		check.Must(t, err)
+		c := check.Value(p.dial())(t)
 		conns[i] = c
-		_, err = fmt.Fprintf(c, "GET /v1/events?from=1000000 HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\nAccept: %s\r\n\r\n", httpapi.Stream)
+		_, err := fmt.Fprintf(c, "GET /v1/events?from=1000000 HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\nAccept: %s\r\n\r\n", httpapi.Stream)
 		check.Must(t, err)
 		in := make([]byte, 512) // the header, and the first sign of life
 		for text := ""; !strings.Contains(text, ":\n\n"); {
@@ -419,9 +414,8 @@ func TestHalfARequestIsDropped(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Read: 20 * time.Millisecond, Running: 1}})
 	p, c := served(t, f)
 	for role, want := range map[string]string{"operator": "could not be read to its end", "desk": "may not do this", "nobody": "no valid token"} {
-		half, err := p.dial()
-		check.Must(t, err)
-		_, err = fmt.Fprintf(half, "POST /v1/raises HTTP/1.1\r\nHost: test\r\nTest-Role: %s\r\nIdempotency-Key: k\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"question\":", role)
+		half := check.Value(p.dial())(t)
+		_, err := fmt.Fprintf(half, "POST /v1/raises HTTP/1.1\r\nHost: test\r\nTest-Role: %s\r\nIdempotency-Key: k\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"question\":", role)
 		check.Must(t, err)
 		text, err := io.ReadAll(half) // until the server hangs up
 		check.That(t, err == nil && strings.HasPrefix(string(text), "HTTP/1.1 4") &&
@@ -463,13 +457,11 @@ func TestACopyIsTakenInTime(t *testing.T) {
 	f := servingOf(t, marketLedger(t, true), Options{Limits: Limits{Write: 20 * time.Millisecond}, Scratch: pace.Scratch(t)})
 	p, _ := served(t, f)
 	within(t, "no copy begins", func() bool { // on a busy machine the limit may end one before
-		c, err := p.dial()
-		check.Must(t, err)
+		c := check.Value(p.dial())(t)
 		t.Cleanup(func() { _ = c.Close() })
-		_, err = fmt.Fprint(c, "GET /v1/backup HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\n\r\n")
-		check.Must(t, err)
+		check.Must(t, check.Err(fmt.Fprint(c, "GET /v1/backup HTTP/1.1\r\nHost: test\r\nTest-Role: auditor\r\n\r\n")))
 		begin := make([]byte, len("HTTP/1.1 200"))
-		_, err = io.ReadFull(c, begin)
+		_, err := io.ReadFull(c, begin)
 		return err == nil && string(begin) == "HTTP/1.1 200"
 	})
 	within(t, "who does not take a copy keeps its place", func() bool { return taken(f.gates.copies) == 0 })
