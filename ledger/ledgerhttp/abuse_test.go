@@ -26,12 +26,10 @@ func TestPathsAreNotCleaned(t *testing.T) {
 		"/", "/v1", "/v1/", "/v2/stats", "/v1/stats/", "//v1/stats", "/v1//stats", "/v1/./stats", "/v1/x/../stats", "/v1/%2e/stats", "/v1/%73tats", "/v1/stats%2f", "/v1/stats%00",
 		"/v1/sales/1/../2", "/v1/sales/1%2freceipt", "/V1/stats", "/v1/stats;x", "/openapi.json/", "/..", "/v1/sales/",
 	} {
-		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator"})
-		wantProblem(t, status, header, body, problem.NoRoute)
+		f.refuses(problem.NoRoute, asked{method: "GET", target: target, role: "operator"})
 	}
 	for _, target := range []string{"/v1/sales/x", "/v1/sales/-1", "/v1/sales/1e3", "/v1/sales/18446744073709551616", "/v1/sales/0x1"} {
-		status, header, body := f.ask(asked{method: "GET", target: target, role: "operator"})
-		p := wantProblem(t, status, header, body, problem.Invalid)
+		p := f.refuses(problem.Invalid, asked{method: "GET", target: target, role: "operator"})
 		check.That(t, p.Field == "sale", "%s: the field is %q", target, p.Field)
 	}
 	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "GET"} {
@@ -39,8 +37,7 @@ func TestPathsAreNotCleaned(t *testing.T) {
 		wantProblem(t, status, header, body, problem.Method)
 		check.That(t, header.Get("Allow") == "POST", "%s: Allow %q", method, header.Get("Allow"))
 	}
-	status, header, body := f.ask(asked{method: "POST", target: "/healthz"})
-	wantProblem(t, status, header, body, problem.Method)
+	f.refuses(problem.Method, asked{method: "POST", target: "/healthz"})
 }
 
 // A query has the parameters of its route, each once and readable; else the problem names the one at fault.
@@ -146,14 +143,12 @@ func TestBodiesAreBounded(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Body: 1000}})
 	const body = `{"question":"vote","epsilon":"1","all":true}`
 	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=latin1", "", "application/json, text/plain"} {
-		status, header, text := f.ask(asked{method: "POST", target: "/v1/raises", body: body, key: "k", role: "operator", header: map[string]string{"Content-Type": media}})
-		wantProblem(t, status, header, text, problem.MediaType)
+		f.refuses(problem.MediaType, asked{method: "POST", target: "/v1/raises", body: body, key: "k", role: "operator", header: map[string]string{"Content-Type": media}})
 	}
 	large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 1000) + `"]}`
-	status, header, text := f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
-	wantProblem(t, status, header, text, problem.TooLarge)
+	f.refuses(problem.TooLarge, asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
 	// Whoever may not is refused before anything is read.
-	status, header, text = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "metrics"})
+	status, header, text := f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "metrics"})
 	wantProblem(t, status, header, text, problem.Forbidden)
 }
 
@@ -176,8 +171,7 @@ func TestKeysAreRead(t *testing.T) {
 	}
 	f := serving(t, Options{})
 	for _, key := range []string{"", `""`, strings.Repeat("x", 257), `%"%00"`, `%"%ff"`} {
-		status, header, body := f.ask(asked{method: "POST", target: "/v1/withdrawals", body: `{"object":"17"}`, key: key, role: "operator"})
-		wantProblem(t, status, header, body, problem.Invalid)
+		f.refuses(problem.Invalid, asked{method: "POST", target: "/v1/withdrawals", body: `{"object":"17"}`, key: key, role: "operator"})
 	}
 }
 
@@ -338,8 +332,7 @@ func TestTermsThatCannotBe(t *testing.T) {
 		{"/v1/reconciliations", `{"members":[{"object":"17","question":"vote"},{"object":"17"}]}`, "members/1/question"},
 		{"/v1/budgets", `{"question":"vote","all":true,"epsilons":["0"]}`, ""},
 	} {
-		status, header, body := f.ask(asked{"POST", c.target, c.body, "k", "operator", nil})
-		p := wantProblem(t, status, header, body, problem.Invalid)
+		p := f.refuses(problem.Invalid, asked{"POST", c.target, c.body, "k", "operator", nil})
 		check.That(t, p.Field == c.field || c.field == "", "%s: the field is %q", c.body, p.Field)
 	}
 }

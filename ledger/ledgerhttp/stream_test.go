@@ -145,8 +145,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	}
 	_, id, _ := message(t, bufio.NewReader(follow(t, c, 1, "7").Body))
 	check.That(t, id == "8", "behind 7 comes %s", id)
-	status, header, body := f.ask(asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": httpapi.Stream, "Last-Event-ID": "x"}})
-	wantProblem(t, status, header, body, problem.Invalid)
+	f.refuses(problem.Invalid, asked{method: "GET", target: "/v1/events", role: "auditor", header: map[string]string{"Accept": httpapi.Stream, "Last-Event-ID": "x"}})
 }
 
 // HEAD follows nothing: it is answered as GET is, and its connection serves the next request.
@@ -356,8 +355,7 @@ func TestPlacesAreBounded(t *testing.T) {
 	check.That(t, header.Get("Retry-After") != "", "nobody says when to come again")
 	close(release)
 	within(t, "a place is not free again", func() bool { return taken(f.gates.running) == 0 })
-	status, _, body = f.ask(asked{method: "GET", target: "/v1/stats", role: "operator"})
-	check.That(t, status == http.StatusOK, "%d: %s", status, body)
+	f.answers(asked{method: "GET", target: "/v1/stats", role: "operator"})
 
 	first, second := follow(t, c, 1000, ""), follow(t, c, 1000, "")
 	streamed := map[string]string{"Accept": httpapi.Lines}
@@ -373,11 +371,9 @@ func TestPlacesAreBounded(t *testing.T) {
 	other := &hold{room: f.gates.memory, by: Holder{Name: "another", Role: roleOperator}}
 	check.Must(t, other.grow(6<<20))
 	large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 2<<20) + `"]}`
-	status, header, body = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
-	wantProblem(t, status, header, body, problem.Busy)
+	f.refuses(problem.Busy, asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
 	other.release()
-	status, header, body = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
-	wantProblem(t, status, header, body, problem.Invalid)
+	f.refuses(problem.Invalid, asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
 	check.That(t, taken(f.gates.memory) == 0, "a large request keeps its memory")
 }
 
@@ -444,11 +440,10 @@ func TestARequestThatTakesTooLongGoesOn(t *testing.T) {
 		return make([]string, len(objects)), nil
 	}})
 	raise := asked{method: "POST", target: "/v1/raises", body: `{"question":"vote","epsilon":"1","objects":["18"],"partial":true}`, key: "k", role: "operator"}
-	status, header, body := f.ask(raise)
-	wantProblem(t, status, header, body, problem.Late)
+	f.refuses(problem.Late, raise)
 	slow = false
 	f.limits.Time = time.Hour
-	status, _, body = f.ask(raise)
+	status, _, body := f.ask(raise)
 	check.That(t, status == http.StatusOK, "%d: %s", status, body)
 }
 

@@ -245,9 +245,8 @@ func TestStream_HolderInDebt_IsTooMany(t *testing.T) {
 	if status, _, body := f.ask(list); status != http.StatusOK || !strings.HasSuffix(body, "{\"end\":true}\n") {
 		t.Fatalf("the first: %d, %.300s", status, body)
 	}
-	status, header, body := f.ask(list)
-	wantProblem(t, status, header, body, problem.TooMany)
-	status, _, body = f.ask(asked{method: "GET", target: "/v1/stats", role: "auditor"})
+	f.refuses(problem.TooMany, list)
+	status, _, body := f.ask(asked{method: "GET", target: "/v1/stats", role: "auditor"})
 	check.That(t, status == http.StatusOK, "counts: %d, %s", status, body)
 }
 
