@@ -233,8 +233,7 @@ func TestAddresses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Dial(ctx, elsewhere.URL, Options{})
-	check.That(t, errors.Is(err, context.Canceled), "%v", err)
+	check.Is(t, check.Err(Dial(ctx, elsewhere.URL, Options{})), context.Canceled)
 }
 
 // A server may answer without an end. A document has one.
@@ -284,8 +283,7 @@ func TestARefusedClientLeavesNoConnection(t *testing.T) {
 func TestNamesAreNotChanged(t *testing.T) {
 	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), plainly)
 	check.Is(t, c.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "\xff"}), api.ErrInvalid)
-	_, err := c.Object(t.Context(), "\xff")
-	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
+	check.Is(t, check.Err(c.Object(t.Context(), "\xff")), api.ErrInvalid)
 	for _, name := range []string{"a/b", "..", "a&b=c", "ü ?#%2f", "+"} {
 		_, err := c.Enroll(t.Context(), api.EnrollRequest{Key: "enrol " + name, Question: "vote", Objects: []string{name}, Cap: check.Eps(t, "1")})
 		check.Need(t, err == nil, "%q: %v", name, err)
@@ -556,12 +554,10 @@ func TestTermsOfEach(t *testing.T) {
 	check.That(t, done.Enrolled == 3 && slices.Equal(asked, []string{"bob", "cid", "dan"}),
 		"%+v, asked about %q", done, asked)
 	again, err := l.Enroll(t.Context(), r) // in process it is the same request
-	if check.Must(t, err); again.First != done.First {
-		t.Errorf("%+v, %+v", again, done)
-	}
+	check.Must(t, err)
+	check.That(t, again.First == done.First, "%+v, %+v", again, done)
 	r.Key, r.Objects = "twice", []string{"eve", "eve"}
-	_, err = c.Enroll(t.Context(), r)
-	check.That(t, errors.Is(err, api.ErrInvalid), "twice: %v", err)
+	check.WantErr(t, check.Err(c.Enroll(t.Context(), r)), api.ErrInvalid, "twice")
 	r.Key, r.Objects, r.Cap = "both", []string{"eve"}, check.Eps(t, "1")
 	check.WantErr(t, check.Err(c.Enroll(t.Context(), r)), api.ErrInvalid, "terms and a cap")
 	until := ledgertest.Begin().Add(time.Hour + time.Nanosecond)
@@ -613,10 +609,8 @@ func TestATableIsConfirmed(t *testing.T) {
 	check.Is(t, check.Err(c.Reconcile(t.Context(), r)), no)
 	unchanged("not confirmed")
 	r.Confirm = func(api.ReconcileResult) error { rows[2].Object = "dan"; return nil } // which is read once
-	done, err := c.Reconcile(t.Context(), r)
-	if check.Must(t, err); done.Questions[0].New.Count != 1 || done.Questions[0].New.First[0] != "cid" {
-		t.Errorf("%+v", done)
-	}
+	done := check.Value(c.Reconcile(t.Context(), r))(t)
+	check.That(t, done.Questions[0].New.Count == 1 && done.Questions[0].New.First[0] == "cid", "%+v", done)
 	before = check.Value(l.Stats(t.Context()))(t)
 	rows[2].Object = "eve"
 	r.Confirm = func(api.ReconcileResult) error { // meanwhile somebody else enrols another one
@@ -626,7 +620,7 @@ func TestATableIsConfirmed(t *testing.T) {
 		}
 		return err
 	}
-	_, err = c.Reconcile(t.Context(), r)
+	_, err := c.Reconcile(t.Context(), r)
 	check.That(t, kindOf(err) == problem.Changed, "what has changed since: %v", err)
 	unchanged("changed")
 	r.Confirm = nil

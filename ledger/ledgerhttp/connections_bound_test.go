@@ -97,9 +97,8 @@ func TestBound_UnprovenConnectionsFillAll_NewcomerGetsIn(t *testing.T) {
 	for range 200 {
 		b.come("192.0.2.1")
 	}
-	if b.open(); isClosed(boss) {
-		t.Error("the connection of an operator is closed for others")
-	}
+	b.open()
+	check.That(t, !isClosed(boss), "the connection of an operator is closed for others")
 }
 
 // One address has no more than its share, so that it takes none from others; where there are no

@@ -105,9 +105,8 @@ func TestTrim_TooManyOpenFilesToDestroy_IsRejectedAndDoneLater(t *testing.T) {
 	table.full = false
 	_, end, err := j.Claim(t.Context())
 	check.Must(t, err)
-	if left := gone(t, j.path); len(left) != 0 {
-		t.Errorf("left by Claim: %v", left)
-	}
+	left = gone(t, j.path)
+	check.That(t, len(left) == 0, "left by Claim: %v", left)
 	check.Must(t, j.Trim(t.Context(), end))
 }
 

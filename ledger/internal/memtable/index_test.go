@@ -28,9 +28,8 @@ func TestIndex_AnyHashes_FindsWhatWasAdded(t *testing.T) {
 				}
 			}
 		}
-		if x.reset(); x.count != 0 {
-			t.Errorf("%s: after a reset there are %d", name, x.count)
-		}
+		x.reset()
+		check.That(t, x.count == 0, "%s: after a reset there are %d", name, x.count)
 		_, found := x.find(l, key(1), hash(1))
 		check.That(t, !found, "%s: a record is found after a reset", name)
 	}

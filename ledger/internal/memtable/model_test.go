@@ -296,17 +296,15 @@ func TestAScanGoesOnWhileOthersWrite(t *testing.T) {
 		wantSame(t, found, whole, "a scan passes")
 		return err
 	}
-	err := s.View(func(r kv.Reader) error {
+	check.Must(t, s.View(func(r kv.Reader) error {
 		return scan(r, func(key string) {
 			n++
 			write(t, s, n, key+"+", "new", key, "new", fmt.Sprintf("%03d", records-n%100), "")
 			check.OK(t, s.View(func(r kv.Reader) error { _, err := all(r); return err }))
 		})
-	})
-	check.Must(t, err)
-	if err = s.View(func(r kv.Reader) (err error) { whole, err = all(r); return err }); err != nil {
-		t.Fatal(err)
-	}
+	}))
+	err := s.View(func(r kv.Reader) (err error) { whole, err = all(r); return err })
+	check.Need(t, err == nil, "%v", err)
 	err = s.Update(func(w kv.Writer) error {
 		return scan(w, func(key string) {
 			check.OK(t, errors.Join(w.Put("a", []byte(key), []byte("x")), w.Put("c", []byte(key), []byte("x"))))

@@ -44,15 +44,13 @@ func TestALayerIsUsedAgain(t *testing.T) {
 	room := len(first.records)
 	write("last")
 	checkpoint()
-	if s.current.Load().active != first || len(first.records) != room || first.size() != 0 {
-		t.Errorf("the layer has %d pages and %d bytes, want %d pages, all of them free", len(first.records), first.size(), room)
-	}
+	check.That(t, s.current.Load().active == first && len(first.records) == room && first.size() == 0,
+		"the layer has %d pages and %d bytes, want %d pages, all of them free", len(first.records), first.size(), room)
 	check.Must(t, s.View(func(r kv.Reader) error {
 		n := 0
 		err := r.Scan("b", nil, func(_, value []byte) bool {
-			if n++; string(value) != "last" {
-				t.Errorf("record %d is %q", n, value)
-			}
+			n++
+			check.That(t, string(value) == "last", "record %d is %q", n, value)
 			return true
 		})
 		check.Equal(t, n, 100, "records")

@@ -26,9 +26,8 @@ func openBolt(t testing.TB, path string) kv.Store {
 	s, err := bolt.Open(path, false)
 	if err != nil {
 		check.Must(t, bolt.Create(path, func(kv.Writer) error { return nil }))
-		if s, err = bolt.Open(path, false); err != nil {
-			t.Fatal(err)
-		}
+		s, err = bolt.Open(path, false)
+		check.Need(t, err == nil, "%v", err)
 	}
 	return s
 }

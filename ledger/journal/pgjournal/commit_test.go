@@ -434,7 +434,6 @@ func TestLengthsTellLittle(t *testing.T) {
 	}
 	rows := s.Exec(t, "journals", `SELECT DISTINCT octet_length(body) FROM sluice.frames`)
 	check.That(t, slices.Equal(rows, []string{"284"}), "the lengths are %v", rows)
-	if rows := s.Exec(t, "journals", `SELECT count(DISTINCT substr(body, 1, 12)) FROM sluice.frames`); rows[0] != "40" {
-		t.Errorf("%s nonces of 40", rows[0])
-	}
+	rows = s.Exec(t, "journals", `SELECT count(DISTINCT substr(body, 1, 12)) FROM sluice.frames`)
+	check.That(t, rows[0] == "40", "%s nonces of 40", rows[0])
 }

@@ -368,9 +368,8 @@ func TestAJournalIsRestoredBehindAFile(t *testing.T) {
 		check.WantErr(t, check.Err(l.restored(t, "a", bad, told)), journal.ErrForked, "%s", bad)
 	}
 	check.WantErr(t, check.Err(l.restored(t, "a", "postgres:00112233445566778899aabbccddeeff", told)), journal.ErrForked, "another journal's name")
-	if j, err = l.restored(t, "a", "", told); err != nil || j.Name() != name {
-		t.Errorf("a file that names none: %v", err)
-	}
+	j, err = l.restored(t, "a", "", told)
+	check.That(t, err == nil && j.Name() == name, "a file that names none: %v", err)
 }
 
 // A host that had the ledger, and has not noticed that the database was lost and the journal made anew, writes nothing to that one.

@@ -198,9 +198,8 @@ func TestTrimBesideAppends(t *testing.T) {
 	left, err := read(t, a.j, last)
 	check.That(t, err == nil && len(left) == int(a.log.End().Events-last.Events),
 		"%d groups are left behind %v: %v", len(left), last, err)
-	if n := h.keys["b"].Count(a.j.Name()); n > 3 {
-		t.Errorf("%d keys are left", n)
-	}
+	n = h.keys["b"].Count(a.j.Name())
+	check.That(t, n <= 3, "%d keys are left", n)
 }
 
 // A group whose segment nobody knows of, in a database that somebody has mended by hand, keeps Trim from destroying keys.
@@ -292,9 +291,8 @@ func TestNothingIsLeftBehindTheHorizon(t *testing.T) {
 	if len(found(t, sealed, wal...)) == 0 {
 		t.Log("the sealed bytes are gone by themselves") // then this proves less
 	}
-	if files := found(t, key[:], everywhere...); len(files) > 0 {
-		t.Errorf("the key is left in %v", files)
-	}
+	files = found(t, key[:], everywhere...)
+	check.That(t, len(files) == 0, "the key is left in %v", files)
 	for name, d := range holders {
 		check.WantErr(t, check.Err(d.Get(t.Context(), a.j.Name(), segment)), keyholder.ErrDestroyed, "host %s", name)
 	}

@@ -136,9 +136,8 @@ func TestDeleteOfNothingWritesNothing(t *testing.T) {
 	check.Must(t, err)
 	check.That(t, bytes.Equal(before, after), "the file changed")
 	check.Must(t, deleteOne(s, "first", "k"))
-	if after, err = os.ReadFile(path); err != nil || bytes.Equal(before, after) {
-		t.Errorf("the file did not change; %v", err)
-	}
+	after, err = os.ReadFile(path)
+	check.That(t, err == nil && !bytes.Equal(before, after), "the file did not change; %v", err)
 }
 
 func TestCopyHoldsEveryRecord(t *testing.T) {
@@ -473,9 +472,8 @@ func TestCompactUnderLoadLosesNothing(t *testing.T) {
 			check.Need(t, all[fmt.Sprintf("log/%d/%06d", n, i)] == fmt.Sprint(i),
 				"record %d of writer %d is lost", i, n)
 		}
-		if total += last[n]; last[n] < 2 {
-			t.Errorf("writer %d got to %d", n, last[n])
-		}
+		total += last[n]
+		check.That(t, last[n] >= 2, "writer %d got to %d", n, last[n])
 	}
 	t.Logf("%d commits", total)
 }
@@ -561,9 +559,8 @@ func TestACompactedFileIsSyncedBitByBit(t *testing.T) {
 	d := mustOpen(t, newFile(t)).current
 	written := 0
 	m := &meter{ctx: t.Context(), progress: func(done, _ int64) {
-		if written++; d.db.NoSync {
-			t.Errorf("what is written is not synced, after %d bytes", done)
-		}
+		written++
+		check.That(t, !d.db.NoSync, "what is written is not synced, after %d bytes", done)
 	}}
 	check.Must(t, s.snapshot(func(tx *transaction) error { return d.fill(tx, m) }))
 	check.That(t, written >= 4, "looked %d times", written)

@@ -46,9 +46,8 @@ func TestEraseUnused(t *testing.T) {
 		check.That(t, bytes.Equal(page, zeros), "page %d is unused, and not erased", id)
 		return err
 	}))
-	if check.Must(t, file.Close()); free < 10 {
-		t.Errorf("only %d unused pages", free)
-	}
+	check.Must(t, file.Close())
+	check.That(t, free >= 10, "only %d unused pages", free)
 	again := mustOpen(t, path)
 	wantRecords(t, again, want)
 	wantSound(t, again)

@@ -32,9 +32,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if p.count()*elementSize > len(p)-headerSize || !p.leaf() && p.count() == 0 {
-			t.Fatalf("%d elements on %d bytes", p.count(), len(p))
-		}
+		check.Need(t, p.count()*elementSize <= len(p)-headerSize && (p.leaf() || p.count() != 0),
+			"%d elements on %d bytes", p.count(), len(p))
 		for n := range p.count() {
 			key, value, _, ok := p.record(n)
 			check.Need(t, !p.leaf() || !ok || len(key) != 0 && len(value) != 0 && len(key)+len(value) <= len(p),

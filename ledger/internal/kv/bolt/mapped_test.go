@@ -38,14 +38,12 @@ func TestALargeFileHasRoomToGrow(t *testing.T) {
 	const size int64 = 5 << 30
 	check.Must(t, os.Truncate(path, size)) // it takes no room on disk
 	s = mustOpen(t, path)
-	if got := mapped(s.current); got != 4*size {
-		t.Errorf("for a file of %d bytes %d are mapped", size, got)
-	}
+	got = mapped(s.current)
+	check.That(t, got == 4*size, "for a file of %d bytes %d are mapped", size, got)
 	err := s.Compact(t.Context(), nil)
 	check.That(t, err == nil || errors.Is(err, errors.ErrUnsupported), "%v", err)
-	if got := mapped(s.current); got != 4*size {
-		t.Errorf("once it is compacted %d are mapped", got)
-	}
+	got = mapped(s.current)
+	check.That(t, got == 4*size, "once it is compacted %d are mapped", got)
 }
 
 // Where there is not so much address space a file is opened even so.

@@ -68,14 +68,13 @@ func TestAFileOfZerosIsNotWrittenTo(t *testing.T) {
 				over := test.path + "-over"
 				check.Must(t, copyFile(test.path, over))
 				s := mustOpen(t, over)
-				err := s.Update(func(w kv.Writer) error {
+				check.WantErr(t, s.Update(func(w kv.Writer) error {
 					if _, err := w.(*transaction).bucket(test.bucket); known && err != nil {
 						return err
 					}
 					overwriteAt(t, over, make([]byte, 4<<20), 0)
 					return use(w)
-				})
-				check.WantErr(t, err, kv.ErrOverwritten, "%s in %q", name, test.bucket)
+				}), kv.ErrOverwritten, "%s in %q", name, test.bucket)
 				_ = s.Close()
 			}
 		}
@@ -87,11 +86,10 @@ func TestAFileOfZerosIsNotCopied(t *testing.T) {
 	path, _ := forest(t)
 	s := mustOpen(t, path)
 	size := check.Value(s.Size())(t)
-	err := s.snapshot(func(tx *transaction) error {
+	check.WantErr(t, s.snapshot(func(tx *transaction) error {
 		overwriteAt(t, path, make([]byte, size+2<<20), 0)
 		return tx.old.each(func(string, []byte, []byte) error { return nil })
-	})
-	check.WantErr(t, err, kv.ErrOverwritten, "got the error")
+	}), kv.ErrOverwritten, "got the error")
 }
 
 // bbolt takes meta pages that say that the file has no pages.

@@ -113,9 +113,8 @@ func TestWalksKeepWhatTheyNeed(t *testing.T) {
 			var last []byte
 			n := 0
 			check.Must(t, r.Scan("high", nil, func(key, _ []byte) bool {
-				if n++; bytes.Compare(key, last) <= 0 {
-					t.Errorf("%s after %s", key, last)
-				}
+				n++
+				check.That(t, bytes.Compare(key, last) > 0, "%s after %s", key, last)
 				last = append(last[:0], key...)
 				return true
 			}))

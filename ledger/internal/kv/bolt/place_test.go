@@ -57,10 +57,9 @@ func TestWithoutLinksALateComerStays(t *testing.T) {
 		check.Must(t, come(path))
 		before := check.Value(os.Lstat(path))(t)
 		check.Must(t, os.Rename(path, path+"-late"))
-		err := unlinked().place(path, kindNew, func(temp string) error {
+		check.WantErr(t, unlinked().place(path, kindNew, func(temp string) error {
 			return errors.Join(fillNew(temp, putK("v")), os.Rename(path+"-late", path))
-		})
-		check.WantErr(t, err, fs.ErrExist, "%s", name)
+		}), fs.ErrExist, "%s", name)
 		after, err := os.Lstat(path)
 		check.That(t, err == nil && os.SameFile(before, after), "%s is not there any more, %v", name, err)
 		wantFiles(t, path, "data.db")

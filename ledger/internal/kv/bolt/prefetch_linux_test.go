@@ -138,9 +138,8 @@ func TestPrefetchSurvivesDamage(t *testing.T) {
 		copy(whole[int(root)*size:], damaged)
 		r := snapshot{in: s.current, data: whole, pageSize: uint64(size)}
 		for level := []sought{{root, all[:mostPrefetched]}}; len(level) > 0 && depth < deepest; depth++ {
-			if level = r.descend(level); len(level) > mostPrefetched {
-				t.Fatalf("%d pages at a time", len(level))
-			}
+			level = r.descend(level)
+			check.Need(t, len(level) <= mostPrefetched, "%d pages at a time", len(level))
 		}
 		return depth
 	}
@@ -158,7 +157,6 @@ func TestPrefetchSurvivesDamage(t *testing.T) {
 	for n := range int(binary.NativeEndian.Uint16(page[10:])) {
 		binary.NativeEndian.PutUint64(circle[headerSize+n*elementSize+8:], root)
 	}
-	if depth := descend(circle); depth != deepest {
-		t.Errorf("a circle of %d levels", depth)
-	}
+	depth = descend(circle)
+	check.That(t, depth == deepest, "a circle of %d levels", depth)
 }

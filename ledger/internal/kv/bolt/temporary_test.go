@@ -43,10 +43,8 @@ func TestTemporary_FileIsPrivateAndRemoved(t *testing.T) {
 	spillMany(t, s)
 	if runtime.GOOS != "windows" {
 		wantEmpty(t, dir)
-		info, err := s.current.file.Stat()
-		if check.Must(t, err); info.Mode().Perm() != 0o600 {
-			t.Errorf("mode %v", info.Mode())
-		}
+		info := check.Value(s.current.file.Stat())(t)
+		check.That(t, info.Mode().Perm() == 0o600, "mode %v", info.Mode())
 	}
 	s.name = filepath.Join(dir, "kept") // as where an open file cannot be removed
 	check.Must(t, os.WriteFile(s.name, nil, 0o600))
