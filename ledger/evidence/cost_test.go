@@ -41,10 +41,8 @@ func newHostileHost(t testing.TB) *hostileHost {
 	t.Helper()
 	secret, public, err := note.GenerateKey(rand.Reader, "example.com/hostile")
 	check.Must(t, err)
-	signer, err := note.NewSigner(secret)
-	check.Must(t, err)
-	key, err := note.NewVerifier(public)
-	check.Must(t, err)
+	signer := check.Value(note.NewSigner(secret))(t)
+	key := check.Value(note.NewVerifier(public))(t)
 	return &hostileHost{t, signer, note.VerifierList(key), event.About{Created: event.Created{ID: [16]byte{1}, Currency: "USD", LogKey: public}, At: hostileTime}}
 }
 
@@ -65,16 +63,14 @@ func (h *hostileHost) statement(says []said.Detail) []byte {
 			_ = g.Learn(ev)
 			f.Leaf = ev.Leaf()
 		}
-		_, err := edge.Append(f.Leaf)
-		check.Must(h.t, err)
+		check.Must(h.t, check.Err(edge.Append(f.Leaf)))
 		st.Events = append(st.Events, f)
 	}
 	st.Event = edge.Size()
 	signed, err := merkle.Checkpoint{Origin: h.about.Origin(), Size: edge.Size(), Root: edge.Root()}.Sign(h.signer)
 	check.Must(h.t, err)
 	st.Checkpoint = string(signed)
-	data, err := json.Marshal(st)
-	check.Must(h.t, err)
+	data := check.Value(json.Marshal(st))(h.t)
 	return data
 }
 
@@ -88,8 +84,7 @@ func epsilonOf(nano int) privacy.Epsilon {
 
 func policyOf(t testing.TB, text string) *policy.Policy {
 	t.Helper()
-	p, err := policy.Parse([]byte(text))
-	check.Must(t, err)
+	p := check.Value(policy.Parse([]byte(text)))(t)
 	return &p
 }
 
@@ -585,13 +580,11 @@ func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
 	}
 	c := chain(3)
 	c.add(epsilonOf(7), event.Value{})
-	if c.method(epsilonOf(5)) != event.MethodInsert || c.method(epsilonOf(8)) != event.MethodRaise || c.spent() != epsilonOf(7) || c.lowest != epsilonOf(1) {
-		t.Errorf("%+v", c)
-	}
+	check.That(t, c.method(epsilonOf(5)) == event.MethodInsert && c.method(epsilonOf(8)) == event.MethodRaise &&
+		c.spent() == epsilonOf(7) && c.lowest == epsilonOf(1), "%+v", c)
 	c.add(epsilonOf(5), event.Value{}) // not the highest, although it is the last
-	if c.method(epsilonOf(6)) != event.MethodInsert || c.spent() != epsilonOf(7) || c.lowest != epsilonOf(1) {
-		t.Errorf("after a level in between: %+v", c)
-	}
+	check.That(t, c.method(epsilonOf(6)) == event.MethodInsert && c.spent() == epsilonOf(7) && c.lowest == epsilonOf(1),
+		"after a level in between: %+v", c)
 	used := func(n int) time.Duration {
 		begun := processorTime()
 		chain(n)
@@ -610,11 +603,9 @@ func TestTheOrderOfLevels_DecidesNothing(t *testing.T) {
 func TestCostOfDocuments_LongProof_IsLinear(t *testing.T) {
 	h := newHostileHost(t)
 	wantLinear(t, "proof", func(n int) []byte {
-		st, err := ReadStatement(h.statement([]said.Detail{&said.Withdrawn{Object: "ann"}}))
-		check.Must(t, err)
+		st := check.Value(ReadStatement(h.statement([]said.Detail{&said.Withdrawn{Object: "ann"}})))(t)
 		st.Proof = make([]tlog.Hash, 1000*n)
-		data, err := json.Marshal(st)
-		check.Must(t, err)
+		data := check.Value(json.Marshal(st))(t)
 		return data
 	}, func(data []byte) (any, bool) {
 		st, err := ReadStatement(data)
@@ -624,21 +615,17 @@ func TestCostOfDocuments_LongProof_IsLinear(t *testing.T) {
 
 func TestVerify_ForeignSignature_ChecksNothingElse(t *testing.T) {
 	h, other := newHostileHost(t), newHostileHost(t)
-	st, err := ReadStatement(h.statement([]said.Detail{&said.Withdrawn{Object: "bob"}}))
-	check.Must(t, err)
+	st := check.Value(ReadStatement(h.statement([]said.Detail{&said.Withdrawn{Object: "bob"}})))(t)
 	checked := st.Verify(other.keys)
-	if checked.Signed || checked.OK() || len(checked.Faults) != 1 || !strings.Contains(checked.Faults[0].Text, "checkpoint") {
-		t.Errorf("%+v", checked)
-	}
-	if checked := st.Verify(h.keys); !checked.Signed || len(checked.Faults) < 2 {
-		t.Errorf("%+v", checked)
-	}
+	check.That(t, !checked.Signed && !checked.OK() && len(checked.Faults) == 1 &&
+		strings.Contains(checked.Faults[0].Text, "checkpoint"), "%+v", checked)
+	checked = st.Verify(h.keys)
+	check.That(t, checked.Signed && len(checked.Faults) >= 2, "%+v", checked)
 	r, err := ReadReceipt(h.receipt(1, api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}, epsilonOf(1e9), "a"))
 	check.Must(t, err)
 	r.Price++
-	if checked := r.Verify(other.keys); checked.Signed || len(checked.Faults) != 1 {
-		t.Errorf("%+v", checked)
-	}
+	checked = r.Verify(other.keys)
+	check.That(t, !checked.Signed && len(checked.Faults) == 1, "%+v", checked)
 }
 
 func TestVerify_ManyFaults_ListsTheFirst(t *testing.T) {
@@ -647,16 +634,13 @@ func TestVerify_ManyFaults_ListsTheFirst(t *testing.T) {
 	for range 2 * maxFaults {
 		says = append(says, &said.Withdrawn{Object: strings.Repeat("b", 10_000)})
 	}
-	st, err := ReadStatement(h.statement(says))
-	check.Must(t, err)
+	st := check.Value(ReadStatement(h.statement(says)))(t)
 	checked := st.Verify(h.keys)
 	if n := len(checked.Faults); n != maxFaults+1 || !strings.Contains(checked.Faults[n-1].Text, "more than 1000 faults") {
 		t.Errorf("%d faults, at last %v", n, checked.Faults[n-1])
 	}
 	for _, f := range checked.Faults {
-		if len(f.Text) > 2*maxFaultText {
-			t.Fatalf("a fault of %d bytes", len(f.Text))
-		}
+		check.Need(t, len(f.Text) <= 2*maxFaultText, "a fault of %d bytes", len(f.Text))
 	}
 }
 
@@ -669,9 +653,8 @@ func TestVerify_LongNameOfABuyer_IsAFault(t *testing.T) {
 		for _, f := range st.Verify(h.keys).Faults {
 			all.WriteString(f.Text + "\n")
 		}
-		if strings.Contains(all.String(), "at most 256") != (fault != "") {
-			t.Errorf("%d bytes: %s", length, all.String())
-		}
+		check.That(t, strings.Contains(all.String(), "at most 256") == (fault != ""),
+			"%d bytes: %s", length, all.String())
 	}
 }
 
@@ -703,12 +686,9 @@ func TestVerify_ChainAboveTheBound_IsAFault(t *testing.T) {
 			for i := range test.most + more {
 				says = append(says, test.item(i)...)
 			}
-			st, err := ReadStatement(h.statement(says))
-			check.Must(t, err)
+			st := check.Value(ReadStatement(h.statement(says)))(t)
 			isFault := slices.ContainsFunc(st.Verify(h.keys).Faults, func(f Fault) bool { return strings.Contains(f.Text, "entries; at most 1024 are possible") })
-			if isFault != (more == 1) {
-				t.Errorf("%s: %d more than are possible: a fault is %t", name, more, isFault)
-			}
+			check.That(t, isFault == (more == 1), "%s: %d more than are possible: a fault is %t", name, more, isFault)
 		}
 	}
 }

@@ -111,9 +111,7 @@ func TestATrueValueGoesAlong(t *testing.T) {
 	}
 	r.Truth = nil
 	got := check.Value(c.Release(t.Context(), r))(t)
-	if sent.Load() != 1 {
-		t.Errorf("it took %d requests", sent.Load())
-	}
+	check.That(t, sent.Load() == 1, "it took %d requests", sent.Load())
 	want, err := l.Release(t.Context(), r)
 	check.That(t, err == nil && got == want, "%+v, want %+v, %v", got, want, err)
 	r.Key, r.Epsilon, r.TrueValue = "s", check.Eps(t, "2"), "maybe"
@@ -166,9 +164,8 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 		return values, nil
 	}})
 	check.Must(t, err)
-	if done.Drawn != 4099 || done.Reused != 1 || len(asked) != 4099 || slices.Contains(asked, people[7]) || rounds.Load() != 2 {
-		t.Errorf("%+v: asked for %d, in %d rounds", done, len(asked), rounds.Load())
-	}
+	check.That(t, done.Drawn == 4099 && done.Reused == 1 && len(asked) == 4099 && !slices.Contains(asked, people[7]) &&
+		rounds.Load() == 2, "%+v: asked for %d, in %d rounds", done, len(asked), rounds.Load())
 }
 
 // A sweep over many parts goes on part by part, and does not carry all values along.
@@ -180,9 +177,8 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 	for i := range 9000 {
 		people = append(people, fmt.Sprintf("p%04d", i))
 	}
-	under, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: check.Eps(t, "1")})
-	check.Must(t, err)
-	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: people, Policy: under, Cap: check.Eps(t, "9")})
+	under := check.Value(policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: check.Eps(t, "1")}))(t)
+	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: people, Policy: under, Cap: check.Eps(t, "9")})
 	check.Must(t, err)
 	held.Clock.Set(ledgertest.Begin().Add(time.Hour))
 	var largest atomic.Int64
@@ -237,8 +233,7 @@ func TestAddresses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Dial(ctx, elsewhere.URL, Options{})
-	check.That(t, errors.Is(err, context.Canceled), "%v", err)
+	check.Is(t, check.Err(Dial(ctx, elsewhere.URL, Options{})), context.Canceled)
 }
 
 // A server may answer without an end. A document has one.
@@ -287,10 +282,8 @@ func TestARefusedClientLeavesNoConnection(t *testing.T) {
 // A name that is no UTF-8 is refused, and does not become another one on the way.
 func TestNamesAreNotChanged(t *testing.T) {
 	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), plainly)
-	err := c.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "\xff"})
-	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
-	_, err = c.Object(t.Context(), "\xff")
-	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
+	check.Is(t, c.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "\xff"}), api.ErrInvalid)
+	check.Is(t, check.Err(c.Object(t.Context(), "\xff")), api.ErrInvalid)
 	for _, name := range []string{"a/b", "..", "a&b=c", "ü ?#%2f", "+"} {
 		_, err := c.Enroll(t.Context(), api.EnrollRequest{Key: "enrol " + name, Question: "vote", Objects: []string{name}, Cap: check.Eps(t, "1")})
 		check.Need(t, err == nil, "%q: %v", name, err)
@@ -464,16 +457,14 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 			continue
 		}
 		// What is in no record says nothing: bytes of a page that are not used.
-		l, err := ledger.Open(t.Context(), robbed, ledger.Options{ReadOnly: true})
-		check.Must(t, err)
+		l := check.Value(ledger.Open(t.Context(), robbed, ledger.Options{ReadOnly: true}))(t)
 		_, err = l.Object(t.Context(), "rob")
 		check.That(t, errors.Is(err, api.ErrUnknown), "a copy in which bob is robbed is taken (%d): %v", n, err)
 		_, err = l.Object(t.Context(), "bob")
 		check.Must(t, errors.Join(err, l.Close(), os.Remove(robbed)))
 	}
-	if opens.Load() == 0 || refused < 3 {
-		t.Errorf("%d copies that were changed can be opened, %d are refused", opens.Load(), refused)
-	}
+	check.That(t, opens.Load() != 0 && refused >= 3,
+		"%d copies that were changed can be opened, %d are refused", opens.Load(), refused)
 	tell(func(text []byte) []byte { return text[:len(text)/2] })
 	_, err = c.Backup(t.Context(), filepath.Join(dir, "half.db"), nil)
 	check.That(t, err != nil, "half a copy is taken")
@@ -539,9 +530,8 @@ func TestProofs(t *testing.T) {
 	then := check.Value(c.Head(t.Context(), 2))(t)
 	proof := check.Value(c.Consistency(t.Context(), 2, now.Events))(t)
 	check.Must(t, tlog.CheckTree(proof, int64(now.Events), now.Root, 2, then.Root))
-	_, err := c.Checkpoint(t.Context())
-	check.That(t, errors.Is(err, api.ErrNoSigner), "%v", err)
-	_, err = c.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }})
+	check.Is(t, check.Err(c.Checkpoint(t.Context())), api.ErrNoSigner)
+	_, err := c.Estimate(t.Context(), api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }})
 	check.That(t, errors.Is(err, api.ErrInvalid), "%v", err)
 }
 
@@ -564,15 +554,12 @@ func TestTermsOfEach(t *testing.T) {
 	check.That(t, done.Enrolled == 3 && slices.Equal(asked, []string{"bob", "cid", "dan"}),
 		"%+v, asked about %q", done, asked)
 	again, err := l.Enroll(t.Context(), r) // in process it is the same request
-	if check.Must(t, err); again.First != done.First {
-		t.Errorf("%+v, %+v", again, done)
-	}
+	check.Must(t, err)
+	check.That(t, again.First == done.First, "%+v, %+v", again, done)
 	r.Key, r.Objects = "twice", []string{"eve", "eve"}
-	_, err = c.Enroll(t.Context(), r)
-	check.That(t, errors.Is(err, api.ErrInvalid), "twice: %v", err)
+	check.WantErr(t, check.Err(c.Enroll(t.Context(), r)), api.ErrInvalid, "twice")
 	r.Key, r.Objects, r.Cap = "both", []string{"eve"}, check.Eps(t, "1")
-	_, err = c.Enroll(t.Context(), r)
-	check.That(t, errors.Is(err, api.ErrInvalid), "terms and a cap: %v", err)
+	check.WantErr(t, check.Err(c.Enroll(t.Context(), r)), api.ErrInvalid, "terms and a cap")
 	until := ledgertest.Begin().Add(time.Hour + time.Nanosecond)
 	held := api.ReserveRequest{Key: "hold", Order: api.Order{Buyer: "acme", Question: "vote", Epsilon: check.Eps(t, "1"), Objects: []string{"bob"}}, Until: until}
 	got := check.Value(c.Reserve(t.Context(), held))(t)
@@ -619,14 +606,11 @@ func TestATableIsConfirmed(t *testing.T) {
 		check.That(t, told.Questions[0].New.Count == 1 && told.Questions[0].Same == 2, "%+v", told)
 		return no
 	}
-	_, err := c.Reconcile(t.Context(), r)
-	check.That(t, errors.Is(err, no), "%v", err)
+	check.Is(t, check.Err(c.Reconcile(t.Context(), r)), no)
 	unchanged("not confirmed")
 	r.Confirm = func(api.ReconcileResult) error { rows[2].Object = "dan"; return nil } // which is read once
-	done, err := c.Reconcile(t.Context(), r)
-	if check.Must(t, err); done.Questions[0].New.Count != 1 || done.Questions[0].New.First[0] != "cid" {
-		t.Errorf("%+v", done)
-	}
+	done := check.Value(c.Reconcile(t.Context(), r))(t)
+	check.That(t, done.Questions[0].New.Count == 1 && done.Questions[0].New.First[0] == "cid", "%+v", done)
 	before = check.Value(l.Stats(t.Context()))(t)
 	rows[2].Object = "eve"
 	r.Confirm = func(api.ReconcileResult) error { // meanwhile somebody else enrols another one
@@ -636,15 +620,13 @@ func TestATableIsConfirmed(t *testing.T) {
 		}
 		return err
 	}
-	_, err = c.Reconcile(t.Context(), r)
+	_, err := c.Reconcile(t.Context(), r)
 	check.That(t, kindOf(err) == problem.Changed, "what has changed since: %v", err)
 	unchanged("changed")
 	r.Confirm = nil
 	r.Members = func(yield func(api.Member, error) bool) { yield(api.Member{}, no) }
-	_, err = c.Reconcile(t.Context(), r)
-	check.That(t, errors.Is(err, no), "a table that cannot be read: %v", err)
-	_, err = c.Reconcile(t.Context(), api.ReconcileRequest{})
-	check.That(t, errors.Is(err, api.ErrInvalid), "no table: %v", err)
+	check.WantErr(t, check.Err(c.Reconcile(t.Context(), r)), no, "a table that cannot be read")
+	check.WantErr(t, check.Err(c.Reconcile(t.Context(), api.ReconcileRequest{})), api.ErrInvalid, "no table")
 	r = api.ReconcileRequest{Withdraw: true, Members: func(yield func(api.Member, error) bool) {}}
 	var gone *api.GoneError
 	_, err = c.Reconcile(t.Context(), r)
@@ -670,19 +652,17 @@ func TestWhatIsNewerThanASentTableStays(t *testing.T) {
 		}
 		less("while it is read", "ann")
 	}}
-	_, err := c.Reconcile(t.Context(), r)
-	check.Must(t, err)
+	check.Must(t, check.Err(c.Reconcile(t.Context(), r)))
 	for object, limit := range map[string]string{"ann": "1", "bob": "10"} {
 		o, err := l.Object(t.Context(), object)
 		check.That(t, err == nil && o.Cap == check.Eps(t, limit), "%s has the cap %s, want %s: %v", object, o.Cap, limit, err)
 	}
-	old, err := l.Stats(t.Context())
-	check.Must(t, err)
+	old := check.Value(l.Stats(t.Context()))(t)
 	less("behind it", "bob")
 	r.AsOf, r.Members = old.Events, func(yield func(api.Member, error) bool) {
 		yield(api.Member{Object: "bob", Question: "vote", Cap: check.Eps(t, "10"), Consent: "box 17"}, nil)
 	}
-	_, err = l.Reconcile(t.Context(), r) // in process as well
+	_, err := l.Reconcile(t.Context(), r) // in process as well
 	check.Must(t, err)
 	o, err := l.Object(t.Context(), "bob")
 	check.That(t, err == nil && o.Cap == check.Eps(t, "1"), "an older table brings back the cap %s, %v", o.Cap, err)

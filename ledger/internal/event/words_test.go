@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // The lists of words have every constant of their type: a word that is missing in a list would be missing in the API document.
@@ -34,19 +36,13 @@ func texts[T ~string](all []T) (out []string) {
 // constants returns the values of the typed string constants of this package by type, sorted.
 func constants(t *testing.T) map[string][]string {
 	t.Helper()
-	files, err := filepath.Glob("../../api/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := check.Value(filepath.Glob("../../api/*.go"))(t)
 	out := map[string][]string{}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := check.Value(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, is := n.(*ast.ValueSpec)
 			if !is || len(spec.Values) != 1 {
@@ -55,10 +51,7 @@ func constants(t *testing.T) map[string][]string {
 			of, named := spec.Type.(*ast.Ident)
 			value, literal := spec.Values[0].(*ast.BasicLit)
 			if named && literal && value.Kind == token.STRING {
-				text, err := strconv.Unquote(value.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := check.Value(strconv.Unquote(value.Value))(t)
 				out[of.Name] = append(out[of.Name], text)
 			}
 			return true

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/errs"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
@@ -44,28 +45,24 @@ func TestJournal_TooManyOpenFiles_GoesOn(t *testing.T) {
 	add := func(cut bool) {
 		g := l.Group(term, []byte("secret"))
 		g.Cut = cut
-		must(t, j.Append(noLimit, g))
+		check.Must(t, j.Append(noLimit, g))
 	}
 	add(false)
 	through := j.end
 	add(true) // a new segment is wanted
-	if len(j.segments) != segments {
-		t.Errorf("%d segments, want %d", len(j.segments), segments)
-	}
-	if err := j.Trim(t.Context(), through); !errors.Is(err, errs.ErrTooManyFiles) || !errors.Is(err, journal.ErrRejected) {
-		t.Errorf("Trim: %v", err)
-	}
+	check.That(t, len(j.segments) == segments, "%d segments, want %d", len(j.segments), segments)
+	err := j.Trim(t.Context(), through)
+	check.That(t, errors.Is(err, errs.ErrTooManyFiles) && errors.Is(err, journal.ErrRejected), "Trim: %v", err)
 	add(false)
 	table.full = false
-	must(t, j.Trim(t.Context(), through))
+	check.Must(t, j.Trim(t.Context(), through))
 	add(true)
 }
 
 // gone lists the files of a directory that are no segments any more.
 func gone(t *testing.T, dir string) []string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, "*"+asGone))
-	must(t, err)
+	names := check.Value(filepath.Glob(filepath.Join(dir, "*"+asGone)))(t)
 	return names
 }
 
@@ -78,7 +75,7 @@ func TestTrim_TooManyOpenFilesToDestroy_IsRejectedAndDoneLater(t *testing.T) {
 	add := func() {
 		g := l.Group(term, []byte("secret"))
 		g.Cut = true
-		must(t, j.Append(noLimit, g))
+		check.Must(t, j.Append(noLimit, g))
 	}
 	for range 3 {
 		add()
@@ -87,35 +84,30 @@ func TestTrim_TooManyOpenFilesToDestroy_IsRejectedAndDoneLater(t *testing.T) {
 	for range 2 { // the second finds no segment to discard, and what the first has left
 		table.full = true
 		err := j.Trim(t.Context(), through)
-		if !errors.Is(err, errs.ErrTooManyFiles) || !errors.Is(err, journal.ErrRejected) || errors.Is(err, journal.ErrStopped) {
-			t.Fatalf("Trim: %v", err)
-		}
+		check.Need(t, errors.Is(err, errs.ErrTooManyFiles) && errors.Is(err, journal.ErrRejected) &&
+			!errors.Is(err, journal.ErrStopped), "Trim: %v", err)
 		if text := err.Error(); !strings.Contains(text, j.path) || strings.Contains(text, asGone) || !strings.Contains(text, asSegment) {
 			t.Errorf("%v; want the journal and the segment, not the temporary name", err)
 		}
-		if len(gone(t, j.path)) == 0 {
-			t.Error("nothing is left to destroy")
-		}
+		check.That(t, len(gone(t, j.path)) != 0, "nothing is left to destroy")
 		table.full = false
 		add()
 	}
-	must(t, j.Trim(t.Context(), through))
-	if left := gone(t, j.path); len(left) != 0 {
-		t.Errorf("left: %v", left)
-	}
+	check.Must(t, j.Trim(t.Context(), through))
+	left := gone(t, j.path)
+	check.That(t, len(left) == 0, "left: %v", left)
 	add()
 
 	// A claim destroys what a Trim has left, and Trim does not look for it after that.
 	through = j.segments[len(j.segments)-1].begin
 	table.full = true
-	wantErr(t, j.Trim(t.Context(), through), errs.ErrTooManyFiles, "Trim")
+	check.WantErr(t, j.Trim(t.Context(), through), errs.ErrTooManyFiles, "Trim")
 	table.full = false
 	_, end, err := j.Claim(t.Context())
-	must(t, err)
-	if left := gone(t, j.path); len(left) != 0 {
-		t.Errorf("left by Claim: %v", left)
-	}
-	must(t, j.Trim(t.Context(), end))
+	check.Must(t, err)
+	left = gone(t, j.path)
+	check.That(t, len(left) == 0, "left by Claim: %v", left)
+	check.Must(t, j.Trim(t.Context(), end))
 }
 
 // brokenFolder is a folder in which one kind of call fails.
@@ -145,15 +137,14 @@ func (f brokenFolder) rename(from, to string) error {
 func TestJournal_FileUnderATemporaryNameFails_TheErrorNamesTheSegment(t *testing.T) {
 	for _, call := range []string{"create", "rename"} {
 		j, l, term := begun(t, scratch(t))
-		must(t, j.Append(noLimit, l.Group(term, []byte("a"))))
+		check.Must(t, j.Append(noLimit, l.Group(term, []byte("a"))))
 		j.dir = brokenFolder{j.dir, call}
 		g := l.Group(term, []byte("b"))
 		g.Cut = true
 		err := j.Append(noLimit, g)
 		want := call + " " + j.pathOf(j.segments[len(j.segments)-1].number+1) + ": no space"
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), asNew) {
-			t.Errorf("%v; want %q", err, want)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), asNew),
+			"%v; want %q", err, want)
 	}
 }
 
@@ -171,7 +162,6 @@ func (s brokenSystem) openFolder(path string) (folder, error) {
 func TestCreate_RenameFails_TheErrorNamesTheJournal(t *testing.T) {
 	dir := scratch(t)
 	_, err := create(brokenSystem{operatingSystem{}, "rename"}, usual, dir, [16]byte{1}, journal.Position{})
-	if err == nil || !strings.Contains(err.Error(), "rename "+dir+": no space") || strings.Contains(err.Error(), asNew) {
-		t.Errorf("%v; want the path %s", err, dir)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "rename "+dir+": no space") &&
+		!strings.Contains(err.Error(), asNew), "%v; want the path %s", err, dir)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
@@ -45,9 +46,7 @@ func putPairs(t *testing.T, s kv.Store, bucket string, pairs ...string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatalf("Update: %v", err)
-	}
+	check.Need(t, err == nil, "Update: %v", err)
 }
 
 func getOne(t *testing.T, s kv.Store, bucket, key string) (value string) {
@@ -57,9 +56,7 @@ func getOne(t *testing.T, s kv.Store, bucket, key string) (value string) {
 		value = string(v)
 		return err
 	})
-	if err != nil {
-		t.Fatalf("Get(%q, %q): %v", bucket, key, err)
-	}
+	check.Need(t, err == nil, "Get(%q, %q): %v", bucket, key, err)
 	return value
 }
 
@@ -69,40 +66,34 @@ func keysOf(t *testing.T, r kv.Reader, bucket, from string, most int) (found []s
 		found = append(found, string(key)+"="+string(value))
 		return len(found) < most
 	})
-	if err != nil {
-		t.Fatalf("Scan(%q, %q): %v", bucket, from, err)
-	}
+	check.Need(t, err == nil, "Scan(%q, %q): %v", bucket, from, err)
 	return found
 }
 
 func viewed(t *testing.T, s kv.Store, fn func(kv.Reader)) {
 	t.Helper()
-	if err := s.View(func(r kv.Reader) error { fn(r); return nil }); err != nil {
-		t.Fatalf("View: %v", err)
-	}
+	err := s.View(func(r kv.Reader) error { fn(r); return nil })
+	check.Need(t, err == nil, "View: %v", err)
 }
 
 func testEmpty(t *testing.T, s kv.Store) {
 	viewed(t, s, func(r kv.Reader) {
-		if v, err := r.Get("none", []byte("k")); v != nil || err != nil {
-			t.Errorf("Get from an empty store: %q, %v", v, err)
-		}
-		if found := keysOf(t, r, "none", "", 9); found != nil {
-			t.Errorf("Scan of an empty store found %q", found)
-		}
+		v, err := r.Get("none", []byte("k"))
+		check.That(t, v == nil && err == nil, "Get from an empty store: %q, %v", v, err)
+		found := keysOf(t, r, "none", "", 9)
+		check.That(t, found == nil, "Scan of an empty store found %q", found)
 	})
-	wantErr(t, s.Update(func(kv.Writer) error { return nil }), nil, "an update that writes nothing")
+	check.WantErr(t, s.Update(func(kv.Writer) error { return nil }), nil, "an update that writes nothing")
 }
 
 func testPutGet(t *testing.T, s kv.Store) {
 	putPairs(t, s, "b", "k", "one")
 	putPairs(t, s, "b", "k", "two", "l", "\x00")
-	if getOne(t, s, "b", "k") != "two" || getOne(t, s, "b", "l") != "\x00" || getOne(t, s, "b", "m") != "" {
-		t.Error("Get does not return what was put")
-	}
+	check.That(t, getOne(t, s, "b", "k") == "two" && getOne(t, s, "b", "l") == "\x00" && getOne(t, s, "b", "m") == "",
+		"Get does not return what was put")
 	for _, pair := range [][2]string{{"", "v"}, {"k", ""}} {
 		err := s.Update(func(w kv.Writer) error { return w.Put("b", []byte(pair[0]), []byte(pair[1])) })
-		wantFailure(t, err, "Put accepts key %q with value %q", pair[0], pair[1])
+		check.That(t, err != nil, "Put accepts key %q with value %q", pair[0], pair[1])
 	}
 }
 
@@ -133,19 +124,18 @@ func testSnapshot(t *testing.T, s kv.Store) {
 		<-done
 		wantSame(t, keysOf(t, r, "b", "", 9), []string{"k=old"}, "a snapshot shows a later commit")
 	})
-	wantEqual(t, getOne(t, s, "b", "k"), "new", "after the commit")
+	check.Equal(t, getOne(t, s, "b", "k"), "new", "after the commit")
 }
 
 func testOwnWrites(t *testing.T, s kv.Store) {
 	putPairs(t, s, "b", "k", "old")
-	must(t, s.Update(func(w kv.Writer) error {
+	check.Must(t, s.Update(func(w kv.Writer) error {
 		if err := errors.Join(w.Put("b", []byte("k"), []byte("new")), w.Put("c", []byte("x"), []byte("y"))); err != nil {
 			return err
 		}
 		wantSame(t, keysOf(t, w, "b", "", 9), []string{"k=new"}, "a transaction does not see its own write")
-		if v, err := w.Get("c", []byte("x")); string(v) != "y" || err != nil {
-			t.Errorf("nor in a new bucket: %q, %v", v, err)
-		}
+		v, err := w.Get("c", []byte("x"))
+		check.That(t, string(v) == "y" && err == nil, "nor in a new bucket: %q, %v", v, err)
 		return nil
 	}))
 }
@@ -156,14 +146,10 @@ func testFailedUpdate(t *testing.T, s kv.Store) {
 	err := s.Update(func(w kv.Writer) error {
 		return errors.Join(w.Put("b", []byte("k"), []byte("new")), w.Put("c", []byte("x"), []byte("y")), failure)
 	})
-	if !errors.Is(err, failure) || errors.Is(err, kv.ErrUncertain) {
-		t.Errorf("Update returned %v", err)
-	}
-	if getOne(t, s, "b", "k") != "old" || getOne(t, s, "c", "x") != "" {
-		t.Error("a failed update left something")
-	}
+	check.That(t, errors.Is(err, failure) && !errors.Is(err, kv.ErrUncertain), "Update returned %v", err)
+	check.That(t, getOne(t, s, "b", "k") == "old" && getOne(t, s, "c", "x") == "", "a failed update left something")
 	putPairs(t, s, "b", "k", "newer")
-	wantEqual(t, getOne(t, s, "b", "k"), "newer", "after a failed update the store is not usable")
+	check.Equal(t, getOne(t, s, "b", "k"), "newer", "after a failed update the store is not usable")
 }
 
 func testSerial(t *testing.T, s kv.Store) {
@@ -173,7 +159,7 @@ func testSerial(t *testing.T, s kv.Store) {
 	for range writers {
 		group.Go(func() {
 			for range rounds {
-				check(t, s.Update(func(w kv.Writer) error {
+				check.OK(t, s.Update(func(w kv.Writer) error {
 					v, err := w.Get("b", []byte("n"))
 					if err != nil {
 						return err
@@ -184,27 +170,23 @@ func testSerial(t *testing.T, s kv.Store) {
 		})
 	}
 	group.Wait()
-	if got := len(getOne(t, s, "b", "n")); got != 1+writers*rounds {
-		t.Errorf("%d increments were kept of %d", got-1, writers*rounds)
-	}
+	got := len(getOne(t, s, "b", "n"))
+	check.That(t, got == 1+writers*rounds, "%d increments were kept of %d", got-1, writers*rounds)
 }
 
 func testBuckets(t *testing.T, s kv.Store) {
 	putPairs(t, s, "b", "k", "in b")
 	putPairs(t, s, "c", "k", "in c")
-	if getOne(t, s, "b", "k") != "in b" || getOne(t, s, "c", "k") != "in c" {
-		t.Error("buckets share keys")
-	}
-	if size, err := s.Size(); err != nil || size < int64(len("kin bkin c")) {
-		t.Errorf("Size: %d, %v", size, err)
-	}
+	check.That(t, getOne(t, s, "b", "k") == "in b" && getOne(t, s, "c", "k") == "in c", "buckets share keys")
+	size, err := s.Size()
+	check.That(t, err == nil && size >= int64(len("kin bkin c")), "Size: %d, %v", size, err)
 }
 
 func testClosed(t *testing.T, s kv.Store) {
 	putPairs(t, s, "b", "k", "v")
-	must(t, s.Close())
-	wantFailure(t, s.View(func(kv.Reader) error { return nil }), "View works on a closed store")
-	wantFailure(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), []byte("w")) }), "Update works on a closed store")
+	check.Must(t, s.Close())
+	check.That(t, s.View(func(kv.Reader) error { return nil }) != nil, "View works on a closed store")
+	check.That(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), []byte("w")) }) != nil, "Update works on a closed store")
 }
 
 func remove(bucket string, keys ...string) func(kv.Writer) error {
@@ -220,9 +202,8 @@ func remove(bucket string, keys ...string) func(kv.Writer) error {
 
 func update(t *testing.T, s kv.Store, fn func(kv.Writer) error) {
 	t.Helper()
-	if err := s.Update(fn); err != nil {
-		t.Fatalf("Update: %v", err)
-	}
+	err := s.Update(fn)
+	check.Need(t, err == nil, "Update: %v", err)
 }
 
 func testDelete(t *testing.T, s kv.Store) {
@@ -232,53 +213,48 @@ func testDelete(t *testing.T, s kv.Store) {
 	update(t, s, remove("b", "b", "none", "a\x00"))
 	update(t, s, remove("no bucket", "b"))
 	viewed(t, s, func(r kv.Reader) {
-		if v, err := r.Get("b", []byte("b")); v != nil || err != nil {
-			t.Errorf("Get of what was deleted: %q, %v", v, err)
-		}
+		v, err := r.Get("b", []byte("b"))
+		check.That(t, v == nil && err == nil, "Get of what was deleted: %q, %v", v, err)
 		wantSame(t, keysOf(t, r, "b", "", 9), []string{"a=1", "c=3"}, "Scan after deleting")
 		wantSame(t, keysOf(t, r, "b", "b", 9), []string{"c=3"}, "Scan from what was deleted")
-		if found := keysOf(t, r, "no bucket", "", 9); found != nil {
-			t.Errorf("deleting made %q", found)
-		}
+		found := keysOf(t, r, "no bucket", "", 9)
+		check.That(t, found == nil, "deleting made %q", found)
 	})
-	wantEqual(t, getOne(t, s, "c", "b"), "other bucket", "the key of another bucket")
+	check.Equal(t, getOne(t, s, "c", "b"), "other bucket", "the key of another bucket")
 	for _, bucket := range []string{"b", "no bucket"} {
-		wantFailure(t, s.Update(remove(bucket, "")), "Delete from %s accepts an empty key", bucket)
+		check.That(t, s.Update(remove(bucket, "")) != nil, "Delete from %s accepts an empty key", bucket)
 	}
 	update(t, s, remove("b", "a", "c"))
 	viewed(t, s, func(r kv.Reader) {
-		if found := keysOf(t, r, "b", "", 9); found != nil {
-			t.Errorf("in a bucket that became empty: %q", found)
-		}
+		found := keysOf(t, r, "b", "", 9)
+		check.That(t, found == nil, "in a bucket that became empty: %q", found)
 	})
 	putPairs(t, s, "b", "b", "again")
-	wantEqual(t, getOne(t, s, "b", "b"), "again", "put again")
+	check.Equal(t, getOne(t, s, "b", "b"), "again", "put again")
 }
 
 func testDeleteOwnWrites(t *testing.T, s kv.Store) {
 	putPairs(t, s, "b", "a", "1", "b", "2", "c", "3")
 	update(t, s, func(w kv.Writer) error {
-		check := func(when string, want ...string) {
+		expect := func(when string, want ...string) {
 			t.Helper()
 			wantSame(t, keysOf(t, w, "b", "", 9), want, "%s", when)
 		}
-		check("before", "a=1", "b=2", "c=3")
+		expect("before", "a=1", "b=2", "c=3")
 		err := w.Delete("b", []byte("b"))
-		check("deleted", "a=1", "c=3")
-		if v, missing := w.Get("b", []byte("b")); v != nil || missing != nil {
-			t.Errorf("Get of what was deleted: %q, %v", v, missing)
-		}
+		expect("deleted", "a=1", "c=3")
+		v, missing := w.Get("b", []byte("b"))
+		check.That(t, v == nil && missing == nil, "Get of what was deleted: %q, %v", v, missing)
 		err = errors.Join(err, w.Put("b", []byte("b"), []byte("new")))
-		check("put again", "a=1", "b=new", "c=3")
+		expect("put again", "a=1", "b=new", "c=3")
 		err = errors.Join(err, w.Put("b", []byte("d"), []byte("4")), w.Delete("b", []byte("d")), w.Delete("b", []byte("d")))
-		check("put and deleted", "a=1", "b=new", "c=3")
+		expect("put and deleted", "a=1", "b=new", "c=3")
 		return errors.Join(err, w.Put("new", []byte("x"), []byte("y")), w.Delete("new", []byte("x")), w.Delete("b", []byte("a")))
 	})
 	viewed(t, s, func(r kv.Reader) {
 		wantSame(t, keysOf(t, r, "b", "", 9), []string{"b=new", "c=3"}, "after the commit")
-		if found := keysOf(t, r, "new", "", 9); found != nil {
-			t.Errorf("in the new bucket: %q", found)
-		}
+		found := keysOf(t, r, "new", "", 9)
+		check.That(t, found == nil, "in the new bucket: %q", found)
 	})
 }
 
@@ -288,7 +264,7 @@ func testDeleteUndone(t *testing.T, s kv.Store) {
 	err := s.Update(func(w kv.Writer) error {
 		return errors.Join(w.Delete("b", []byte("b")), w.Put("b", []byte("a"), []byte("new")), w.Delete("b", []byte("a")), failure)
 	})
-	wantErr(t, err, failure, "Update")
+	check.WantErr(t, err, failure, "Update")
 	viewed(t, s, func(r kv.Reader) {
 		wantSame(t, keysOf(t, r, "b", "", 9), []string{"a=1", "b=2", "c=3"}, "a failed update left")
 	})
@@ -308,7 +284,7 @@ func testDeleteRange(t *testing.T, s kv.Store) {
 	})
 	count := func(r kv.Reader, from int) (n int) {
 		before := ""
-		check(t, r.Scan("b", []byte(name(from)), func(key, _ []byte) bool {
+		check.OK(t, r.Scan("b", []byte(name(from)), func(key, _ []byte) bool {
 			if k := string(key); k <= before || k >= name(first) && k < name(last) && k != name(1000) {
 				t.Errorf("found %s after %s", k, before)
 			}
@@ -318,12 +294,12 @@ func testDeleteRange(t *testing.T, s kv.Store) {
 		}))
 		return n
 	}
-	check := func(r kv.Reader, again int) {
+	expect := func(r kv.Reader, again int) {
 		t.Helper()
 		for _, c := range []struct{ from, want int }{
 			{0, pairs - last + first + again}, {first, pairs - last + again}, {1000, pairs - last + again}, {2000, pairs - last}, {last, pairs - last},
 		} {
-			wantEqual(t, count(r, c.from), c.want, "a scan from %d", c.from)
+			check.Equal(t, count(r, c.from), c.want, "a scan from %d", c.from)
 		}
 	}
 	update(t, s, func(w kv.Writer) error {
@@ -331,12 +307,12 @@ func testDeleteRange(t *testing.T, s kv.Store) {
 		for i := first; i < last; i++ {
 			err = errors.Join(err, w.Delete("b", []byte(name(i))))
 		}
-		check(w, 0)
+		expect(w, 0)
 		err = errors.Join(err, w.Put("b", []byte(name(1000)), value))
-		check(w, 1)
+		expect(w, 1)
 		return err
 	})
-	viewed(t, s, func(r kv.Reader) { check(r, 1) })
+	viewed(t, s, func(r kv.Reader) { expect(r, 1) })
 }
 
 func testDeleteSnapshot(t *testing.T, s kv.Store) {
@@ -345,7 +321,7 @@ func testDeleteSnapshot(t *testing.T, s kv.Store) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			wantErr(t, s.Update(remove("b", "a", "b")), nil, "Update")
+			check.WantErr(t, s.Update(remove("b", "a", "b")), nil, "Update")
 		}()
 		<-done
 		wantSame(t, keysOf(t, r, "b", "", 9), []string{"a=1", "b=2"}, "a snapshot shows a later delete")
@@ -358,10 +334,10 @@ func testReopened(t *testing.T, open func() kv.Store) {
 	for i := range pairs {
 		putPairs(t, s, "b", fmt.Sprint(i), fmt.Sprint(-i))
 	}
-	must(t, s.Close())
+	check.Must(t, s.Close())
 	s = open()
 	defer s.Close()
 	for i := range pairs {
-		wantEqual(t, getOne(t, s, "b", fmt.Sprint(i)), fmt.Sprint(-i), "after reopening, %d has the value", i)
+		check.Equal(t, getOne(t, s, "b", fmt.Sprint(i)), fmt.Sprint(-i), "after reopening, %d has the value", i)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/journal/keyholder"
 )
@@ -26,8 +27,8 @@ func newKeys(t testing.TB, name string) *faultyKeys {
 	k := &faultyKeys{name: name, dir: pace.Scratch(t)}
 	var err error
 	k.Holder, err = keyholder.OpenDirectory(k.dir)
-	must(t, err)
-	t.Cleanup(func() { must(t, k.Close()) })
+	check.Must(t, err)
+	t.Cleanup(func() { check.Must(t, k.Close()) })
 	return k
 }
 
