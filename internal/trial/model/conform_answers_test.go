@@ -62,11 +62,7 @@ func quotable(t testing.TB, l Book, epsilon string) uint64 {
 }
 
 // An answer that leaves too little for a level on offer is refused, unless the request accepts that.
-func TestAnswer_DisplacesLevelOnOffer_NeedsAcceptLoss(t *testing.T) {
-	Anywhere(t, testAnswerDisplacesLevelOnOffer)
-}
-
-func testAnswerDisplacesLevelOnOffer(t *T) {
+func (anyLedger) Answer_DisplacesLevelOnOffer_NeedsAcceptLoss(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", levelled(t, "2", "0.5", "1", "2"), "10", "ann", "bob", "cy")
@@ -98,11 +94,7 @@ func testAnswerDisplacesLevelOnOffer(t *T) {
 }
 
 // An object's cap is shared by its questions: an answer about one takes levels of another off the market.
-func TestAnswer_CapIsShared_DisplacesLevelsOfOtherQuestions(t *testing.T) {
-	Anywhere(t, testAnswerDisplacesOtherQuestions)
-}
-
-func testAnswerDisplacesOtherQuestions(t *T) {
+func (anyLedger) Answer_CapIsShared_DisplacesLevelsOfOtherQuestions(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	Define(t, l, Smoker())
@@ -122,11 +114,7 @@ func testAnswerDisplacesOtherQuestions(t *T) {
 }
 
 // Of terms that sell every ε, the highest that could be sold counts, and the points of the price curve.
-func TestAnswer_EveryLevelOnOffer_DisplacesHighestAndPricePoints(t *testing.T) {
-	Anywhere(t, testAnswerDisplacesOfACurve)
-}
-
-func testAnswerDisplacesOfACurve(t *T) {
+func (anyLedger) Answer_EveryLevelOnOffer_DisplacesHighestAndPricePoints(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, "2"), "10", "ann", "bob")
@@ -137,11 +125,7 @@ func testAnswerDisplacesOfACurve(t *T) {
 }
 
 // Ceilings that rise, sales that have yet to open, and reservations count as they do when orders are decided.
-func TestAnswer_LevelIsNotSoldNow_DisplacesWhatCouldBeSoldLater(t *testing.T) {
-	Anywhere(t, testAnswerDisplacesLater)
-}
-
-func testAnswerDisplacesLater(t *T) {
+func (anyLedger) Answer_LevelIsNotSoldNow_DisplacesWhatCouldBeSoldLater(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	sooner, later := time.Date(2150, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2160, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -175,11 +159,7 @@ func testAnswerDisplacesLater(t *T) {
 }
 
 // What is reserved is not lost; what could be sold beside it is.
-func TestAnswer_Reservation_DisplacesOnlyWhatIsNotReserved(t *testing.T) {
-	Anywhere(t, testAnswerBesideAReservation)
-}
-
-func testAnswerBesideAReservation(t *T) {
+func (anyLedger) Answer_Reservation_DisplacesOnlyWhatIsNotReserved(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	Define(t, l, Smoker())
@@ -197,11 +177,7 @@ func testAnswerBesideAReservation(t *T) {
 
 // Whether levels are displaced is decided in the transaction that charges the panel: while true values are fetched, somebody else may
 // use up what was left.
-func TestAnswer_HeadroomIsUsedUpMeanwhile_IsRefusedInTheTransaction(t *testing.T) {
-	Anywhere(t, testAnswerHeadroomIsUsedUp)
-}
-
-func testAnswerHeadroomIsUsedUp(t *T) {
+func (anyLedger) Answer_HeadroomIsUsedUpMeanwhile_IsRefusedInTheTransaction(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", levelled(t, "2.1", "1", "2"), "10", "ann", "bob")
@@ -226,11 +202,7 @@ func testAnswerHeadroomIsUsedUp(t *T) {
 }
 
 // Where an object loses millions of levels, the work and the list are bounded.
-func TestAnswer_FineStride_ListsTheHighestLevelsOnly(t *testing.T) {
-	Anywhere(t, testAnswerOfAFineStride)
-}
-
-func testAnswerOfAFineStride(t *T) {
+func (anyLedger) Answer_FineStride_ListsTheHighestLevelsOnly(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, "1000", func(m *policy.Market) { m.Stride = Nano(t, 1) }), "1000", "ann")
@@ -249,9 +221,7 @@ func quoteOf(t testing.TB, l Book, buyer, question, epsilon string) api.Refusal 
 }
 
 // What a refusal calls the largest ε that would do, does; and no level on offer between it and the one asked for.
-func TestTheLargestOnOffer(t *testing.T) { Anywhere(t, testTheLargestOnOffer) }
-
-func testTheLargestOnOffer(t *T) {
+func (anyLedger) TheLargestOnOffer(t *T) {
 	levels := func(m *policy.Market) {
 		m.Levels = []privacy.Epsilon{Eps(t, "0.1"), Eps(t, "0.4"), Eps(t, "0.6")}
 	}
@@ -325,11 +295,7 @@ func valueOf(t testing.TB, l Book, question string) string {
 }
 
 // A refusal that is recorded, and the statement that repeats it, say the same as the result.
-func TestARecordedRefusalSaysTheLargest(t *testing.T) {
-	Anywhere(t, testARecordedRefusalSaysTheLargest)
-}
-
-func testARecordedRefusalSaysTheLargest(t *T) {
+func (anyLedger) ARecordedRefusalSaysTheLargest(t *T) {
 	l := Voters(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "1", "ann", "bob")
 	Release(t, l, ReleaseOf(t, "first", "ann", "0.5"))
 	r := Order(t, "k", "2", "ann", "bob")
@@ -350,9 +316,7 @@ func testARecordedRefusalSaysTheLargest(t *T) {
 }
 
 // An answer in part costs what an answer costs, and what is known of all is there for all.
-func TestTheLargestOfAnAnswer(t *testing.T) { Anywhere(t, testTheLargestOfAnAnswer) }
-
-func testTheLargestOfAnAnswer(t *T) {
+func (anyLedger) TheLargestOfAnAnswer(t *T) {
 	l := Voters(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "1", "ann", "bob")
 	ask := func(epsilon string) error {
 		_, err := l.Answer(t.Context(), api.AnswerRequest{Key: epsilon, Question: "vote", Query: "majority:yes", Epsilon: Eps(t, epsilon), Objects: []string{"ann", "bob"}, Truth: SameTruth("yes")})
@@ -365,9 +329,7 @@ func testTheLargestOfAnAnswer(t *T) {
 	check.Must(t, ask("0.875"))
 }
 
-func TestAnAnswerIsGivenOnce(t *testing.T) { Anywhere(t, testAnAnswerIsGivenOnce) }
-
-func testAnAnswerIsGivenOnce(t *T) {
+func (anyLedger) AnAnswerIsGivenOnce(t *T) {
 	house := VotersHouse(t, "2", "ann", "bob", "cy")
 	l := house.Open(t, ledger.Options{})
 	first := AnswerTo(t, l, Inquire(t, "1", "plurality", "1", Ballots("ann"), "ann", "bob", "cy"))
@@ -387,9 +349,7 @@ func testAnAnswerIsGivenOnce(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func TestALowerAnswerIsDerivedForFree(t *testing.T) { Anywhere(t, testALowerAnswerIsDerivedForFree) }
-
-func testALowerAnswerIsDerivedForFree(t *T) {
+func (anyLedger) ALowerAnswerIsDerivedForFree(t *T) {
 	l := Voters(t, NewLedger(t), "2", "ann", "bob", "cy")
 	AnswerTo(t, l, Inquire(t, "1", "majority:yes", "1", Ballots("ann"), "ann", "bob", "cy"))
 	lower := AnswerTo(t, l, Inquire(t, "2", "majority:yes", "0.25", Never(t), "ann", "bob", "cy"))
@@ -407,11 +367,7 @@ func testALowerAnswerIsDerivedForFree(t *T) {
 
 // Of three values, the plurality and the winner have no score that could be raised, and a threshold beyond all
 // counts needs none: they are asked anew, and the quote says so beforehand.
-func TestAHigherAnswerWithoutAScoreIsChargedInFull(t *testing.T) {
-	Anywhere(t, testAHigherAnswerWithoutAScoreIsChargedInFull)
-}
-
-func testAHigherAnswerWithoutAScoreIsChargedInFull(t *T) {
+func (anyLedger) AHigherAnswerWithoutAScoreIsChargedInFull(t *T) {
 	for _, query := range []string{"plurality", "winner", "threshold:yes:0", "threshold:yes:4"} {
 		t.Run(query, func(t *T) { wantAskedAnew(t, query) })
 	}
@@ -438,11 +394,7 @@ func wantAskedAnew(t *T, query string) {
 }
 
 // Answers about a question and its chain bind the same ceilings and add up, in whichever order.
-func TestAnswersAndChainsShareTheirCeilings(t *testing.T) {
-	Anywhere(t, testAnswersAndChainsShareTheirCeilings)
-}
-
-func testAnswersAndChainsShareTheirCeilings(t *T) {
+func (anyLedger) AnswersAndChainsShareTheirCeilings(t *T) {
 	l := Voters(t, NewLedger(t), "1", "ann", "bob", "cy")
 	Release(t, l, ReleaseOf(t, "1", "ann", "0.75"))
 	_, err := l.Answer(t.Context(), Inquire(t, "2", "majority:yes", "0.5", Never(t), "ann", "bob", "cy"))
@@ -458,11 +410,7 @@ func testAnswersAndChainsShareTheirCeilings(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func TestAPartialPanelSaysWhomItLeavesOut(t *testing.T) {
-	Anywhere(t, testAPartialPanelSaysWhomItLeavesOut)
-}
-
-func testAPartialPanelSaysWhomItLeavesOut(t *T) {
+func (anyLedger) APartialPanelSaysWhomItLeavesOut(t *T) {
 	l := Voters(t, NewLedger(t), "1", "ann", "bob", "cy", "dan")
 	Release(t, l, ReleaseOf(t, "1", "bob", "1"))
 	truth := func(_ context.Context, _ string, objects []string) ([]string, error) {
@@ -504,11 +452,7 @@ func testAPartialPanelSaysWhomItLeavesOut(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func TestAnswersToAllAreAboutThoseEnrolledThen(t *testing.T) {
-	Anywhere(t, testAnswersToAllAreAboutThoseEnrolledThen)
-}
-
-func testAnswersToAllAreAboutThoseEnrolledThen(t *T) {
+func (anyLedger) AnswersToAllAreAboutThoseEnrolledThen(t *T) {
 	l := Voters(t, NewLedger(t), "2", "ann", "bob")
 	r := Inquire(t, "1", "majority:yes", "0.5", Ballots("ann"))
 	r.Objects, r.All = nil, true
@@ -522,9 +466,7 @@ func testAnswersToAllAreAboutThoseEnrolledThen(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func TestConcurrentAnswersChargeOnce(t *testing.T) { Anywhere(t, testConcurrentAnswersChargeOnce) }
-
-func testConcurrentAnswersChargeOnce(t *T) {
+func (anyLedger) ConcurrentAnswersChargeOnce(t *T) {
 	l := Voters(t, NewLedger(t), "1", "ann", "bob", "cy")
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -545,9 +487,7 @@ func testConcurrentAnswersChargeOnce(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-func TestABoundTruthBindsAnswersToo(t *testing.T) { Anywhere(t, testABoundTruthBindsAnswersToo) }
-
-func testABoundTruthBindsAnswersToo(t *T) {
+func (anyLedger) ABoundTruthBindsAnswersToo(t *T) {
 	l := Voters(t, Open(t, ledger.Options{TruthKey: []byte("sixteen bytes or more")}), "2", "ann", "bob")
 	Release(t, l, ReleaseOf(t, "1", "ann", "0.5"))
 	Unchanged(t, l, func() {
@@ -556,9 +496,7 @@ func testABoundTruthBindsAnswersToo(t *T) {
 	})
 }
 
-func TestAnswerRefusesWhatCannotBe(t *testing.T) { Anywhere(t, testAnswerRefusesWhatCannotBe) }
-
-func testAnswerRefusesWhatCannotBe(t *T) {
+func (anyLedger) AnswerRefusesWhatCannotBe(t *T) {
 	l := Voters(t, NewLedger(t), "2", "ann", "bob")
 	valid := func() api.AnswerRequest {
 		return Inquire(t, "1", "majority:yes", "1", Ballots(), "ann", "bob")
@@ -599,11 +537,7 @@ func testAnswerRefusesWhatCannotBe(t *T) {
 }
 
 // Whoever gets a recorded answer learns whom it leaves out, like the first to ask (invariant 8).
-func TestARecordedAnswerSaysWhomItLeavesOut(t *testing.T) {
-	Anywhere(t, testARecordedAnswerSaysWhomItLeavesOut)
-}
-
-func testARecordedAnswerSaysWhomItLeavesOut(t *T) {
+func (anyLedger) ARecordedAnswerSaysWhomItLeavesOut(t *T) {
 	l := Voters(t, NewLedger(t), "1", "ann", "bob", "cy")
 	Release(t, l, ReleaseOf(t, "s", "bob", "1"))
 	r := Inquire(t, "1", "majority:yes", "0.5", Ballots("ann"), "ann", "bob", "cy")
@@ -620,9 +554,7 @@ func testARecordedAnswerSaysWhomItLeavesOut(t *T) {
 }
 
 // The first draw from the truth binds a chain, also that of an answer (invariant 6).
-func TestAnswersBindTheTruth(t *testing.T) { Anywhere(t, testAnswersBindTheTruth) }
-
-func testAnswersBindTheTruth(t *T) {
+func (anyLedger) AnswersBindTheTruth(t *T) {
 	l := Voters(t, Open(t, ledger.Options{TruthKey: []byte("sixteen bytes or more")}), "9", "ann", "bob")
 	AnswerTo(t, l, Inquire(t, "1", "majority:yes", "0.5", SameTruth("blank"), "ann", "bob"))
 	_, err := l.Answer(t.Context(), Inquire(t, "2", "majority:yes", "1", SameTruth("yes"), "ann", "bob"))

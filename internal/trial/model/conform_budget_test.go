@@ -49,11 +49,7 @@ func wantOverCap(t testing.TB, failed []error) {
 
 // Of 64 buyers who each want a piece of the last tenth of an object's budget, through another
 // question each, exactly as many get it as fit.
-func TestTheLastBitOfABudgetGoesToNoMoreThanFit(t *testing.T) {
-	Anywhere(t, testTheLastBitOfABudgetGoesToNoMoreThanFit)
-}
-
-func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
+func (anyLedger) TheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 	const buyers, fit = 64, 3 // 3 × 0.03 ≤ 0.1 < 4 × 0.03
 	l := Voters(t, NewLedger(t), "1", "ann")
 	for i := range buyers {
@@ -77,11 +73,7 @@ func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 
 // Of 64 buyers of one question at different ε, all at or below the cap succeed, in whatever order
 // they come: within a chain only the highest counts.
-func TestBuyersOfOneQuestionPayForTheHighestOnly(t *testing.T) {
-	Anywhere(t, testBuyersOfOneQuestionPayForTheHighestOnly)
-}
-
-func testBuyersOfOneQuestionPayForTheHighestOnly(t *T) {
+func (anyLedger) BuyersOfOneQuestionPayForTheHighestOnly(t *T) {
 	const buyers, fit = 64, 50 // i × 0.02 ≤ 1
 	l := Voters(t, NewLedger(t), "1", "ann")
 	failed := race(t, buyers, func(i int) error {
@@ -100,11 +92,7 @@ func testBuyersOfOneQuestionPayForTheHighestOnly(t *T) {
 }
 
 // In floats 0.1 + 0.2 is more than 0.3.
-func TestTwoPartsThatMakeTheWholeFitExactly(t *testing.T) {
-	Anywhere(t, testTwoPartsThatMakeTheWholeFitExactly)
-}
-
-func testTwoPartsThatMakeTheWholeFitExactly(t *T) {
+func (anyLedger) TwoPartsThatMakeTheWholeFitExactly(t *T) {
 	l := Voters(t, NewLedger(t), "0.3", "ann")
 	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	Enroll(t, l, "smoker", "0.3", "ann")
@@ -122,9 +110,7 @@ func testTwoPartsThatMakeTheWholeFitExactly(t *T) {
 }
 
 // A cap, and a ceiling, of every size lets through what it says and not one nano-nat more.
-func TestBoundsBindToTheNanoNat(t *testing.T) { Anywhere(t, testBoundsBindToTheNanoNat) }
-
-func testBoundsBindToTheNanoNat(t *T) {
+func (anyLedger) BoundsBindToTheNanoNat(t *T) {
 	for _, bound := range []int64{1, 2, 999_999_999, 1_000_000_001, privacy.MaxEpsilon().Nano() - 1, privacy.MaxEpsilon().Nano()} {
 		for kind, request := range map[api.Reason]api.EnrollRequest{
 			api.ObjectCap:    {Cap: Nano(t, bound)},
@@ -155,11 +141,7 @@ func testBound(t testing.TB, kind api.Reason, request api.EnrollRequest, bound i
 }
 
 // Even 1,000 chains cannot add up to more than an object has, nor overflow anything.
-func TestSpendingOfManyChainsStopsAtTheLargestCap(t *testing.T) {
-	Anywhere(t, testSpendingOfManyChainsStopsAtTheLargestCap)
-}
-
-func testSpendingOfManyChainsStopsAtTheLargestCap(t *T) {
+func (anyLedger) SpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 	l := Open(t, ledger.Options{})
 	for i := range 3 {
 		name := fmt.Sprintf("question %d", i)
@@ -183,9 +165,7 @@ func testSpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 }
 
 // A policy that allows nothing allows nothing, and no cap makes up for it.
-func TestACeilingOfZeroAllowsNothing(t *testing.T) { Anywhere(t, testACeilingOfZeroAllowsNothing) }
-
-func testACeilingOfZeroAllowsNothing(t *T) {
+func (anyLedger) ACeilingOfZeroAllowsNothing(t *T) {
 	l := Open(t, ledger.Options{})
 	Define(t, l, Vote())
 	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: Boundless()})
@@ -197,11 +177,7 @@ func testACeilingOfZeroAllowsNothing(t *T) {
 }
 
 // An enrolment cannot raise the cap, whoever asks and for whatever question.
-func TestEnrollingAgainDoesNotMoveTheCap(t *testing.T) {
-	Anywhere(t, testEnrollingAgainDoesNotMoveTheCap)
-}
-
-func testEnrollingAgainDoesNotMoveTheCap(t *T) {
+func (anyLedger) EnrollingAgainDoesNotMoveTheCap(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	for _, question := range []string{"vote", "smoker"} {
@@ -224,11 +200,7 @@ func beginEpoch(t testing.TB, l Book, key, object string) {
 
 // Somebody whose value has changed was stuck under a truth key for ever. In a new epoch the new value is drawn from, beside
 // what the old one has cost; and the old one is out of reach.
-func TestWhoseTruthHasChangedBeginsAnEpoch(t *testing.T) {
-	Anywhere(t, testWhoseTruthHasChangedBeginsAnEpoch)
-}
-
-func testWhoseTruthHasChangedBeginsAnEpoch(t *T) {
+func (anyLedger) WhoseTruthHasChangedBeginsAnEpoch(t *T) {
 	l := Voters(t, Open(t, ledger.Options{TruthKey: TruthKey()}), "1.5", "ann", "bob")
 	old := Release(t, l, ReleaseOf(t, "1", "ann", "1"))
 	moved := ReleaseOf(t, "2", "ann", "0.4")
@@ -263,9 +235,7 @@ func testWhoseTruthHasChangedBeginsAnEpoch(t *T) {
 }
 
 // The same request does nothing twice; an epoch in which nothing has happened is not ended; and whoever takes no part has none.
-func TestEpochsBeginOnce(t *testing.T) { Anywhere(t, testEpochsBeginOnce) }
-
-func testEpochsBeginOnce(t *T) {
+func (anyLedger) EpochsBeginOnce(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "3", "ann", "bob")
 	beginEpoch(t, l, "0", "ann")
 	o := ObjectOf(t, l, "ann")
@@ -296,9 +266,7 @@ func testEpochsBeginOnce(t *T) {
 
 // What is sold belongs to one epoch: its buyers can read it again, but nothing of it is sold any more, and they pay the full
 // price for the next, of which as many may hold a level as before, and unlock what the policy says.
-func TestEpochsAreSoldByThemselves(t *testing.T) { Anywhere(t, testEpochsAreSoldByThemselves) }
-
-func testEpochsAreSoldByThemselves(t *T) {
+func (anyLedger) EpochsAreSoldByThemselves(t *T) {
 	l := Open(t, ledger.Options{})
 	Define(t, l, Vote())
 	halves, err := policy.Unlock(Eps(t, "1"), 2)
@@ -329,9 +297,7 @@ func testEpochsAreSoldByThemselves(t *T) {
 }
 
 // What was reserved of somebody ends with the ledgertest.Begin, and holds no budget any more.
-func TestAReservationEndsWithTheEpoch(t *testing.T) { Anywhere(t, testAReservationEndsWithTheEpoch) }
-
-func testAReservationEndsWithTheEpoch(t *T) {
+func (anyLedger) AReservationEndsWithTheEpoch(t *T) {
 	l := Sellers(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "2", "2", "ann", "bob")
 	Sell(t, l, Purchase(t, "1", "acme", "0.5", "ann", "bob"))
 	held := Reserve(t, l, api.ReserveRequest{Key: "2", Order: Purchase(t, "", "acme", "1.5", "ann", "bob").Order, For: time.Hour})
@@ -351,9 +317,7 @@ func testAReservationEndsWithTheEpoch(t *T) {
 }
 
 // Estimates are about the values of now.
-func TestEstimatesCountTheCurrentEpoch(t *testing.T) { Anywhere(t, testEstimatesCountTheCurrentEpoch) }
-
-func testEstimatesCountTheCurrentEpoch(t *T) {
+func (anyLedger) EstimatesCountTheCurrentEpoch(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "9", "ann", "bob")
 	CarryOut(t, l, Order(t, "1", "1"))
 	beginEpoch(t, l, "2", "ann")
@@ -367,11 +331,7 @@ func testEstimatesCountTheCurrentEpoch(t *T) {
 }
 
 // How levels are combined, and what intervals cover, is the caller's choice.
-func TestEstimate_PoolAndPopulation_AreUsed(t *testing.T) {
-	Anywhere(t, testEstimatePoolAndPopulationAreUsed)
-}
-
-func testEstimatePoolAndPopulationAreUsed(t *T) {
+func (anyLedger) Estimate_PoolAndPopulation_AreUsed(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "9", "ann", "bob")
 	Release(t, l, ReleaseOf(t, "1", "ann", "1"))
 	Release(t, l, ReleaseOf(t, "2", "bob", "0.5"))
@@ -385,11 +345,7 @@ func testEstimatePoolAndPopulationAreUsed(t *T) {
 }
 
 // The calendar goes on, for the new value as for the old one; and whoever withdraws and is back goes on with the epoch.
-func TestTheCalendarReleasesInTheNewEpoch(t *testing.T) {
-	Anywhere(t, testTheCalendarReleasesInTheNewEpoch)
-}
-
-func testTheCalendarReleasesInTheNewEpoch(t *T) {
+func (anyLedger) TheCalendarReleasesInTheNewEpoch(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Open(t, ledger.Options{Now: clock.Now})
 	Define(t, l, Vote())
@@ -414,9 +370,7 @@ func testTheCalendarReleasesInTheNewEpoch(t *T) {
 // What an attacker sees of two epochs are independent chains: the law of both responses is the product of the laws of each,
 // so that both together say at most the sum of their ε, and at the full sum if the value is known to be the same. The test
 // counts the pairs of 1,000 people.
-func TestEpochsAreIndependent(t *testing.T) { Anywhere(t, testEpochsAreIndependent) }
-
-func testEpochsAreIndependent(t *T) {
+func (anyLedger) EpochsAreIndependent(t *T) {
 	const people = 1000
 	l := Open(t, ledger.Options{})
 	Define(t, l, api.Question{Name: "vote", Values: []string{"yes", "no"}})
@@ -443,11 +397,9 @@ func testEpochsAreIndependent(t *T) {
 	stattest.Fit(counts, law).Holds(t, "the pairs of responses")
 }
 
-// TestWhoseKeyIsLostHoldsNobodyUp carries out what is possible when the host has lost one of its keys: it refuses the chains
+// WhoseKeyIsLostHoldsNobodyUp carries out what is possible when the host has lost one of its keys: it refuses the chains
 // that began with it.
-func TestWhoseKeyIsLostHoldsNobodyUp(t *testing.T) { Anywhere(t, testWhoseKeyIsLostHoldsNobodyUp) }
-
-func testWhoseKeyIsLostHoldsNobodyUp(t *T) {
+func (anyLedger) WhoseKeyIsLostHoldsNobodyUp(t *T) {
 	house := NewHouse(t)
 	for _, year := range []string{"2025", "2026"} {
 		l := house.Open(t, ledger.Options{NoiseKey: NoiseKeys(year)})
@@ -478,10 +430,8 @@ func testWhoseKeyIsLostHoldsNobodyUp(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// TestAQuoteNeedsNoKey opens a ledger for reading, without its keys: it quotes as one with them.
-func TestAQuoteNeedsNoKey(t *testing.T) { Anywhere(t, testAQuoteNeedsNoKey) }
-
-func testAQuoteNeedsNoKey(t *T) {
+// AQuoteNeedsNoKey opens a ledger for reading, without its keys: it quotes as one with them.
+func (anyLedger) AQuoteNeedsNoKey(t *T) {
 	house := NewHouse(t)
 	l := house.Open(t, ledger.Options{NoiseKey: NoiseKeys("2026")})
 	Define(t, l, Vote())
@@ -492,10 +442,8 @@ func testAQuoteNeedsNoKey(t *T) {
 	check.That(t, got.ID == want.ID && got.Objects == 1, "%+v, with the keys %+v", got, want)
 }
 
-// TestASweepGoesOnWithoutAKey is [TestWhoseKeyIsLostHoldsNobodyUp] for what comes by itself.
-func TestASweepGoesOnWithoutAKey(t *testing.T) { Anywhere(t, testASweepGoesOnWithoutAKey) }
-
-func testASweepGoesOnWithoutAKey(t *T) {
+// ASweepGoesOnWithoutAKey is [anyLedger.WhoseKeyIsLostHoldsNobodyUp] for what comes by itself.
+func (anyLedger) ASweepGoesOnWithoutAKey(t *T) {
 	house := NewHouse(t)
 	timed := check.Value(policy.Steps(policy.Step{At: time.Unix(0, 0), Ceiling: Eps(t, "1")}))(t)
 	for _, year := range []string{"2025", ""} {

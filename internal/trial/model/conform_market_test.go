@@ -21,9 +21,7 @@ import (
 func on(day int) time.Time { return ledgertest.Begin().Add(time.Duration(day) * 24 * time.Hour) }
 
 // However late ctx ends, an error means that nothing was sold.
-func TestASaleIsToldWhenItIsMade(t *testing.T) { Both(t, testASaleIsToldWhenItIsMade) }
-
-func testASaleIsToldWhenItIsMade(t *T) {
+func (openLedger) ASaleIsToldWhenItIsMade(t *T) {
 	calls, end, cancel := 0, 0, func() {}
 	l := Open(t, ledger.Options{Now: func() time.Time {
 		if calls++; calls == end {
@@ -49,9 +47,7 @@ func testASaleIsToldWhenItIsMade(t *T) {
 }
 
 // A reservation brings the share that its order unlocks, and takes nothing that others have without it.
-func TestAReservationBringsItsShare(t *testing.T) { Anywhere(t, testAReservationBringsItsShare) }
-
-func testAReservationBringsItsShare(t *T) {
+func (anyLedger) AReservationBringsItsShare(t *T) {
 	shares := check.Value(policy.Unlock(Eps(t, "0.5"), 5))(t)
 	both := check.Value(policy.Sum(shares, policy.Fixed(Eps(t, "0.5"))))(t)
 	p := check.Value(policy.Min(both, Market(t, "2")))(t)
@@ -68,11 +64,7 @@ func testAReservationBringsItsShare(t *T) {
 }
 
 // Who withdraws takes back what was reserved of it, also by coming back.
-func TestAReservationEndsWithAWithdrawal(t *testing.T) {
-	Anywhere(t, testAReservationEndsWithAWithdrawal)
-}
-
-func testAReservationEndsWithAWithdrawal(t *T) {
+func (anyLedger) AReservationEndsWithAWithdrawal(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	Define(t, l, Smoker())
@@ -96,9 +88,7 @@ func testAReservationEndsWithAWithdrawal(t *T) {
 }
 
 // Whoever has no truth costs nothing, and so does not break a limit; and no waiting helps against a cap.
-func TestLimitsAreThoseOfWhatIsSold(t *testing.T) { Anywhere(t, testLimitsAreThoseOfWhatIsSold) }
-
-func testLimitsAreThoseOfWhatIsSold(t *T) {
+func (anyLedger) LimitsAreThoseOfWhatIsSold(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann", "bob")
@@ -123,9 +113,7 @@ func testLimitsAreThoseOfWhatIsSold(t *T) {
 }
 
 // Whether there is anybody may change; a request for all who take part is not wrong for ever.
-func TestNobodyYet(t *testing.T) { Anywhere(t, testNobodyYet) }
-
-func testNobodyYet(t *T) {
+func (anyLedger) NobodyYet(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	r := Purchase(t, "1", "acme", "0.5")
@@ -141,9 +129,7 @@ func testNobodyYet(t *T) {
 }
 
 // Who withdraws and comes back finds everything spent that was spent.
-func TestComingBackRestoresNoBudget(t *testing.T) { Anywhere(t, testComingBackRestoresNoBudget) }
-
-func testComingBackRestoresNoBudget(t *T) {
+func (anyLedger) ComingBackRestoresNoBudget(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	EnrollUnder(t, l, "vote", Market(t, "2"), "1", "ann")
@@ -169,9 +155,7 @@ func testComingBackRestoresNoBudget(t *T) {
 }
 
 // A policy is what its JSON says, whoever wrote it: an object comes back under the same terms only.
-func TestComingBackKeepsTheTerms(t *testing.T) { Anywhere(t, testComingBackKeepsTheTerms) }
-
-func testComingBackKeepsTheTerms(t *T) {
+func (anyLedger) ComingBackKeepsTheTerms(t *T) {
 	l := Sellers(t, Open(t, ledger.Options{}), "2", "2", "ann")
 	Sell(t, l, Purchase(t, "1", "acme", "1", "ann"))
 	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
@@ -279,11 +263,7 @@ func (m *month) levels() map[string][]privacy.Epsilon {
 	return all
 }
 
-func TestOneSweepAfterAMonthIsAsGoodAsThirty(t *testing.T) {
-	Anywhere(t, testOneSweepAfterAMonthIsAsGoodAsThirty)
-}
-
-func testOneSweepAfterAMonthIsAsGoodAsThirty(t *T) {
+func (anyLedger) OneSweepAfterAMonthIsAsGoodAsThirty(t *T) {
 	for name, limit := range map[string]string{"wide": "9", "tight": "2.4"} {
 		t.Run(name, func(t *T) {
 			want := newMonth(t, limit).live(false, func(int) bool { return true }).levels()
@@ -304,11 +284,7 @@ func testOneSweepAfterAMonthIsAsGoodAsThirty(t *T) {
 }
 
 // With sales in between: what a sale has overtaken is derived for nothing, and the levels are the same.
-func TestSweepsAndSalesComeToTheSameLevels(t *testing.T) {
-	Anywhere(t, testSweepsAndSalesComeToTheSameLevels)
-}
-
-func testSweepsAndSalesComeToTheSameLevels(t *T) {
+func (anyLedger) SweepsAndSalesComeToTheSameLevels(t *T) {
 	want := newMonth(t, "9").live(true, func(int) bool { return true })
 	AuditAll(t, want.ledger)
 	levels := want.levels()
@@ -331,9 +307,7 @@ func testSweepsAndSalesComeToTheSameLevels(t *T) {
 }
 
 // A sweep costs what the highest level costs, and asks for no truth below it.
-func TestASweepBelowTheTopIsFree(t *testing.T) { Anywhere(t, testASweepBelowTheTopIsFree) }
-
-func testASweepBelowTheTopIsFree(t *T) {
+func (anyLedger) ASweepBelowTheTopIsFree(t *T) {
 	m := newMonth(t, "9")
 	m.clock.Set(ledgertest.Begin().Add(15 * 24 * time.Hour)) // 0.75 is released
 	CarryOut(t, m.ledger, Order(t, "top", "0.75", "ann", "bob", "cid"))
@@ -350,11 +324,7 @@ func testASweepBelowTheTopIsFree(t *T) {
 }
 
 // A clock that goes back releases nothing, and one that comes back releases nothing twice.
-func TestAClockThatGoesBackReleasesNothing(t *testing.T) {
-	Anywhere(t, testAClockThatGoesBackReleasesNothing)
-}
-
-func testAClockThatGoesBackReleasesNothing(t *T) {
+func (anyLedger) AClockThatGoesBackReleasesNothing(t *T) {
 	m := newMonth(t, "9")
 	m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour))
 	m.sweep("day 10")
@@ -374,11 +344,7 @@ func testAClockThatGoesBackReleasesNothing(t *T) {
 }
 
 // Before the beginning of everything only what has no date is released.
-func TestNothingIsReleasedBeforeItsTime(t *testing.T) {
-	Anywhere(t, testNothingIsReleasedBeforeItsTime)
-}
-
-func testNothingIsReleasedBeforeItsTime(t *T) {
+func (anyLedger) NothingIsReleasedBeforeItsTime(t *T) {
 	m := newMonth(t, "9")
 	m.clock.Set(ledgertest.Begin().Add(-24 * time.Hour))
 	m.sweep("early")
@@ -389,11 +355,7 @@ func testNothingIsReleasedBeforeItsTime(t *T) {
 }
 
 // An object that cannot follow its policy holds nobody up, and says why.
-func TestASweepLeavesOutWhoCannotFollow(t *testing.T) {
-	Anywhere(t, testASweepLeavesOutWhoCannotFollow)
-}
-
-func testASweepLeavesOutWhoCannotFollow(t *T) {
+func (anyLedger) ASweepLeavesOutWhoCannotFollow(t *T) {
 	m := newMonth(t, "1")
 	m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour)) // 0.5 is released
 	l := m.ledger
@@ -427,9 +389,7 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 }
 
 // The progress of a sweep counts objects, and of a sweep of one question those who take part in it.
-func TestTheProgressOfASweepEnds(t *testing.T) { Both(t, testTheProgressOfASweepEnds) }
-
-func testTheProgressOfASweepEnds(t *T) {
+func (openLedger) TheProgressOfASweepEnds(t *T) {
 	for _, question := range []string{"", "vote", "still"} {
 		m := newMonth(t, "9")
 		m.clock.Set(ledgertest.Begin().Add(10 * 24 * time.Hour))
@@ -442,11 +402,7 @@ func testTheProgressOfASweepEnds(t *T) {
 }
 
 // A sweep does not depend on how often it runs, also where a part of the policy waits for orders.
-func TestSweepsBesideAPolicyThatWaitsForOrders(t *testing.T) {
-	Anywhere(t, testSweepsBesideAPolicyThatWaitsForOrders)
-}
-
-func testSweepsBesideAPolicyThatWaitsForOrders(t *T) {
+func (anyLedger) SweepsBesideAPolicyThatWaitsForOrders(t *T) {
 	run := func(days ...int) []string {
 		clock := ledgertest.NewClock(ledgertest.Begin())
 		l := Open(t, ledger.Options{Now: clock.Now})
@@ -474,9 +430,7 @@ func testSweepsBesideAPolicyThatWaitsForOrders(t *T) {
 }
 
 // However many levels there are to catch up with, each truth is asked for once.
-func TestASweepAsksOnce(t *testing.T) { Anywhere(t, testASweepAsksOnce) }
-
-func testASweepAsksOnce(t *T) {
+func (anyLedger) ASweepAsksOnce(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Open(t, ledger.Options{Now: clock.Now})
 	Define(t, l, Vote())
@@ -495,9 +449,7 @@ func testASweepAsksOnce(t *T) {
 }
 
 // Whoever has another truth than before is left out of a sweep and holds nobody up.
-func TestASweepLeavesOutWhoHasChanged(t *testing.T) { Anywhere(t, testASweepLeavesOutWhoHasChanged) }
-
-func testASweepLeavesOutWhoHasChanged(t *T) {
+func (anyLedger) ASweepLeavesOutWhoHasChanged(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Open(t, ledger.Options{Now: clock.Now, TruthKey: TruthKey()})
 	Define(t, l, Vote())
@@ -533,9 +485,7 @@ func straight(t testing.TB, stride string) policy.Policy {
 }
 
 // Many small upgrades by one buyer unlock what one order does; another buyer unlocks the rest.
-func TestUnlockCountsBuyers(t *testing.T) { Anywhere(t, testUnlockCountsBuyers) }
-
-func testUnlockCountsBuyers(t *T) {
+func (anyLedger) UnlockCountsBuyers(t *T) {
 	l := unlocking(t)
 	for _, e := range []string{"0.1", "0.2", "0.3", "0.4", "0.5"} {
 		Sell(t, l, Purchase(t, e, "acme", e, "ann"))
@@ -565,11 +515,7 @@ func testUnlockCountsBuyers(t *T) {
 
 // A reservation counts on the share of its own buyer and of those before it. Whatever others buy meanwhile, also the same
 // buyer in another order, and whatever is answered, it can be captured.
-func TestAReservationOutlivesWhatOthersUnlock(t *testing.T) {
-	Anywhere(t, testAReservationOutlivesWhatOthersUnlock)
-}
-
-func testAReservationOutlivesWhatOthersUnlock(t *T) {
+func (anyLedger) AReservationOutlivesWhatOthersUnlock(t *T) {
 	reserved := func(l Book, key, buyer, e string) api.Reservation {
 		r := check.Value(l.Reserve(t.Context(), api.ReserveRequest{Key: key, Order: Purchase(t, key, buyer, e, "ann").Order, For: time.Hour}))(t)
 		return r
@@ -603,11 +549,7 @@ func testAReservationOutlivesWhatOthersUnlock(t *T) {
 
 // An answer may take what a further buyer would unlock, but nothing that a reservation counts on: its buyer, who is counted
 // already, unlocks nothing more by it.
-func TestAnAnswerLeavesAKnownBuyersReservation(t *testing.T) {
-	Anywhere(t, testAnAnswerLeavesAKnownBuyersReservation)
-}
-
-func testAnAnswerLeavesAKnownBuyersReservation(t *T) {
+func (anyLedger) AnAnswerLeavesAKnownBuyersReservation(t *T) {
 	l := unlocking(t)
 	Sell(t, l, Purchase(t, "a", "acme", "0.1", "ann"))
 	r, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "r", Order: Purchase(t, "r", "acme", "0.5", "ann").Order, For: time.Hour})
@@ -621,11 +563,7 @@ func testAnAnswerLeavesAKnownBuyersReservation(t *T) {
 }
 
 // What is for sale is released by sales: the calendar raises the ceiling and draws nothing. The host may raise it itself.
-func TestAdvanceDrawsNothingThatIsForSale(t *testing.T) {
-	Anywhere(t, testAdvanceDrawsNothingThatIsForSale)
-}
-
-func testAdvanceDrawsNothingThatIsForSale(t *T) {
+func (anyLedger) AdvanceDrawsNothingThatIsForSale(t *T) {
 	clock := ledgertest.NewClock(ledgertest.Begin())
 	l := Open(t, ledger.Options{Now: clock.Now})
 	Define(t, l, Vote())
@@ -649,15 +587,12 @@ func testAdvanceDrawsNothingThatIsForSale(t *T) {
 
 // Each reading of a reservation reports the same state at the same instant: the result of Reserve, the reading by number, the
 // lists, and the errors of requests that need an open one. Reserve repeated with its key succeeds only while the reservation is open.
-func TestReservation_EachReadingReportsTheSameState(t *testing.T) {
-	Both(t, func(t *T) {
-		clock := ledgertest.NewClock(ledgertest.Begin())
-		l := Open(t, ledger.Options{Now: clock.Now})
-		t.Run("called", func(t *T) { testReservationStates(t, l, clock, "called") })
-		t.Run("served", func(t *T) { testReservationStates(t, Served(t, l.(*ledger.Ledger)), clock, "served") })
-		WantClean(t, l, api.VerifyRequest{})
-	})
-}
+func (openLedger) Reservation_EachReadingReportsTheSameState(t *T) {
+	clock := ledgertest.NewClock(ledgertest.Begin())
+	l := Open(t, ledger.Options{Now: clock.Now})
+	t.Run("called", func(t *T) { testReservationStates(t, l, clock, "called") })
+	t.Run("served", func(t *T) { testReservationStates(t, Served(t, l.(*ledger.Ledger)), clock, "served") })
+	WantClean(t, l, api.VerifyRequest{})}
 
 func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) {
 	if buyer == "called" {
@@ -765,59 +700,53 @@ func wantClosed(t *T, what string, want api.ReservationError, err error) {
 }
 
 // A reservation that expired by a clock which was ahead, and by which nothing was written, is open again when the clock is put right.
-func TestReservation_ClockPutRight_IsOpenAgain(t *testing.T) {
-	Both(t, func(t *T) {
-		clock := ledgertest.NewClock(ledgertest.Begin())
-		l := Open(t, ledger.Options{Now: clock.Now})
-		Sellers(t, l, "9", "9", "ann")
-		r := api.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann").Order, For: time.Hour}
-		made := Reserve(t, l, r)
-		clock.Advance(time.Hour)
-		_, err := l.Reserve(t.Context(), r)
-		check.That(t, errors.Is(err, api.ErrNotReserved), "by the clock that is ahead: %v", err)
-		clock.Advance(-time.Minute)
-		if again := Reserve(t, l, r); again.Number != made.Number || again.State != api.ReservationOpen {
-			t.Errorf("by the clock put right: %+v", again)
-		}
-		clock.Advance(time.Minute)
-		Release(t, l, ReleaseOf(t, "an event", "ann", "0.1")) // which moves the log's time on
-		clock.Advance(-time.Minute)
-		if _, err := l.Reserve(t.Context(), r); !errors.Is(err, api.ErrNotReserved) {
-			t.Errorf("after the log has passed the expiry: %v", err)
-		}
-	})
-}
+func (openLedger) Reservation_ClockPutRight_IsOpenAgain(t *T) {
+	clock := ledgertest.NewClock(ledgertest.Begin())
+	l := Open(t, ledger.Options{Now: clock.Now})
+	Sellers(t, l, "9", "9", "ann")
+	r := api.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann").Order, For: time.Hour}
+	made := Reserve(t, l, r)
+	clock.Advance(time.Hour)
+	_, err := l.Reserve(t.Context(), r)
+	check.That(t, errors.Is(err, api.ErrNotReserved), "by the clock that is ahead: %v", err)
+	clock.Advance(-time.Minute)
+	if again := Reserve(t, l, r); again.Number != made.Number || again.State != api.ReservationOpen {
+		t.Errorf("by the clock put right: %+v", again)
+	}
+	clock.Advance(time.Minute)
+	Release(t, l, ReleaseOf(t, "an event", "ann", "0.1")) // which moves the log's time on
+	clock.Advance(-time.Minute)
+	if _, err := l.Reserve(t.Context(), r); !errors.Is(err, api.ErrNotReserved) {
+		t.Errorf("after the log has passed the expiry: %v", err)
+	}}
 
 // The objects of an order that are left out are in one place, whichever request left them out, and whenever it is read.
-func TestReservation_RefusedObjects_AreCompleteInEveryReading(t *testing.T) {
-	Both(t, func(t *T) {
-		l := Open(t, ledger.Options{})
-		Sellers(t, l, "9", "9", "ann", "bob", "cyd")
-		r := api.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann", "bob", "cyd", "zoe").Order, For: time.Hour, Partial: true}
-		made := Reserve(t, l, r)
-		wantLeftOut(t, "reserved", made.Refused, "zoe")
-		check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "bob"}))
-		wantLeftOut(t, "reserved again", Reserve(t, l, r).Refused, "zoe")
-		capture := api.CaptureRequest{Key: "c", Reservation: made.Number, Partial: true, Truth: SameTruth("yes")}
-		for range 2 {
-			sold := check.Value(l.Capture(t.Context(), capture))(t)
-			wantLeftOut(t, "captured", sold.Refused, "bob", "zoe")
-		}
-		read := check.Value(l.Reservation(t.Context(), made.Number))(t)
-		wantLeftOut(t, "the reservation", read.Refused, "bob", "zoe")
-		check.That(t, read.Objects == 3 && read.First == made.First && read.Last == made.Last,
-			"it was granted as %+v, and is read as %+v", made, read)
-		sale := check.Value(l.Sale(t.Context(), made.Number))(t)
-		wantLeftOut(t, "the sale", sale.Refused, "bob", "zoe")
-		for s, err := range l.Sales(t.Context(), "acme") {
-			check.Must(t, err)
-			wantLeftOut(t, "the list of sales", s.Refused, "bob", "zoe")
-		}
-		check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "bob"}))
-		read = check.Value(l.Reservation(t.Context(), made.Number))(t)
-		wantLeftOut(t, "after one was forgotten", read.Refused, "zoe")
-	})
-}
+func (openLedger) Reservation_RefusedObjects_AreCompleteInEveryReading(t *T) {
+	l := Open(t, ledger.Options{})
+	Sellers(t, l, "9", "9", "ann", "bob", "cyd")
+	r := api.ReserveRequest{Key: "r", Order: Purchase(t, "", "acme", "1", "ann", "bob", "cyd", "zoe").Order, For: time.Hour, Partial: true}
+	made := Reserve(t, l, r)
+	wantLeftOut(t, "reserved", made.Refused, "zoe")
+	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "bob"}))
+	wantLeftOut(t, "reserved again", Reserve(t, l, r).Refused, "zoe")
+	capture := api.CaptureRequest{Key: "c", Reservation: made.Number, Partial: true, Truth: SameTruth("yes")}
+	for range 2 {
+		sold := check.Value(l.Capture(t.Context(), capture))(t)
+		wantLeftOut(t, "captured", sold.Refused, "bob", "zoe")
+	}
+	read := check.Value(l.Reservation(t.Context(), made.Number))(t)
+	wantLeftOut(t, "the reservation", read.Refused, "bob", "zoe")
+	check.That(t, read.Objects == 3 && read.First == made.First && read.Last == made.Last,
+		"it was granted as %+v, and is read as %+v", made, read)
+	sale := check.Value(l.Sale(t.Context(), made.Number))(t)
+	wantLeftOut(t, "the sale", sale.Refused, "bob", "zoe")
+	for s, err := range l.Sales(t.Context(), "acme") {
+		check.Must(t, err)
+		wantLeftOut(t, "the list of sales", s.Refused, "bob", "zoe")
+	}
+	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "bob"}))
+	read = check.Value(l.Reservation(t.Context(), made.Number))(t)
+	wantLeftOut(t, "after one was forgotten", read.Refused, "zoe")}
 
 func wantLeftOut(t *T, what string, refused []api.Refusal, want ...string) {
 	t.Helper()
@@ -829,9 +758,7 @@ func wantLeftOut(t *T, what string, refused []api.Refusal, want ...string) {
 }
 
 // An object is part of so many open reservations, and no more, until one of them ends.
-func TestReserve_ManyOfOneObject_AreBounded(t *testing.T) { Anywhere(t, testReservationsAreBounded) }
-
-func testReservationsAreBounded(t *T) {
+func (anyLedger) Reserve_ManyOfOneObject_AreBounded(t *T) {
 	now := on(1)
 	l := Open(t, ledger.Options{Now: func() time.Time { return now }})
 	Sellers(t, l, "2", "9", "ann", "bob")

@@ -48,9 +48,7 @@ func priced(t testing.TB, amount int64) *policy.Policy {
 
 // A change of terms is one event for each person and question; the rest stays as it is. The same request does nothing twice, and
 // who is under these terms already is left alone.
-func TestTermsChangeByOneEventEach(t *testing.T) { Anywhere(t, testTermsChangeByOneEventEach) }
-
-func testTermsChangeByOneEventEach(t *T) {
+func (anyLedger) TermsChangeByOneEventEach(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "9", "ann")
@@ -116,9 +114,7 @@ func lowerings(t testing.TB) map[string]api.ChangeTermsRequest {
 }
 
 // Less always works, at once. The way back needs consent each time, and the refusal says what is more.
-func TestLessNeedsNoConsentAndMoreDoes(t *testing.T) { Anywhere(t, testLessNeedsNoConsentAndMoreDoes) }
-
-func testLessNeedsNoConsentAndMoreDoes(t *T) {
+func (anyLedger) LessNeedsNoConsentAndMoreDoes(t *T) {
 	for name, r := range lowerings(t) {
 		t.Run(name, func(t *T) {
 			l := Sellers(t, NewLedger(t), "2", "9", "ann")
@@ -148,11 +144,7 @@ func testLessNeedsNoConsentAndMoreDoes(t *T) {
 
 // A policy that releases for nothing what was for sale, none at all, one for other buyers, and one of which nobody can tell need
 // consent, whatever their ceilings.
-func TestWhatIsNotProvenToBeLessNeedsConsent(t *testing.T) {
-	Anywhere(t, testWhatIsNotProvenToBeLessNeedsConsent)
-}
-
-func testWhatIsNotProvenToBeLessNeedsConsent(t *T) {
+func (anyLedger) WhatIsNotProvenToBeLessNeedsConsent(t *T) {
 	unlock := func(total string, orders int) policy.Policy {
 		p := check.Value(policy.Unlock(Eps(t, total), orders))(t)
 		return p
@@ -190,9 +182,7 @@ func testWhatIsNotProvenToBeLessNeedsConsent(t *T) {
 
 // A cap below what is spent leaves nothing; so does a ceiling. What was released stays released and on sale, it is still told
 // right, and whoever is forgotten so can come back.
-func TestACapMayGoBelowWhatIsSpent(t *testing.T) { Anywhere(t, testACapMayGoBelowWhatIsSpent) }
-
-func testACapMayGoBelowWhatIsSpent(t *T) {
+func (anyLedger) ACapMayGoBelowWhatIsSpent(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
 	Sell(t, l, Purchase(t, "1", "acme", "1", "ann", "bob"))
 	changeTerms(t, l, to(t, "2", nil, "0.4", "ann"))
@@ -222,11 +212,7 @@ func testACapMayGoBelowWhatIsSpent(t *T) {
 
 // An upgrade costs the new price less what that buyer has paid for the person, never less than nothing; and what a buyer holds, or
 // less, costs nothing, however prices have risen.
-func TestWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *testing.T) {
-	Anywhere(t, testWhoUpgradesPaysTheNewPriceLessWhatIsPaid)
-}
-
-func testWhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *T) {
+func (anyLedger) WhoUpgradesPaysTheNewPriceLessWhatIsPaid(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	n := 0
 	buys := func(buyer, epsilon string, price int64) {
@@ -290,9 +276,7 @@ func hold(t testing.TB, l Book, key, epsilon string, objects ...string) api.Rese
 }
 
 // A live reservation keeps its price, and whatever else was checked when it was granted.
-func TestAReservationKeepsItsPrice(t *testing.T) { Anywhere(t, testAReservationKeepsItsPrice) }
-
-func testAReservationKeepsItsPrice(t *T) {
+func (anyLedger) AReservationKeepsItsPrice(t *T) {
 	sold := func(more func(*policy.Market)) *policy.Policy {
 		p := Market(t, "2", more)
 		return &p
@@ -318,11 +302,7 @@ func testAReservationKeepsItsPrice(t *T) {
 }
 
 // What is bought in between at other prices counts, and never costs more than was promised.
-func TestAReservationCountsWhatIsPaidMeanwhile(t *testing.T) {
-	Anywhere(t, testAReservationCountsWhatIsPaidMeanwhile)
-}
-
-func testAReservationCountsWhatIsPaidMeanwhile(t *T) {
+func (anyLedger) AReservationCountsWhatIsPaidMeanwhile(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
 	r := hold(t, l, "1", "1", "ann", "bob") // 100 each
 	changeTerms(t, l, to(t, "2", priced(t, 300), "", "ann", "bob"))
@@ -340,11 +320,7 @@ func testAReservationCountsWhatIsPaidMeanwhile(t *T) {
 
 // Budget that was taken back is not held any more: at capture such people are refused, or left out with a refund, as those who have
 // withdrawn are. For everybody else it counts as held as long as it is there.
-func TestAReservationDoesNotKeepBudgetThatWasTakenBack(t *testing.T) {
-	Anywhere(t, testAReservationDoesNotKeepBudgetThatWasTakenBack)
-}
-
-func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
+func (anyLedger) AReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid", "dan", "eve")
 	Sell(t, l, Purchase(t, "0", "zeta", "1", "eve"))
 	r := hold(t, l, "1", "1", "ann", "bob", "cid", "dan", "eve")
@@ -371,11 +347,7 @@ func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
 }
 
 // Fewer holders than reserved before do not undo a reservation; more let others in beside it, and it still has its place.
-func TestAReservationKeepsItsPlaceAmongHolders(t *testing.T) {
-	Anywhere(t, testAReservationKeepsItsPlaceAmongHolders)
-}
-
-func testAReservationKeepsItsPlaceAmongHolders(t *T) {
+func (anyLedger) AReservationKeepsItsPlaceAmongHolders(t *T) {
 	few := func(holders int) *policy.Policy {
 		p := Market(t, "2", func(m *policy.Market) { m.Stride, m.Holders = Eps(t, "0.5"), holders })
 		return &p
@@ -402,11 +374,7 @@ func testAReservationKeepsItsPlaceAmongHolders(t *T) {
 }
 
 // A quote that was made under other terms says so, if it is not what the order is any more; a sale that comes to the same is made.
-func TestAQuoteTellsThatTermsHaveChanged(t *testing.T) {
-	Anywhere(t, testAQuoteTellsThatTermsHaveChanged)
-}
-
-func testAQuoteTellsThatTermsHaveChanged(t *T) {
+func (anyLedger) AQuoteTellsThatTermsHaveChanged(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
 	r := Purchase(t, "1", "acme", "1")
 	quote := func() api.Quote {
@@ -453,11 +421,7 @@ func testAQuoteTellsThatTermsHaveChanged(t *T) {
 
 // Enrolling again under other terms says what does help. Then it does, for those too who have withdrawn: they never take part under the
 // former terms in between.
-func TestEnrollingUnderOtherTermsSaysWhatToDo(t *testing.T) {
-	Anywhere(t, testEnrollingUnderOtherTermsSaysWhatToDo)
-}
-
-func testEnrollingUnderOtherTermsSaysWhatToDo(t *T) {
+func (anyLedger) EnrollingUnderOtherTermsSaysWhatToDo(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
 	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "1", Object: "ann"}))
 	back := api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"ann", "bob"}, Policy: *priced(t, 150), Cap: Eps(t, "9")}
@@ -480,11 +444,7 @@ func testEnrollingUnderOtherTermsSaysWhatToDo(t *T) {
 }
 
 // Partial: who would be refused is left out, with the reason, and the same key tells the same again, also when it is true no more.
-func TestPartialChangesLeaveOutWhoIsRefused(t *testing.T) {
-	Anywhere(t, testPartialChangesLeaveOutWhoIsRefused)
-}
-
-func testPartialChangesLeaveOutWhoIsRefused(t *T) {
+func (anyLedger) PartialChangesLeaveOutWhoIsRefused(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob")
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "cid", "dan")
 	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "0", Object: "dan"}))
@@ -530,11 +490,7 @@ func testPartialChangesLeaveOutWhoIsRefused(t *T) {
 }
 
 // Each person may be enrolled on terms of its own; the function is asked once about each, in order, and another answer is another request.
-func TestEveryoneIsEnrolledOnTermsOfTheirOwn(t *testing.T) {
-	Anywhere(t, testEveryoneIsEnrolledOnTermsOfTheirOwn)
-}
-
-func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
+func (anyLedger) EveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	names, dearest, asked := Crowd(partSize+1), 7, []string(nil)
@@ -577,9 +533,7 @@ func testEveryoneIsEnrolledOnTermsOfTheirOwn(t *T) {
 }
 
 // A change that cannot be is a typed error, and changes nothing.
-func TestTermsThatCannotBe(t *testing.T) { Anywhere(t, testTermsThatCannotBe) }
-
-func testTermsThatCannotBe(t *T) {
+func (anyLedger) TermsThatCannotBe(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	_, err := policy.Steps(policy.Step{At: ledgertest.Begin(), Ceiling: Eps(t, "1")}, policy.Step{At: ledgertest.Begin().Add(1), Ceiling: Eps(t, "0.5")})
 	check.Is(t, err, policy.ErrInvalid) // one that is not monotone is none
@@ -623,9 +577,7 @@ func testTermsThatCannotBe(t *T) {
 
 // Ceilings are those of the clock. If it has gone back behind the log, what a calendar had come to allow counts for nothing: so no
 // clock that was wrong makes more of less.
-func TestTermsAreComparedByTheClock(t *testing.T) { Anywhere(t, testTermsAreComparedByTheClock) }
-
-func testTermsAreComparedByTheClock(t *T) {
+func (anyLedger) TermsAreComparedByTheClock(t *T) {
 	now := ledgertest.Begin().Add(10 * time.Hour)
 	l := Open(t, ledger.Options{Now: func() time.Time { return now }})
 	Define(t, l, Vote())
@@ -649,9 +601,7 @@ func testTermsAreComparedByTheClock(t *T) {
 }
 
 // The events are streamed like all others.
-func TestTermsAreWatched(t *testing.T) { Both(t, testTermsAreWatched) }
-
-func testTermsAreWatched(t *T) {
+func (openLedger) TermsAreWatched(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	seen := make(chan says.TermsChanged, 1)
 	from := uint64(len(Events(t, l))) + 1
@@ -673,9 +623,7 @@ func testTermsAreWatched(t *T) {
 
 // Many are dealt with in parts; what is cut off goes on under its key. A cap that was lowered meanwhile by another request is then more,
 // and is not raised.
-func TestTermsOfManyChangeInParts(t *testing.T) { Both(t, testTermsOfManyChangeInParts) }
-
-func testTermsOfManyChangeInParts(t *T) {
+func (openLedger) TermsOfManyChangeInParts(t *T) {
 	names := Crowd(2*partSize + 10)
 	l := Sellers(t, NewLedger(t), "2", "9", names...)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -40,24 +41,30 @@ import (
 type T struct {
 	*testing.T
 	file   bool // it is kept in a file; else in memory
-	served bool // it is called over HTTP; see [Anywhere]
+	served bool // it is called over HTTP
 }
 
-// Both runs a test on a ledger of package ledgertest, and on one in a file.
-func Both(t *testing.T, test func(t *T)) {
-	t.Helper()
-	for name, file := range map[string]bool{"memory": false, "file": true} {
-		t.Run(name, func(t *testing.T) { test(&T{T: t, file: file}) })
-	}
-}
+// Tests of what any ledger must do are methods: those of anyLedger run on a ledger in memory, on one in
+// a file and, in the deep form, on one that is called over HTTP; those of openLedger not over HTTP.
+// Under the race detector games of the model are played over HTTP instead, which is faster.
+type anyLedger struct{}
+type openLedger struct{}
 
-// Anywhere runs a test as [Both] does and, in the deep form, on a ledger that is called over HTTP. Under the race detector games of the model
-// are played over HTTP instead, which is faster.
-func Anywhere(t *testing.T, test func(t *T)) {
-	t.Helper()
-	Both(t, test)
-	if pace.Deep() && !pace.Hurried() {
-		t.Run("served", func(t *testing.T) { test(&T{T: t, served: true}) })
+func TestAnyLedger(t *testing.T)  { eachMethod(t, anyLedger{}, pace.Deep() && !pace.Hurried()) }
+func TestOpenLedger(t *testing.T) { eachMethod(t, openLedger{}, false) }
+
+// eachMethod runs each method of a value as a subtest.
+func eachMethod(t *testing.T, of any, overHTTP bool) {
+	tests := reflect.ValueOf(of)
+	for i := range tests.NumMethod() {
+		test := tests.Method(i).Interface().(func(*T))
+		t.Run(tests.Type().Method(i).Name, func(t *testing.T) {
+			t.Run("memory", func(t *testing.T) { test(&T{T: t}) })
+			t.Run("file", func(t *testing.T) { test(&T{T: t, file: true}) })
+			if overHTTP {
+				t.Run("served", func(t *testing.T) { test(&T{T: t, served: true}) })
+			}
+		})
 	}
 }
 
@@ -66,7 +73,7 @@ func (t *T) Run(name string, test func(t *T)) bool {
 	return t.T.Run(name, func(inner *testing.T) { test(&T{inner, t.file, t.served}) })
 }
 
-// NewLedger opens a new ledger for a test, in a file if the test is one of [Both] and says so, and else in memory. Its clock
+// NewLedger opens a new ledger for a test, in a file if the test says so, and else in memory. Its clock
 // begins at [ledgertest.Begin], and goes as fast as the machine's.
 func NewLedger(t testing.TB) Book {
 	t.Helper()
@@ -86,7 +93,7 @@ type House struct {
 	built  time.Time
 }
 
-// NewHouse returns a house with a new ledger, in a file if the test is one of [Both] and says so, and else in memory.
+// NewHouse returns a house with a new ledger, in a file if the test says so, and else in memory.
 func NewHouse(t testing.TB) *House {
 	t.Helper()
 	origin := ledgertest.Origin{Currency: "EUR"}

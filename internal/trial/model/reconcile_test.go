@@ -78,9 +78,7 @@ func wantTold(t testing.TB, r api.ReconcileResult, want ...string) {
 
 // Who is new is enrolled, who has other terms is put under these, whoever would have to agree is refused, and nobody comes back who has left.
 // A second time there is nothing to do, and nothing is written.
-func TestAStartBringsTheLedgerInLine(t *testing.T) { Anywhere(t, testAStartBringsTheLedgerInLine) }
-
-func testAStartBringsTheLedgerInLine(t *T) {
+func (anyLedger) AStartBringsTheLedgerInLine(t *T) {
 	l := NewLedger(t)
 	Define(t, l, Vote())
 	Define(t, l, Smoker())
@@ -125,9 +123,7 @@ func testAStartBringsTheLedgerInLine(t *T) {
 
 // Who has withdrawn from everything, or was forgotten, does not come back by a question that is new to them either. Who has come back since takes
 // part in what is new.
-func TestAStartBringsNobodyBack(t *testing.T) { Anywhere(t, testAStartBringsNobodyBack) }
-
-func testAStartBringsNobodyBack(t *T) {
+func (anyLedger) AStartBringsNobodyBack(t *T) {
 	l := Voters(t, NewLedger(t), "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
 	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "1", Object: "ann"}))
@@ -145,11 +141,7 @@ func testAStartBringsNobodyBack(t *T) {
 }
 
 // Nor does who withdraws in the course of it.
-func TestAStartBringsBackNobodyWhoLeavesMeanwhile(t *testing.T) {
-	Both(t, testAStartBringsBackNobodyWhoLeavesMeanwhile)
-}
-
-func testAStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
+func (openLedger) AStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
 	l := Voters(t, NewLedger(t), "9", "cid", "dan")
 	Define(t, l, Smoker())
 	r := api.ReconcileRequest{Members: rows(member(t, "cid", nil, "7"), api.Member{Object: "dan", Question: "smoker"})}
@@ -164,9 +156,7 @@ func testAStartBringsBackNobodyWhoLeavesMeanwhile(t *T) {
 }
 
 // What would be done is told first, by a dry run, or before anything is done; and who is told can stop it.
-func TestAStartTellsWhatItWouldDo(t *testing.T) { Both(t, testAStartTellsWhatItWouldDo) }
-
-func testAStartTellsWhatItWouldDo(t *T) {
+func (openLedger) AStartTellsWhatItWouldDo(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", Crowd(100)...)
 	EnrollUnder(t, l, "vote", Market(t, "2"), "9", "ann", "bob")
 	var table []api.Member
@@ -200,11 +190,7 @@ func testAStartTellsWhatItWouldDo(t *T) {
 
 // A table that is cut off withdraws nobody: who is gone is reported, withdrawn only when that is asked for, and above one in a hundred only
 // with the number that is expected.
-func TestATruncatedTableWithdrawsNobody(t *testing.T) {
-	Anywhere(t, testATruncatedTableWithdrawsNobody)
-}
-
-func testATruncatedTableWithdrawsNobody(t *T) {
+func (anyLedger) ATruncatedTableWithdrawsNobody(t *T) {
 	names := Crowd(300)
 	l := Sellers(t, NewLedger(t), "2", "9", names...)
 	Define(t, l, Smoker())
@@ -260,9 +246,7 @@ func testATruncatedTableWithdrawsNobody(t *T) {
 }
 
 // Who has rows of some questions only is not withdrawn from all; what it takes part in besides is reported.
-func TestWhoHasOtherRowsStays(t *testing.T) { Anywhere(t, testWhoHasOtherRowsStays) }
-
-func testWhoHasOtherRowsStays(t *T) {
+func (anyLedger) WhoHasOtherRowsStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "9", "ann", "bob")
@@ -274,9 +258,7 @@ func testWhoHasOtherRowsStays(t *T) {
 
 // A cap is over all questions. Consent to a higher one in one row is enough; it is changed also for who is enrolled in a question of its own
 // for the first time.
-func TestACapIsOverAllQuestions(t *testing.T) { Anywhere(t, testACapIsOverAllQuestions) }
-
-func testACapIsOverAllQuestions(t *T) {
+func (anyLedger) ACapIsOverAllQuestions(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob", "cid")
 	Define(t, l, Smoker())
 	row := func(object, question, limit, consent string) api.Member {
@@ -304,11 +286,7 @@ func testACapIsOverAllQuestions(t *T) {
 }
 
 // Who is new to several questions, on another cap than before, is enrolled in all of them at once.
-func TestACapChangesForSeveralNewQuestions(t *testing.T) {
-	Anywhere(t, testACapChangesForSeveralNewQuestions)
-}
-
-func testACapChangesForSeveralNewQuestions(t *T) {
+func (anyLedger) ACapChangesForSeveralNewQuestions(t *T) {
 	l := NewLedger(t)
 	var table []api.Member
 	for i, name := range []string{"vote", "smoker", "driver"} {
@@ -331,9 +309,7 @@ func testACapChangesForSeveralNewQuestions(t *T) {
 
 // A table of tens of thousands, in no order, is dealt with in parts. What is cut off is finished by the next start, and comes to what an undisturbed
 // one comes to.
-func TestALongStartIsCutOffAndFinished(t *testing.T) { Both(t, testALongStartIsCutOffAndFinished) }
-
-func testALongStartIsCutOffAndFinished(t *T) {
+func (openLedger) ALongStartIsCutOffAndFinished(t *T) {
 	names := Crowd(3 * partSize)
 	there, random := names[:2*partSize], rand.New(rand.NewPCG(1, 2))
 	begin := func() Book { return Sellers(t, NewLedger(t), "2", "9", there...) }
@@ -388,9 +364,7 @@ func testALongStartIsCutOffAndFinished(t *T) {
 }
 
 // What others do after the table began to be read is newer than the table: who was enrolled is not gone, and whose terms were changed keeps these.
-func TestWhatIsNewerThanTheTableStays(t *testing.T) { Both(t, testWhatIsNewerThanTheTableStays) }
-
-func testWhatIsNewerThanTheTableStays(t *T) {
+func (openLedger) WhatIsNewerThanTheTableStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob", "cid")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "9", "bob", "dan", "eve")
@@ -440,9 +414,7 @@ func testWhatIsNewerThanTheTableStays(t *T) {
 }
 
 // A cap that is lowered between two parts of a start is not raised again by the next, and terms that have changed since they were compared stay.
-func TestWhatChangesBetweenTwoPartsStays(t *testing.T) { Both(t, testWhatChangesBetweenTwoPartsStays) }
-
-func testWhatChangesBetweenTwoPartsStays(t *T) {
+func (openLedger) WhatChangesBetweenTwoPartsStays(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob")
 	Define(t, l, Smoker())
 	Enroll(t, l, "smoker", "5", "ann", "bob")
@@ -469,9 +441,7 @@ func testWhatChangesBetweenTwoPartsStays(t *T) {
 }
 
 // A table with a row that cannot be changes nothing.
-func TestATableThatCannotBe(t *testing.T) { Anywhere(t, testATableThatCannotBe) }
-
-func testATableThatCannotBe(t *T) {
+func (anyLedger) ATableThatCannotBe(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "9", "ann")
 	ok := member(t, "ok", nil, "1")
 	odd := func(change func(*api.Member)) []api.Member {
@@ -513,11 +483,7 @@ func testATableThatCannotBe(t *T) {
 }
 
 // Who only reads may find out, and changes nothing.
-func TestAReaderFindsOutWhatIsDifferent(t *testing.T) {
-	Anywhere(t, testAReaderFindsOutWhatIsDifferent)
-}
-
-func testAReaderFindsOutWhatIsDifferent(t *T) {
+func (anyLedger) AReaderFindsOutWhatIsDifferent(t *T) {
 	h := VotersHouse(t, "9", "ann", "bob")
 	l := h.Open(t, ledger.Options{ReadOnly: true})
 	r := api.ReconcileRequest{Members: rows(member(t, "ann", nil, "8"), member(t, "new", nil, "8")), DryRun: true}
