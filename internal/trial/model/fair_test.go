@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/sluicedp/sluice/internal/check"
@@ -194,9 +193,7 @@ func (f *fair) pardon(err error) error {
 	return err
 }
 
-func TestTwoThousandAtTheFair(t *testing.T) { Anywhere(t, testTwoThousandAtTheFair) }
-
-func testTwoThousandAtTheFair(t *T) {
+func (anyLedger) TwoThousandAtTheFair(t *T) {
 	f := newFair(t)
 	for _, err := range race(t, 2000, f.visit) {
 		t.Error(err)
@@ -319,11 +316,7 @@ func (f *fair) wantEnoughHappened() {
 
 // Buyers who all want the same one object at all levels at once: each level is drawn or derived once, and
 // whoever is first pays the same as whoever is last.
-func TestBuyersOfOneObjectGetOneResponse(t *testing.T) {
-	Anywhere(t, testBuyersOfOneObjectGetOneResponse)
-}
-
-func testBuyersOfOneObjectGetOneResponse(t *T) {
+func (anyLedger) BuyersOfOneObjectGetOneResponse(t *T) {
 	const buyers, levels = 25, 20
 	l := Sellers(t, NewLedger(t), "2", "2", "ann")
 	failed := race(t, buyers*levels, func(i int) error {
@@ -352,9 +345,7 @@ func testBuyersOfOneObjectGetOneResponse(t *T) {
 
 // Objects are forgotten, and come back, while everybody trades in them. What is left adds up, nobody has spent
 // more than the cap, and no response outlives its object's levels.
-func TestForgettingAtTheFair(t *testing.T) { Anywhere(t, testForgettingAtTheFair) }
-
-func testForgettingAtTheFair(t *T) {
+func (anyLedger) ForgettingAtTheFair(t *T) {
 	f := newFair(t)
 	names := f.objects[:6]
 	for _, name := range names { // whatever comes first then, there is something to erase
@@ -438,9 +429,7 @@ func (f *fair) terms(question string) policy.Policy {
 
 // Two that reserve what only one can have: one of them gets it, whoever sells meanwhile, and what is
 // reserved can be paid for.
-func TestWhatIsReservedCanBePaidFor(t *testing.T) { Anywhere(t, testWhatIsReservedCanBePaidFor) }
-
-func testWhatIsReservedCanBePaidFor(t *T) {
+func (anyLedger) WhatIsReservedCanBePaidFor(t *T) {
 	const rounds = 20
 	for round := range rounds {
 		l := Sellers(t, Open(t, ledger.Options{Now: ledgertest.Begin}), "2", "1", "ann")
