@@ -76,10 +76,10 @@ func (f *Fields) InlineDone(done any, rows ...string) {
 	f.AddNonZero("events", "events", events)
 }
 
-// Span is a range of events.
+// Span is a range of events, by their numbers.
 type Span struct {
-	First uint64 `json:"first"`
-	Last  uint64 `json:"last"`
+	First uint64 `json:"first"` // the first event of the range
+	Last  uint64 `json:"last"`  // the last one, inclusive
 }
 
 // String implements [fmt.Stringer].
