@@ -25,8 +25,8 @@ import (
 	"github.com/sluicedp/sluice/rrchain"
 )
 
-// Questions in unary encoding do all that others do. Their law is in unary_law_test.go, what altered and forged
-// records come to in damage_responses_test.go, and real data in unary_data_test.go.
+// Questions in unary encoding do all that others do: see encodings_test.go. Their law is in internal/trial/model, and what
+// altered and forged records come to in damage_responses_test.go.
 
 func valueName(v int) string { return fmt.Sprint("value ", v) }
 
@@ -78,8 +78,6 @@ func questionsOf(t testing.TB, l *Ledger) []api.Question {
 	t.Helper()
 	return check.Value(api.Collect(l.Questions(t.Context())))(t)
 }
-
-// Definitions.
 
 func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 	all := valuesOf(event.MaxUnaryValues + 1)
@@ -218,12 +216,6 @@ func TestTheLargestUnaryQuestion(t *testing.T) {
 	wantRecount(t, l, "home", eps(t, "1"), eps(t, "2"))
 }
 
-// Requests.
-
-// Estimates.
-
-// Forgetting.
-
 // After Forget and Compact no bit that was released is in the file: neither in the events nor in the chain, and no
 // tally of nobody else.
 func TestForgetDestroysEveryBit(t *testing.T) {
@@ -266,8 +258,6 @@ func TestForgetDestroysEveryBit(t *testing.T) {
 	auditStore(t, l.engine.Store)
 	wantClean(t, l, api.VerifyRequest{})
 }
-
-// Costs.
 
 // What a raise over many objects and values keeps in memory is bounded by the part that it commits at a time.
 func TestARaiseOfManyBitsTakesLittleMemory(t *testing.T) {
