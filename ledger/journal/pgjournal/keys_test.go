@@ -152,7 +152,7 @@ func TestASegmentIsBegunDuringAClaim(t *testing.T) {
 	_, _, err := c.Claim(t.Context())
 	check.That(t, errors.Is(err, keyholder.ErrNoKey) && !begin, "without the key of what was begun meanwhile: %v", err)
 	third := a.add("a was not fenced")
-	h.fail(nil, "a", "b", "c", "d")
+	h.fail(nil, "a", "b", "c")
 	b := &author{TB: t, j: c, log: a.log.Clone()}
 	b.claim()
 	b.holds(first.Before, first, second, third)
