@@ -35,58 +35,42 @@ func journalMethods() (names []string) {
 	return names
 }
 
-func (j hookedJournal) Name() string {
-	j.hooks["Name"].call()
-	return j.Follower.Name()
+// at calls the hook of a method.
+func (j hookedJournal) at(method string) journal.Follower {
+	j.hooks[method].call()
+	return j.Follower
 }
 
+func (j hookedJournal) Name() string { return j.at("Name").Name() }
+func (j hookedJournal) Close() error { return j.at("Close").Close() }
+
 func (j hookedJournal) Claim(ctx context.Context) (uint64, journal.Position, error) {
-	j.hooks["Claim"].call()
-	return j.Follower.Claim(ctx)
+	return j.at("Claim").Claim(ctx)
 }
 
 func (j hookedJournal) Append(ctx context.Context, g journal.Group) error {
-	j.hooks["Append"].call()
-	return j.Follower.Append(ctx, g)
+	return j.at("Append").Append(ctx, g)
 }
 
 func (j hookedJournal) Read(ctx context.Context, at journal.Position) iter.Seq2[journal.Group, error] {
-	groups := j.Follower.Read(ctx, at)
-	return func(yield func(journal.Group, error) bool) {
-		j.hooks["Read"].call()
-		groups(yield)
-	}
+	return func(yield func(journal.Group, error) bool) { j.at("Read").Read(ctx, at)(yield) }
 }
 
 func (j hookedJournal) Trim(ctx context.Context, through journal.Position) error {
-	j.hooks["Trim"].call()
-	return j.Follower.Trim(ctx, through)
+	return j.at("Trim").Trim(ctx, through)
 }
 
-func (j hookedJournal) Close() error {
-	j.hooks["Close"].call()
-	return j.Follower.Close()
-}
-
-func (j hookedJournal) Settle(ctx context.Context) error {
-	j.hooks["Settle"].call()
-	return j.Follower.Settle(ctx)
-}
+func (j hookedJournal) Settle(ctx context.Context) error { return j.at("Settle").Settle(ctx) }
 
 func (j hookedJournal) Await(ctx context.Context, at journal.Position) error {
-	j.hooks["Await"].call()
-	return j.Follower.Await(ctx, at)
+	return j.at("Await").Await(ctx, at)
 }
 
 func (j hookedJournal) Folded(ctx context.Context, through journal.Position) error {
-	j.hooks["Folded"].call()
-	return j.Follower.Folded(ctx, through)
+	return j.at("Folded").Folded(ctx, through)
 }
 
-func (j hookedJournal) Head(ctx context.Context) (journal.Head, error) {
-	j.hooks["Head"].call()
-	return j.Follower.Head(ctx)
-}
+func (j hookedJournal) Head(ctx context.Context) (journal.Head, error) { return j.at("Head").Head(ctx) }
 
 // hookedHosts are a ledger and its standby, one of which has a journal with hooks.
 type hookedHosts struct {
