@@ -95,54 +95,41 @@ func panelCalls(t *testing.T) []panelCall {
 	poor := majority
 	poor.Epsilon = eps(t, "100")
 	everybody := crowd(sellersHere)
-	reads := map[string]func(ctx context.Context, l *Ledger) error{
-		"quote":              func(ctx context.Context, l *Ledger) error { return check.Err(l.Quote(ctx, fair.Order)) },
-		"quote, by name":     func(ctx context.Context, l *Ledger) error { return check.Err(l.Quote(ctx, named.Order)) },
-		"quote, refused":     func(ctx context.Context, l *Ledger) error { return check.Err(l.Quote(ctx, dear)) },
-		"quote of an answer": func(ctx context.Context, l *Ledger) error { return check.Err(l.QuoteAnswer(ctx, majority)) },
-		"quote of a loss":    func(ctx context.Context, l *Ledger) error { return check.Err(l.QuoteAnswer(ctx, lossy)) },
-		"quote of no answer": func(ctx context.Context, l *Ledger) error { return check.Err(l.QuoteAnswer(ctx, poor)) },
-		"budget": func(ctx context.Context, l *Ledger) error {
-			return check.Err(l.Budget(ctx, api.BudgetRequest{Question: "vote", All: true}))
-		},
-		"budget of a buyer": func(ctx context.Context, l *Ledger) error {
-			return check.Err(l.Budget(ctx, api.BudgetRequest{Question: "vote", Objects: everybody, Buyer: "acme"}))
-		},
+	type panel = func(ctx context.Context, l *Ledger) error
+	reads := map[string]panel{
+		"quote":               asking((*Ledger).Quote, fair.Order),
+		"quote, by name":      asking((*Ledger).Quote, named.Order),
+		"quote, refused":      asking((*Ledger).Quote, dear),
+		"quote of an answer":  asking((*Ledger).QuoteAnswer, majority),
+		"quote of a loss":     asking((*Ledger).QuoteAnswer, lossy),
+		"quote of no answer":  asking((*Ledger).QuoteAnswer, poor),
+		"budget":              asking((*Ledger).Budget, api.BudgetRequest{Question: "vote", All: true}),
+		"budget of a buyer":   asking((*Ledger).Budget, api.BudgetRequest{Question: "vote", Objects: everybody, Buyer: "acme"}),
 		"responses":           func(ctx context.Context, l *Ledger) error { return drained(l.Responses(ctx, "vote", eps(t, "1"))) },
 		"deliveries":          func(ctx context.Context, l *Ledger) error { return drained(l.Deliveries(ctx, 1)) },
-		"receipt":             func(ctx context.Context, l *Ledger) error { return check.Err(l.Receipt(ctx, 1)) },
+		"receipt":             asking((*Ledger).Receipt, 1),
 		"events":              func(ctx context.Context, l *Ledger) error { return drained(l.Events(ctx, 1)) },
-		"sale, left out many": func(ctx context.Context, l *Ledger) error { return check.Err(l.Sale(ctx, 2)) },
+		"sale, left out many": asking((*Ledger).Sale, 2),
 		"sales":               func(ctx context.Context, l *Ledger) error { return drained(l.Sales(ctx, "")) },
 		"refusals":            func(ctx context.Context, l *Ledger) error { return drained(l.Refusals(ctx, "partial", 1)) },
-		"recount": func(ctx context.Context, l *Ledger) error {
-			return check.Err(l.Estimate(ctx, api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }}))
-		},
-		"verify": func(ctx context.Context, l *Ledger) error { return check.Err(l.Verify(ctx, api.VerifyRequest{})) },
+		"recount":             asking((*Ledger).Estimate, api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }}),
+		"verify":              asking((*Ledger).Verify, api.VerifyRequest{}),
 	}
-	changes := map[string]func(ctx context.Context, l *Ledger) error{
-		"sale":          func(ctx context.Context, l *Ledger) error { return check.Err(l.Sell(ctx, fair)) },
-		"sale, refused": func(ctx context.Context, l *Ledger) error { return check.Err(l.Sell(ctx, refused)) },
-		"reserve": func(ctx context.Context, l *Ledger) error {
-			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour}))
-		},
-		"reserve, refused": func(ctx context.Context, l *Ledger) error {
-			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}))
-		},
-		"raise":           func(ctx context.Context, l *Ledger) error { return check.Err(l.Raise(ctx, order(t, "k", "1.5"))) },
-		"raise, refused":  func(ctx context.Context, l *Ledger) error { return check.Err(l.Raise(ctx, order(t, "k", "100"))) },
-		"answer":          func(ctx context.Context, l *Ledger) error { return check.Err(l.Answer(ctx, majority)) },
-		"answer, refused": func(ctx context.Context, l *Ledger) error { return check.Err(l.Answer(ctx, poor)) },
-		"answer, lossy":   func(ctx context.Context, l *Ledger) error { return check.Err(l.Answer(ctx, lossy)) },
-		"advance": func(ctx context.Context, l *Ledger) error {
-			return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "k", Truth: sameTruth("yes")}))
-		},
-		"enroll": func(ctx context.Context, l *Ledger) error {
-			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: crowd(2 * sellersHere), Cap: eps(t, "10"), Policy: market(t, "2")}))
-		},
-		"terms": func(ctx context.Context, l *Ledger) error {
-			return check.Err(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: everybody, Cap: eps(t, "9")}))
-		},
+	changes := map[string]panel{
+		"sale":             asking((*Ledger).Sell, fair),
+		"sale, refused":    asking((*Ledger).Sell, refused),
+		"reserve":          asking((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour}),
+		"reserve, refused": asking((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}),
+		"raise":            asking((*Ledger).Raise, order(t, "k", "1.5")),
+		"raise, refused":   asking((*Ledger).Raise, order(t, "k", "100")),
+		"answer":           asking((*Ledger).Answer, majority),
+		"answer, refused":  asking((*Ledger).Answer, poor),
+		"answer, lossy":    asking((*Ledger).Answer, lossy),
+		"advance":          asking((*Ledger).Advance, api.AdvanceRequest{Key: "k", Truth: sameTruth("yes")}),
+		"enroll": asking((*Ledger).Enroll, api.EnrollRequest{
+			Key: "k", Question: "vote", Objects: crowd(2 * sellersHere), Cap: eps(t, "10"), Policy: market(t, "2"),
+		}),
+		"terms": asking((*Ledger).ChangeTerms, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: everybody, Cap: eps(t, "9")}),
 	}
 	var all []panelCall
 	for name, call := range reads {
@@ -152,6 +139,11 @@ func panelCalls(t *testing.T) []panelCall {
 		all = append(all, panelCall{name, true, call})
 	}
 	return all
+}
+
+// asking is a call of a method with a request.
+func asking[R, V any](method func(*Ledger, context.Context, R) (V, error), r R) func(context.Context, *Ledger) error {
+	return func(ctx context.Context, l *Ledger) error { return check.Err(method(l, ctx, r)) }
 }
 
 // sellersHere is how many objects the ledger of panelCalls has.
@@ -221,60 +213,52 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 	poor := api.AnswerRequest{Key: "k", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "100"), All: true, Truth: sameTruth("yes")}
 	blind := poor
 	blind.Epsilon, blind.AcceptLoss, blind.Truth = eps(t, "0.5"), true, untold
-	blindRaise := order(t, "k", "1.5")
+	blindRaise, tooHigh := order(t, "k", "1.5"), order(t, "k", "100")
 	blindRaise.Truth = untold
+	order := func(o api.Order) api.SellRequest { return api.SellRequest{Key: "k", Order: o, Truth: untold} }
 	for name, call := range map[string]struct {
-		do     func(l *Ledger) (listed []api.Refusal, unlisted int, sums []api.RefusalSum, instead *api.Budget, err error)
+		do     func(l *Ledger) (api.RefusedError, error)
 		reason api.Reason
-		can    uint64 // at the ε of the request
 	}{
-		"quote": {func(l *Ledger) ([]api.Refusal, int, []api.RefusalSum, *api.Budget, error) {
+		"quote": {func(l *Ledger) (api.RefusedError, error) {
 			q, err := l.Quote(t.Context(), dear)
-			return q.Refused, q.Unlisted, q.Sums, q.Instead, err
-		}, api.NotOnOffer, 0},
-		"sale": {refusedBy(func(l *Ledger) error {
-			return check.Err(l.Sell(t.Context(), api.SellRequest{Key: "k", Order: dear, Truth: untold}))
-		}), api.NotOnOffer, 0},
-		"reserve": {refusedBy(func(l *Ledger) error {
-			return check.Err(l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}))
-		}), api.NotOnOffer, 0},
-		"raise":  {refusedBy(func(l *Ledger) error { return check.Err(l.Raise(t.Context(), order(t, "k", "100"))) }), api.ChainCeiling, 0},
-		"answer": {refusedBy(func(l *Ledger) error { return check.Err(l.Answer(t.Context(), poor)) }), api.ChainCeiling, 0},
-		"quote of an answer": {func(l *Ledger) ([]api.Refusal, int, []api.RefusalSum, *api.Budget, error) {
+			return api.RefusedError{Refused: q.Refused, Unlisted: q.Unlisted, Sums: q.Sums, Instead: q.Instead}, err
+		}, api.NotOnOffer},
+		"sale":    {refusedBy(t, asking((*Ledger).Sell, order(dear))), api.NotOnOffer},
+		"reserve": {refusedBy(t, asking((*Ledger).Reserve, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour})), api.NotOnOffer},
+		"raise":   {refusedBy(t, asking((*Ledger).Raise, tooHigh)), api.ChainCeiling},
+		"answer":  {refusedBy(t, asking((*Ledger).Answer, poor)), api.ChainCeiling},
+		"quote of an answer": {func(l *Ledger) (api.RefusedError, error) {
 			q, err := l.QuoteAnswer(t.Context(), poor)
-			return q.Refused, q.Unlisted, q.Sums, &api.Budget{Levels: []api.BudgetLevel{{}}}, err
-		}, api.ChainCeiling, 0},
-		"sale, without truths": {refusedBy(func(l *Ledger) error {
-			return check.Err(l.Sell(t.Context(), api.SellRequest{Key: "k", Order: fair, Truth: untold}))
-		}), api.NoTruth, 0},
-		"raise, without truths":  {refusedBy(func(l *Ledger) error { return check.Err(l.Raise(t.Context(), blindRaise)) }), api.NoTruth, 0},
-		"answer, without truths": {refusedBy(func(l *Ledger) error { return check.Err(l.Answer(t.Context(), blind)) }), api.NoTruth, 0},
+			return api.RefusedError{Refused: q.Refused, Unlisted: q.Unlisted, Sums: q.Sums, Instead: &api.Budget{Levels: []api.BudgetLevel{{}}}}, err
+		}, api.ChainCeiling},
+		"sale, without truths":   {refusedBy(t, asking((*Ledger).Sell, order(fair))), api.NoTruth},
+		"raise, without truths":  {refusedBy(t, asking((*Ledger).Raise, blindRaise)), api.NoTruth},
+		"answer, without truths": {refusedBy(t, asking((*Ledger).Answer, blind)), api.NoTruth},
 	} {
 		l := openMemory(t, from.Copy(), Options{})
-		listed, unlisted, sums, instead, err := call.do(l)
-		if err != nil || len(listed) != request.MaxListed || unlisted != sellersHere-request.MaxListed {
-			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(listed), unlisted, request.MaxListed, sellersHere, err)
+		r, err := call.do(l)
+		if err != nil || len(r.Refused) != request.MaxListed || r.Unlisted != sellersHere-request.MaxListed {
+			t.Errorf("%s: %d refusals are listed, %d are not, want %d of %d (%v)", name, len(r.Refused), r.Unlisted, request.MaxListed, sellersHere, err)
 			continue
 		}
-		for i, r := range listed {
+		for i, r := range r.Refused {
 			check.Need(t, r.Object == crowd(i + 1)[i] && r.Reason == call.reason, "%s: refusal %d is %s", name, i, r)
 		}
-		check.That(t, len(sums) == 1 && sums[0].Reason == call.reason && sums[0].Count == sellersHere,
-			"%s: the sums are %+v", name, sums)
-		top := instead.Levels[len(instead.Levels)-1]
-		check.That(t, top.Can == call.can, "%s: %d could be had, it says, want %d", name, top.Can, call.can)
+		check.That(t, len(r.Sums) == 1 && r.Sums[0].Reason == call.reason && r.Sums[0].Count == sellersHere,
+			"%s: the sums are %+v", name, r.Sums)
+		check.Equal(t, r.Instead.Levels[len(r.Instead.Levels)-1].Can, 0, "%s: objects that could answer instead", name)
 	}
 }
 
 // refusedBy returns what a call was refused for.
-func refusedBy(call func(l *Ledger) error) func(l *Ledger) ([]api.Refusal, int, []api.RefusalSum, *api.Budget, error) {
-	return func(l *Ledger) ([]api.Refusal, int, []api.RefusalSum, *api.Budget, error) {
-		err := call(l)
-		var r *api.RefusedError
-		if !errors.As(err, &r) {
-			return nil, 0, nil, nil, err
+func refusedBy(t *testing.T, call func(context.Context, *Ledger) error) func(l *Ledger) (api.RefusedError, error) {
+	return func(l *Ledger) (api.RefusedError, error) {
+		err := call(t.Context(), l)
+		if r, is := errors.AsType[*api.RefusedError](err); is {
+			return *r, nil
 		}
-		return r.Refused, r.Unlisted, r.Sums, r.Instead, nil
+		return api.RefusedError{}, err
 	}
 }
 

@@ -564,19 +564,12 @@ func TestAFileOfFormatOneIsRefused(t *testing.T) {
 }
 
 // formatOne is the beginning of a ledger as format 1 wrote it: other counters, and no tallies.
-func formatOne(t *testing.T) (records []pair) {
+func formatOne(t *testing.T) []pair {
 	t.Helper()
-	for _, line := range []string{
-		"meta 61626f7574 1898b5d9b3d68000010203000000000000000000000000ff03455552036c6f675bdf3030",
-		"meta 636f756e74657273 1d1898d9ddcbc5600b000000020000000103041e6497ec",
-		"meta 666f726d6174 736c75696365206c6564676572200001",
-		"events 0000000000000001 01011898b5d9b3d68000010203000000000000000000000000ff03455552036c6f67e4eb366c",
-	} {
-		var p pair
-		must(t, check.Err(fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)))
-		records = append(records, p)
-	}
-	return records
+	return recordsIn(t, `meta 61626f7574 1898b5d9b3d68000010203000000000000000000000000ff03455552036c6f675bdf3030
+meta 636f756e74657273 1d1898d9ddcbc5600b000000020000000103041e6497ec
+meta 666f726d6174 736c75696365206c6564676572200001
+events 0000000000000001 01011898b5d9b3d68000010203000000000000000000000000ff03455552036c6f67e4eb366c`)
 }
 
 // An event of a newer encoding, with a valid checksum, is told apart from damage.
