@@ -34,9 +34,7 @@ func crashed(t testing.TB, releases int) (path string) {
 	names := crowd(releases)
 	path = votersFile(t, "9", names...)
 	l := open(t, path, Options{})
-	for i, name := range names {
-		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
-	}
+	releaseEach(t, l, "1", names...)
 	path = left(t, path)
 	closed(t, l)
 	return path
@@ -155,8 +153,7 @@ func TestAnOpenThatFailsHoldsNothing(t *testing.T) {
 		"a truth key that is too short":             {TruthKey: []byte("short")},
 	} {
 		for _, path := range []string{votersFile(t, "9", crowd(3)...), crashed(t, 3)} {
-			_, err := Open(t.Context(), path, wrong)
-			check.Need(t, err != nil, "%s: opened", name)
+			check.Need(t, check.Err(Open(t.Context(), path, wrong)) != nil, "%s: opened", name)
 			l := open(t, path, Options{TruthKey: truthKey()})
 			release(t, l, releaseOf(t, "more", crowd(3)[2], "2"))
 			wantClean(t, l, api.VerifyRequest{})
@@ -233,9 +230,7 @@ func TestAJournalThatEndsEarly(t *testing.T) {
 func TestForgetLeavesNothingInTheJournal(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{})
-	for i, name := range []string{"ann", "bob"} {
-		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
-	}
+	releaseEach(t, l, "1", "ann", "bob")
 	secrets := secretsOf(t, l, "ann")
 	found := secretsBeside(t, path, secrets)
 	check.Need(t, found != 0, "the journal has nothing of ann to begin with")
@@ -363,9 +358,7 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 	closed(t, l)
 	for _, at := range []string{path, copied} {
 		l := open(t, at, Options{})
-		for _, name := range names[:done] {
-			check.Equal(t, objectOf(t, l, name).Spent, eps(t, "1"), "%s has spent", name)
-		}
+		wantSpent(t, l, "1", names[:done]...)
 		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
 	}

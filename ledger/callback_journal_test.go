@@ -188,8 +188,7 @@ func journalNamed(t *testing.T) {
 	h := newHookedHosts(t, false)
 	closed(t, h.l)
 	h.hooks["Name"].set(hostPanics)
-	_, err := Open(t.Context(), h.path, h.options)
-	wantPanicError(t, err, "Name")
+	wantPanicError(t, check.Err(Open(t.Context(), h.path, h.options)), "Name")
 	closed(t, open(t, h.path, h.options))
 }
 

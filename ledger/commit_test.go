@@ -305,8 +305,7 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	wantErr(t, await(t, raised).err, errDisk)
 	s.set(nil, nil)
 	must(t, enrol("strict", "1"))
-	_, err := l.Release(t.Context(), releaseOf(t, "2", "zoe", "4"))
-	got := refusals(t, err)[0]
+	got := refusals(t, check.Err(l.Release(t.Context(), releaseOf(t, "2", "zoe", "4"))))[0]
 	check.That(t, got.Reason == api.ChainCeiling && got.Ceiling == eps(t, "1"), "refused for %+v", got)
 	auditStore(t, s)
 }

@@ -120,9 +120,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 	options := Options{Memory: 60 << 10} // portions of eight records
 	l := check.Value(readStore(t.Context(), f, besideFile(path), options))(t)
 	must(t, l.begin(t.Context(), options))
-	for i, name := range names[:40] {
-		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
-	}
+	releaseEach(t, l, "1", names[:40]...)
 	closed(t, l)
 	wantWhole := func(what, at string, o Options) {
 		t.Helper()

@@ -377,14 +377,19 @@ func openHeld(t testing.TB, path string, o Options) (*Ledger, *heldFile) {
 	return l, f
 }
 
+// heldVoters are so many objects, each with a response, in a ledger whose file can be held up.
+func heldVoters(t testing.TB, n int) (l *Ledger, f *heldFile, path string, names []string) {
+	t.Helper()
+	names = crowd(n)
+	path = votersFile(t, "9", names...)
+	l, f = openHeld(t, path, Options{})
+	releaseEach(t, l, "1", names...)
+	return l, f, path, names
+}
+
 // Those who forget at a time share checkpoints: whoever comes while one is made needs one more, whatever their number.
 func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
-	names := crowd(51)
-	path := votersFile(t, "9", names...)
-	l, f := openHeld(t, path, Options{})
-	for i, name := range names {
-		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
-	}
+	l, f, path, names := heldVoters(t, 51)
 	before := stats(t, l).Events
 	forget(t, l, names[50])
 	each := stats(t, l).Events - before
@@ -457,12 +462,7 @@ func TestForgetBesideWriters(t *testing.T) {
 
 // Whoever forgets while somebody closes the ledger is not told that the bytes are gone before they are.
 func TestForgetBesideAClose(t *testing.T) {
-	names := crowd(3)
-	path := votersFile(t, "9", names...)
-	l, f := openHeld(t, path, Options{})
-	for i, name := range names {
-		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
-	}
+	l, f, path, names := heldVoters(t, 3)
 	secrets := secretsOf(t, l, names[0])
 	ofForget, ofClose := newGate(t), newGate(t) // their checkpoints
 	f.hold.Store(ofForget)
@@ -501,9 +501,7 @@ func (c slowToEnd) Err() error {
 
 // Whose context ends while the checkpoint comes to its end is not told that something is left which is not.
 func TestForgetGivenUpTooLate(t *testing.T) {
-	path := votersFile(t, "9", "p")
-	l, f := openHeld(t, path, Options{})
-	release(t, l, releaseOf(t, "release", "p", "1"))
+	l, f, _, names := heldVoters(t, 1)
 	checkpoint := newGate(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -515,7 +513,7 @@ func TestForgetGivenUpTooLate(t *testing.T) {
 	}}
 	f.hold.Store(checkpoint)
 	forgot := make(chan error, 1)
-	go func() { forgot <- l.Forget(late, api.ObjectRequest{Key: "forget", Object: "p"}) }()
+	go func() { forgot <- l.Forget(late, api.ObjectRequest{Key: "forget", Object: names[0]}) }()
 	checkpoint.wait(t)
 	cancel()
 	must(t, <-forgot)
@@ -526,9 +524,7 @@ func TestContextsCountBehindACompact(t *testing.T) {
 	names := crowd(3)
 	path := votersFile(t, "9", names...)
 	l := open(t, path, Options{})
-	for i, name := range names {
-		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
-	}
+	releaseEach(t, l, "1", names...)
 	secrets := secretsOf(t, l, names[0])
 	held, compacted := newGate(t), make(chan error, 1)
 	file, _ := l.engine.Copier()
@@ -576,8 +572,7 @@ func ended(t testing.TB, what string, done <-chan error) error {
 
 // Close may come between the two halves of Forget: the event is there, and the bytes are not destroyed yet.
 func TestErasingBehindACloseIsToldSo(t *testing.T) {
-	l := open(t, votersFile(t, "9", crowd(1)...), Options{})
-	release(t, l, releaseOf(t, "1", crowd(1)[0], "1"))
+	l, _, _, _ := heldVoters(t, 1)
 	must(t, l.Close())
 	err := l.engine.Erase(t.Context())
 	check.That(t, errors.Is(err, api.ErrClosed), "a ledger that is closed erases: %v", err)

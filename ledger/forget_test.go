@@ -138,12 +138,7 @@ func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 // If a process dies within Forget, only the journal says that the person is forgotten, and the file still has the records. A copy of both, made
 // by a process that only reads, has them no more.
 func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing.T) {
-	names := crowd(9)
-	path := votersFile(t, "9", names...)
-	l, f := openHeld(t, path, Options{})
-	for i, name := range names {
-		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
-	}
+	l, f, path, names := heldVoters(t, 9)
 	must(t, l.engine.Checkpoint())
 	secrets := secretsOf(t, l, names[0])
 	held, forgot := newGate(t), make(chan error, 1)
@@ -263,8 +258,7 @@ func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 		return nil
 	}, nil)
 	r := order(t, "large", "1")
-	_, err := l.Raise(t.Context(), r)
-	check.Need(t, err != nil, "nothing failed")
+	check.Need(t, check.Err(l.Raise(t.Context(), r)) != nil, "nothing failed")
 	s.set(nil, nil)
 	at := crowd(2 * state.PartSize)[2*state.PartSize-1]
 	forget(t, l, at)
@@ -518,9 +512,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: gone})))
 			got := carryOut(t, l, r)
 			check.That(t, got.Drawn == len(names) && got.Reused == 0, "%+v of %d", got, len(names))
-			for _, name := range gone {
-				check.Equal(t, objectOf(t, l, name).Spent, eps(t, "1"), "the cost of one raise to ε=1 for %s", name)
-			}
+			wantSpent(t, l, "1", gone...) // by one raise
 			auditStore(t, l.engine.Store)
 		})
 	}

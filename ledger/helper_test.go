@@ -270,6 +270,22 @@ func release(t testing.TB, l *Ledger, r api.ReleaseRequest) api.Response {
 	return check.Value(l.Release(t.Context(), r))(t)
 }
 
+// releaseEach releases the votes of objects, under the keys "0", "1" and so on.
+func releaseEach(t testing.TB, l *Ledger, epsilon string, objects ...string) {
+	t.Helper()
+	for i, name := range objects {
+		release(t, l, releaseOf(t, fmt.Sprint(i), name, epsilon))
+	}
+}
+
+// wantSpent checks what objects have spent.
+func wantSpent(t testing.TB, l *Ledger, epsilon string, objects ...string) {
+	t.Helper()
+	for _, name := range objects {
+		check.Equal(t, objectOf(t, l, name).Spent, eps(t, epsilon), "%s has spent", name)
+	}
+}
+
 // order asks for the votes of many objects, or of all.
 func order(t testing.TB, key, epsilon string, objects ...string) api.RaiseRequest {
 	t.Helper()
@@ -601,6 +617,13 @@ func reidentify(log []event.Event, at int) {
 	end := *log[at+1].Change.(*event.Settled)
 	identifyChange(&end, log[at].Change, nil)
 	log[at+1].Change = &end
+}
+
+// auditLedger does so for what a ledger has stored, and verifies it.
+func auditLedger(t testing.TB, l *Ledger) {
+	t.Helper()
+	auditStore(t, l.engine.Store)
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // auditBudgets adds up the chains of every object: the sum is what the object has spent, and no

@@ -13,7 +13,6 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/api"
-	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
@@ -55,25 +54,6 @@ func medians() *mechanism.Sampler {
 			p[i] = 0x7f
 		}
 	})}
-}
-
-func TestAnAnswerChargesEverybodyOnce(t *testing.T) {
-	names := []string{"ann", "bob", "cy"}
-	l := voters(t, newLedger(t), "2", names...)
-	l.requests.Sampler = medians()
-	got := answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann", "cy"), names...))
-	check.That(t, got.Answer == "yes" && got.Objects == 3 && got.Charged == eps(t, "0.5") && got.Epsilon == eps(t, "0.5") && len(got.Refused) == 0,
-		"the answer came to %+v", got)
-	for _, name := range names {
-		o := objectOf(t, l, name)
-		check.That(t, o.Spent == eps(t, "0.5") && o.Chains[0].Answered == eps(t, "0.5") && o.Chains[0].Epsilon.IsZero(),
-			"%s came to %+v", name, o)
-	}
-	log := events(t, l)
-	if d, is := log[got.Event-1].Says.(says.Answered); countKind(log, "charged") != 3 || countKind(log, "answered") != 1 || !is || d.Response != "yes" || d.Query != "majority:yes" {
-		t.Errorf("the log has %+v", log)
-	}
-	auditStore(t, l.engine.Store)
 }
 
 func TestTheTruthDecidesNothingButTheAnswer(t *testing.T) {
