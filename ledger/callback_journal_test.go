@@ -124,11 +124,7 @@ func (h *hookedHosts) followed(t *testing.T) {
 	t.Helper()
 	events := stats(t, h.a).Events
 	must(t, h.l.engine.Queue.AwaitEvent(t.Context(), events))
-	for deadline := time.Now().Add(patience); h.journal.Bases()["b"] < events; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the standby is known to have %d events of %d", h.journal.Bases()["b"], events)
-		}
-	}
+	eventually(t, func() bool { return h.journal.Bases()["b"] >= events }, "the standby is not known to have %d events", events)
 }
 
 // reads checks that the host with the hooks can be read.

@@ -34,9 +34,7 @@ import (
 // await waits for a line that another goroutine writes.
 func (l *journalLog) await(t testing.TB, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !l.has(text); time.Sleep(time.Millisecond) {
-		check.Need(t, !time.Now().After(deadline), "the log does not say %q", text)
-	}
+	eventually(t, func() bool { return l.has(text) }, "the log does not say %q", text)
 }
 
 // hook is what a function of the host does: nothing, until it is set, and then once.

@@ -196,9 +196,7 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 	enrollUnder(t, l, "smoker", market(t, "1.5"), "1", "bea")
 	closed(t, l)
 	l, s := openShim(t, path, Options{})
-	commit := s.holdCommit(t)
-	leads := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "leads", "eve", "0.1")) })
-	commit.wait(t)
+	commit, leads := s.holdRelease(t, l, releaseOf(t, "leads", "eve", "0.1"))
 	var asked atomic.Int32
 	sale := async(func() (api.Sale, error) {
 		r := purchase(t, "sale", "acme", "0.6", "bea")
@@ -227,9 +225,7 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 // that one is decided anew. No time passes between the two.
 func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "eve"), Options{})
-	commit := s.holdCommit(t)
-	leads := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "leads", "eve", "0.1")) })
-	commit.wait(t)
+	commit, leads := s.holdRelease(t, l, releaseOf(t, "leads", "eve", "0.1"))
 	var answers []chan answer[uint64]
 	submit := func(decide engine.Decision) {
 		answers = append(answers, async(func() (uint64, error) {
@@ -287,9 +283,7 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	enrol := func(key, ceiling string) error {
 		return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: "vote", Objects: []string{"zoe"}, Policy: policy.Fixed(eps(t, ceiling)), Cap: boundless()}))
 	}
-	commit := s.holdCommit(t)
-	first := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "0", "ann", "0.5")) })
-	commit.wait(t)
+	commit, first := s.holdRelease(t, l, releaseOf(t, "0", "ann", "0.5"))
 	lax := async(func() (int, error) { return 0, enrol("lax", "5") })
 	waitQueued(t, l, 1)
 	raised := async(func() (api.RaiseResult, error) {

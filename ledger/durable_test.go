@@ -82,9 +82,7 @@ func TestARefusalDoesNotRestOnACommitThatFailed(t *testing.T) {
 	define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
 	enroll(t, l, "smoker", "1", "ann")
 
-	first := s.holdCommit(t)
-	leader := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "0", "bob", "1")) })
-	first.wait(t)
+	first, leader := s.holdRelease(t, l, releaseOf(t, "0", "bob", "1"))
 	spender := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "1", "ann", "1")) })
 	waitQueued(t, l, 1)
 	loser := async(func() (api.Response, error) {

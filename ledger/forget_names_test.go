@@ -405,11 +405,7 @@ func TestForgettingTogetherSharesCheckpoints(t *testing.T) {
 	for _, name := range names[:50] {
 		group.Go(func() { failed <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget " + name, Object: name}) })
 	}
-	for deadline := time.Now().Add(patience); l.engine.Queue.DurableEvents() < before+50*each; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d events, and not %d more", l.engine.Queue.DurableEvents(), 50*each)
-		}
-	}
+	eventually(t, func() bool { return l.engine.Queue.DurableEvents() >= before+50*each }, "fewer than %d events more", 50*each)
 	f.hold.Store(nil)
 	held.open()
 	group.Wait()
@@ -471,9 +467,7 @@ func TestForgetBesideAClose(t *testing.T) {
 	ofForget.wait(t)
 	f.hold.Store(ofClose)
 	go func() { closing <- l.Close() }()
-	for deadline := time.Now().Add(patience); namesJournal(t, l); time.Sleep(time.Millisecond) {
-		check.Need(t, !time.Now().After(deadline), "the ledger is not closed")
-	}
+	eventually(t, func() bool { return !namesJournal(t, l) }, "the ledger is not closed")
 	ofForget.open()
 	ofClose.wait(t)
 	err := <-forgot

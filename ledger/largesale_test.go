@@ -241,11 +241,7 @@ func TestALargeSaleMeetsDamage(t *testing.T) {
 	}
 	before := runtime.NumGoroutine()
 	wantErr(t, check.Err(l.Sell(t.Context(), r)), api.ErrCorrupt)
-	for end := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-		}
-	}
+	eventually(t, func() bool { return runtime.NumGoroutine() <= before }, "more than the %d goroutines before", before)
 }
 
 // straight is a calendar of some days from 0 to 1.
