@@ -25,29 +25,21 @@ import (
 	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 )
 
-// brokenBase is a file whose transactions fail as long as a test says so: without a trace, or having been carried out all the same.
-type brokenBase struct {
+// updating is a store with other updates.
+type updating struct {
 	kv.Store
-	fails error
-	done  bool // they are carried out
+	update func(fn func(kv.Writer) error) error
 }
 
-func (b *brokenBase) Update(fn func(kv.Writer) error) error {
-	if b.fails == nil || b.done {
-		if err := b.Store.Update(fn); err != nil {
-			return err
-		}
-	}
-	return b.fails
-}
+func (u *updating) Update(fn func(kv.Writer) error) error { return u.update(fn) }
 
 // The first commit makes a journal and has the file name it. If that fails, the file does not come to name a journal that is
 // gone: it opens again, and the request that failed comes to a result.
 func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
-		fails error
-		done  bool
-		goOn  bool // without being opened again
+		fails error // as long as the test says so
+		done  bool  // the update is carried out all the same
+		goOn  bool  // without being opened again
 	}{
 		"full":                      {syscall.ENOSPC, false, true},
 		"uncertain, not done":       {fmt.Errorf("%w: %w", kv.ErrUncertain, syscall.EIO), false, false},
@@ -58,7 +50,13 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 			must(t, Create(t.Context(), path, CreateOptions{}))
 			closed(t, sellers(t, open(t, path, Options{}), "9", "9", "ann"))
 			s := check.Value(bolt.Open(path, false))(t)
-			base := &brokenBase{s, c.fails, c.done}
+			fails := c.fails
+			base := &updating{s, func(fn func(kv.Writer) error) error {
+				if fails != nil && !c.done {
+					return fails
+				}
+				return errors.Join(s.Update(fn), fails)
+			}}
 			l := check.Value(openClaimed(t.Context(), base, besideFile(path), Options{}, "", false))(t)
 			for range 2 {
 				if _, err := l.Release(t.Context(), releaseOf(t, "r", "ann", "1")); !errors.Is(err, c.fails) && !errors.Is(err, api.ErrStopped) {
@@ -67,7 +65,7 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 					t.Errorf("goes on: %v, after %v", !c.goOn, err)
 				}
 			}
-			if base.fails = nil; c.goOn {
+			if fails = nil; c.goOn {
 				release(t, l, releaseOf(t, "r", "ann", "1"))
 			}
 			if err := l.Close(); c.goOn {
@@ -83,20 +81,6 @@ func TestAJournalThatTheFileMayNameIsNotRemoved(t *testing.T) {
 			check.That(t, len(files) == 1, "there is %v", files)
 		})
 	}
-}
-
-// filmedFile is a file of which, and of whose journal, there is a copy behind each update.
-type filmedFile struct {
-	kv.Store
-	t      testing.TB
-	path   string
-	copies []string
-}
-
-func (f *filmedFile) Update(fn func(kv.Writer) error) error {
-	err := f.Store.Update(fn)
-	f.copies = append(f.copies, left(f.t, f.path))
-	return err
 }
 
 // portionsAside counts what a file has aside.
@@ -116,10 +100,12 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 	names := crowd(40)
 	path := votersFile(t, "9", names...)
 	file := check.Value(bolt.Open(path, false))(t)
-	f := &filmedFile{Store: file, t: t, path: path}
-	options := Options{Memory: 60 << 10} // portions of eight records
-	l := check.Value(readStore(t.Context(), f, besideFile(path), options))(t)
-	must(t, l.begin(t.Context(), options))
+	var copies []string // of the file and of its journal, after each update
+	l := openOver(t, &updating{file, func(fn func(kv.Writer) error) error {
+		err := file.Update(fn)
+		copies = append(copies, left(t, path))
+		return err
+	}}, besideFile(path), Options{Memory: 60 << 10}) // portions of eight records
 	releaseEach(t, l, "1", names[:40]...)
 	closed(t, l)
 	wantWhole := func(what, at string, o Options) {
@@ -132,7 +118,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 		closed(t, l)
 	}
 	aside, alone := 0, 0
-	for i, at := range f.copies {
+	for i, at := range copies {
 		if _, err := os.Stat(at + ".journal"); err != nil || portionsAside(t, at) == 0 {
 			continue
 		}
@@ -155,7 +141,7 @@ func TestWhatIsAsideIsTheLedger(t *testing.T) {
 		check.Equal(t, portionsAside(t, at), 0, "portions aside in copy %d when it was open for writing", i)
 	}
 	check.That(t, aside >= 3 && alone >= 3,
-		"of %d copies %d have something aside, and %d of these are whole without their journal", len(f.copies), aside, alone)
+		"of %d copies %d have something aside, and %d of these are whole without their journal", len(copies), aside, alone)
 }
 
 // With no memory to speak of every commit is followed by a checkpoint, beside what comes next.
@@ -179,60 +165,19 @@ func TestALedgerWithHardlyAnyMemory(t *testing.T) {
 }
 
 // lending is a store that writes over whatever it has lent to a transaction, once that has ended. Files do so, too, but seldom.
-type lending struct{ kv.Store }
-
-func (s lending) View(fn func(kv.Reader) error) error {
-	return s.Store.View(func(r kv.Reader) error {
-		x := &lent{Reader: r}
-		defer x.takeBack()
-		return fn(x)
-	})
-}
-
-func (s lending) Update(fn func(kv.Writer) error) error {
-	return s.Store.Update(func(w kv.Writer) error {
-		x := &lent{Reader: w}
-		defer x.takeBack()
-		return fn(struct {
-			kv.Reader
-			puts
-		}{x, w})
-	})
-}
-
-// puts are the methods of a [kv.Writer] by which it writes.
-type puts interface {
-	Put(bucket string, key, value []byte) error
-	Delete(bucket string, key []byte) error
-}
-
-// lent is what a transaction has got to read.
-type lent struct {
-	kv.Reader
-	all [][]byte
-}
-
-func (x *lent) lend(b []byte) []byte {
-	b = bytes.Clone(b)
-	x.all = append(x.all, b)
-	return b
-}
-
-func (x *lent) takeBack() {
-	for _, b := range x.all {
-		for i := range b {
-			b[i] = '?'
+func lending(s kv.Store) kv.Store {
+	return &tapped{s, func() (tap, func()) {
+		var all [][]byte
+		lend := func(b []byte) []byte {
+			all = append(all, bytes.Clone(b))
+			return all[len(all)-1]
 		}
-	}
-}
-
-func (x *lent) Get(bucket string, key []byte) ([]byte, error) {
-	value, err := x.Reader.Get(bucket, key)
-	return x.lend(value), err
-}
-
-func (x *lent) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	return x.Reader.Scan(bucket, from, func(key, value []byte) bool { return visit(x.lend(key), x.lend(value)) })
+		return tap{lend: lend}, func() {
+			for _, b := range all {
+				copy(b, bytes.Repeat([]byte("?"), len(b)))
+			}
+		}
+	}}
 }
 
 // What was read from the file is not used when its transaction has ended: another one may have written over it.
@@ -244,9 +189,7 @@ func TestNothingIsUsedBehindItsTransaction(t *testing.T) {
 	opened := func() *Ledger {
 		t.Helper()
 		file := check.Value(bolt.Open(path, false))(t)
-		l := check.Value(readStore(t.Context(), lending{file}, besideFile(path), o))(t)
-		must(t, l.begin(t.Context(), o))
-		return l
+		return openOver(t, lending(file), besideFile(path), o)
 	}
 	l := opened()
 	for i, name := range names {

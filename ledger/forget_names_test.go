@@ -351,12 +351,13 @@ func TestAnswer_KeySettledWithAnotherPanel_IsConflict(t *testing.T) {
 	wantErr(t, check.Err(l.Answer(t.Context(), inquire(t, "K", "majority:yes", "1", never(t), "cid", "dan"))), api.ErrKeyConflict)
 }
 
-// heldFile is a file whose updates can be counted, and held up.
+// heldFile is a file whose updates can be counted, held up, and made to fail.
 type heldFile struct {
 	kv.Store
 	updates atomic.Int64
 	hold    atomic.Pointer[gate]
 	let     atomic.Int64 // how many pass before the gate holds up the others
+	fault   atomic.Pointer[error]
 }
 
 func (f *heldFile) Update(fn func(kv.Writer) error) error {
@@ -364,17 +365,26 @@ func (f *heldFile) Update(fn func(kv.Writer) error) error {
 	if g := f.hold.Load(); g != nil && f.let.Add(-1) < 0 {
 		_ = g.pass()
 	}
-	return f.Store.Update(fn)
+	return f.Store.Update(func(w kv.Writer) error {
+		err := fn(w)
+		if fault := f.fault.Load(); err == nil && fault != nil {
+			err = *fault
+		}
+		return err
+	})
+}
+
+// fail has updates fail by an error, or no more.
+func (f *heldFile) fail(err error) {
+	if f.fault.Store(&err); err == nil {
+		f.fault.Store(nil)
+	}
 }
 
 func openHeld(t testing.TB, path string, o Options) (*Ledger, *heldFile) {
 	t.Helper()
-	file := check.Value(bolt.Open(path, false))(t)
-	f := &heldFile{Store: file}
-	l := check.Value(readStore(t.Context(), f, besideFile(path), o))(t)
-	must(t, l.begin(t.Context(), o))
-	t.Cleanup(func() { _ = l.Close() })
-	return l, f
+	f := &heldFile{Store: check.Value(bolt.Open(path, false))(t)}
+	return openOver(t, f, besideFile(path), o), f
 }
 
 // heldVoters are so many objects, each with a response, in a ledger whose file can be held up.

@@ -15,56 +15,87 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 
-// leftStore is a store that counts the records that are read from it, and calls leave before the one with the number at.
-type leftStore struct {
+// tapped is a store of which a test sees what is read. Begin is called for each transaction, and what it returns when that ends.
+type tapped struct {
 	kv.Store
+	begin func() (on tap, end func())
+}
+
+// tap is what happens to the records that are read; what is nil does not.
+type tap struct {
+	before func()
+	lend   func([]byte) []byte
+}
+
+func (s *tapped) View(fn func(kv.Reader) error) error {
+	on, end := s.begin()
+	defer end()
+	return s.Store.View(func(r kv.Reader) error { return fn(tappedReader{r, on}) })
+}
+
+func (s *tapped) Update(fn func(kv.Writer) error) error {
+	on, end := s.begin()
+	defer end()
+	return s.Store.Update(func(w kv.Writer) error { return fn(tappedWriter{tappedReader{w, on}, w}) })
+}
+
+type tappedReader struct {
+	kv.Reader
+	on tap
+}
+
+func (r tappedReader) Get(bucket string, key []byte) ([]byte, error) {
+	if r.on.before != nil {
+		r.on.before()
+	}
+	value, err := r.Reader.Get(bucket, key)
+	if r.on.lend != nil {
+		value = r.on.lend(value)
+	}
+	return value, err
+}
+
+func (r tappedReader) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
+	return r.Reader.Scan(bucket, from, func(key, value []byte) bool {
+		if r.on.before != nil {
+			r.on.before()
+		}
+		if r.on.lend != nil {
+			key, value = r.on.lend(key), r.on.lend(value)
+		}
+		return visit(key, value)
+	})
+}
+
+// tappedWriter reads as a tappedReader does.
+type tappedWriter struct {
+	tappedReader
+	puts
+}
+
+// puts are the methods of a [kv.Writer] by which it writes.
+type puts interface {
+	Put(bucket string, key, value []byte) error
+	Delete(bucket string, key []byte) error
+}
+
+// counted is a store that counts the records that are read from it, and calls leave before the one with the number at.
+type counted struct {
+	tapped
 	reads atomic.Int64
 	at    int64
 	leave func()
 }
 
-func (c *leftStore) View(fn func(kv.Reader) error) error {
-	return c.Store.View(func(r kv.Reader) error { return fn(leftReader{r, c}) })
-}
-
-func (c *leftStore) Update(fn func(kv.Writer) error) error {
-	return c.Store.Update(func(w kv.Writer) error { return fn(leftWriter{w, leftReader{w, c}}) })
-}
-
-func (c *leftStore) read() {
-	if c.reads.Add(1) == c.at {
-		c.leave()
+func newCounted(s kv.Store) *counted {
+	c := &counted{}
+	read := func() {
+		if c.reads.Add(1) == c.at {
+			c.leave()
+		}
 	}
-}
-
-type leftReader struct {
-	kv.Reader
-	in *leftStore
-}
-
-func (r leftReader) Get(bucket string, key []byte) ([]byte, error) {
-	r.in.read()
-	return r.Reader.Get(bucket, key)
-}
-
-func (r leftReader) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	return r.Reader.Scan(bucket, from, func(key, value []byte) bool {
-		r.in.read()
-		return visit(key, value)
-	})
-}
-
-type leftWriter struct {
-	kv.Writer
-	leftReader
-}
-
-func (w leftWriter) Get(bucket string, key []byte) ([]byte, error) {
-	return w.leftReader.Get(bucket, key)
-}
-
-func (w leftWriter) Scan(bucket string, from []byte, visit func(key, value []byte) bool) error {
-	return w.leftReader.Scan(bucket, from, visit)
+	c.tapped = tapped{s, func() (tap, func()) { return tap{before: read}, func() {} }}
+	return c
 }
 
 // drained returns the error that ends a list.
@@ -171,7 +202,7 @@ func TestPanelCall_CallerLeaves_ReadsLittleMore(t *testing.T) {
 	for _, c := range panelCalls(t) {
 		t.Run(c.name, func(t *testing.T) {
 			run := func(at int64) (after int64, changed bool, err error) {
-				s := &leftStore{Store: from.Copy()}
+				s := newCounted(from.Copy())
 				l := openMemory(t, s, Options{Signer: signer})
 				before := stats(t, l).Events
 				ctx, leave := context.WithCancel(t.Context())
@@ -265,7 +296,7 @@ func refusedBy(t *testing.T, call func(context.Context, *Ledger) error) func(l *
 // TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst counts what is read of a panel of which the third object is refused.
 func TestOrder_StopAtRefusal_ReadsNothingAfterTheFirst(t *testing.T) {
 	_, _, key := logKey(t, "panel", 1)
-	s := &leftStore{Store: sellersLedger(t, key)}
+	s := newCounted(sellersLedger(t, key))
 	l := openMemory(t, s, Options{})
 	names := crowd(sellersHere)
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: names[2]}))

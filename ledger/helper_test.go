@@ -23,6 +23,7 @@ import (
 	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
+	"github.com/sluicedp/sluice/ledger/internal/engine"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/fold"
 	"github.com/sluicedp/sluice/ledger/internal/kv"
@@ -113,10 +114,16 @@ func openShim(t testing.TB, path string, options Options) (*Ledger, *shim) {
 	t.Helper()
 	file := check.Value(bolt.Open(path, options.ReadOnly))(t)
 	s := &shim{Store: file, Journals: besideFile(path)}
-	l := check.Value(readStore(t.Context(), s, s, options))(t)
+	return openOver(t, s, s, options), s
+}
+
+// openOver opens what a store and its journals keep until the test ends.
+func openOver(t testing.TB, s kv.Store, journals engine.Journals, options Options) *Ledger {
+	t.Helper()
+	l := check.Value(readStore(t.Context(), s, journals, options))(t)
 	must(t, l.begin(t.Context(), options))
 	t.Cleanup(func() { _ = l.Close() })
-	return l, s
+	return l
 }
 
 // epoch is when the ledgers of begin were created.
