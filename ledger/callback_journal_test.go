@@ -325,8 +325,7 @@ func TestTruthOf_SecondObject_IsErrTruthSource(t *testing.T) {
 	o := objectOf(t, l, "ann")
 	check.That(t, o.Spent.IsZero(), "ann has spent %s", o.Spent)
 	one := api.TruthOf("yes")
-	r := releaseOf(t, "ann", "ann", "1")
-	r.Truth = one
+	r := releaseBy(releaseOf(t, "ann", "ann", "1"), one)
 	release(t, l, r)
 	r = releaseOf(t, "ann again", "ann", "2")
 	r.Truth = one

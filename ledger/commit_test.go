@@ -545,8 +545,7 @@ func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
 	case 0:
 		_, err = l.Release(ctx, releaseOf(t, key, fmt.Sprintf("person-%05d", n), "1"))
 	case 1:
-		r := order(t, key, fmt.Sprint("0.", n+1))
-		_, err = l.Raise(ctx, r)
+		_, err = l.Raise(ctx, order(t, key, fmt.Sprint("0.", n+1)))
 	case 2:
 		err = l.DefineQuestion(ctx, key, api.Question{Name: key, Values: []string{"a", "b"}, Encoding: api.Direct})
 	case 3:

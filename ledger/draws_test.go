@@ -63,8 +63,7 @@ func wantReference(t *testing.T, l *Ledger, reference *rrchain.Sampler, name str
 			how = "insert"
 		}
 		must(t, err)
-		r := releaseOf(t, fmt.Sprint(name, i), name, epsilon)
-		r.Truth = sameTruth(vote().Values[truth])
+		r := releaseBy(releaseOf(t, fmt.Sprint(name, i), name, epsilon), sameTruth(vote().Values[truth]))
 		got := release(t, l, r)
 		if got.Value != vote().Values[want.Response] {
 			t.Fatalf("levels %v: at ε=%s the ledger answers %q, rrchain %q", order, epsilon, got.Value, vote().Values[want.Response])

@@ -232,8 +232,7 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 		unchanged(t, l.engine.Store, func() {
 			for call, make := range map[string]func() error{
 				"release": func() error {
-					r := partyOf(t, "k", "ann", epsilon)
-					r.Truth = never(t)
+					r := releaseBy(partyOf(t, "k", "ann", epsilon), never(t))
 					return check.Err(l.Release(t.Context(), r))
 				},
 				"raise": func() error {
@@ -398,8 +397,7 @@ func TestOutputsAreDrawnFromChance(t *testing.T) {
 func TestAnOutputIsNoTruth(t *testing.T) {
 	l := guests(t, inMemory(t, Options{}), "ann")
 	for _, truth := range []string{"AB", "2", "E", "c"} {
-		r := partyOf(t, "k", "ann", "1")
-		r.Truth = sameTruth(truth)
+		r := releaseBy(partyOf(t, "k", "ann", "1"), sameTruth(truth))
 		unchanged(t, l.engine.Store, func() {
 			_, err := l.Release(t.Context(), r)
 			check.That(t, err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%q", truth)),

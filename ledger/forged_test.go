@@ -70,9 +70,7 @@ func newGround(t *testing.T, truthKey []byte) ground {
 	sell(t, l, purchase(t, "2", "zeta", "0.5", "cid"))
 	release(t, l, releaseOf(t, "3", "ann", "0.25"))
 	answerTo(t, l, inquire(t, "4", "majority:yes", "0.1", ballots("ann"), "ann", "bob"))
-	r := order(t, "5", "0.25", "ann", "zoe")
-	r.Partial = true
-	carryOut(t, l, r)
+	carryOut(t, l, partial(order(t, "5", "0.25", "ann", "zoe")))
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "6", Object: "dan"}))
 	g := ground{log: logOf(t, pairs(t, s)), stated: map[string]event.Stated{}, forgotten: map[string]event.Forgotten{}}
 	must(t, l.engine.View(t.Context(), func(s *state.State) error {
@@ -720,9 +718,7 @@ func forgottenMarket(t *testing.T) []event.Event {
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()}), "3", "2", "ann", "bob")
 	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
-	r := purchase(t, "1", "acme", "0.5", "ann", "bob", "zoe")
-	r.Partial = true
-	sell(t, l, r)
+	sell(t, l, partialSale(purchase(t, "1", "acme", "0.5", "ann", "bob", "zoe")))
 	reserve(t, l, api.ReserveRequest{Key: "2", Order: purchase(t, "", "acme", "1", "ann", "bob").Order, For: time.Hour})
 	answerTo(t, l, inquire(t, "3", "majority:yes", "0.25", ballots("ann", "bob"), "ann", "bob"))
 	release(t, l, releaseOf(t, "4", "ann", "0.75"))
@@ -754,6 +750,13 @@ func forgedEvent[C any, P interface {
 		log[i].Change = P(&c)
 		return log
 	}
+}
+
+// erasedAt returns a log of which one event more is erased.
+func erasedAt(log []event.Event, at int) []event.Event {
+	log = slices.Clone(log)
+	log[at] = event.Entry{Event: log[at]}.Erase().Event
+	return log
 }
 
 // What is left of a log must add up as well.
@@ -859,20 +862,13 @@ func TestApplyRefusesForgedErasures(t *testing.T) {
 			return renumber(forget("ann", func(c *event.Forgotten) { c.Events-- })(t, log))
 		}},
 		"an end is erased": {"its end is erased", func(t *testing.T, log []event.Event) []event.Event {
-			i := indexOf(t, log, func(c event.Change) bool { _, is := c.(*event.QuestionDefined); return is }) + 1
-			log[i] = event.Entry{Event: log[i]}.Erase().Event
-			return log
+			return erasedAt(log, 1+indexOf(t, log, func(c event.Change) bool { _, is := c.(*event.QuestionDefined); return is }))
 		}},
 		"one that was not forgotten": {"takes part in question 1 without being enrolled", func(t *testing.T, log []event.Event) []event.Event {
-			i := indexOf(t, log, isEnrolled("bob"))
-			log[i] = event.Entry{Event: log[i]}.Erase().Event
-			return log
+			return erasedAt(log, indexOf(t, log, isEnrolled("bob")))
 		}},
 		"erased after all was forgotten": {"1 erased events", func(t *testing.T, log []event.Event) []event.Event {
-			log = followedBy(&event.Withdrawn{Object: "bob"})(log)
-			i := len(log) - 1
-			log[i] = event.Entry{Event: log[i]}.Erase().Event
-			return log
+			return erasedAt(followedBy(&event.Withdrawn{Object: "bob"})(log), len(log))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

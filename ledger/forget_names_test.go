@@ -272,13 +272,9 @@ func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 		key, epsilon := fmt.Sprint("k", i), fmt.Sprintf("0.%d", 1+random.IntN(4))
 		switch random.IntN(5) {
 		case 0:
-			r := order(t, key, epsilon, some...)
-			r.Partial = true
-			_, _ = l.Raise(t.Context(), r)
+			_, _ = l.Raise(t.Context(), partial(order(t, key, epsilon, some...)))
 		case 1:
-			r := purchase(t, key, "acme", epsilon, some...)
-			r.Partial = true
-			_, _ = l.Sell(t.Context(), r)
+			_, _ = l.Sell(t.Context(), partialSale(purchase(t, key, "acme", epsilon, some...)))
 		case 2, 3:
 			r := inquire(t, key, "majority:yes", "0.0"+epsilon[2:], ballots(some[0]), some...)
 			r.Partial, r.AcceptLoss = true, true
@@ -312,11 +308,6 @@ func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
 	settled := func(key string) int {
 		return indexOf(t, before, func(c event.Change) bool { end, is := c.(*event.Settled); return is && end.Key == key })
 	}
-	erased := func(log []event.Event, at int) []event.Event {
-		log = slices.Clone(log)
-		log[at] = event.Entry{Event: log[at]}.Erase().Event
-		return log
-	}
 	whole := func(at int) []event.Event {
 		log := slices.Clone(after)
 		log[at] = before[at]
@@ -328,13 +319,13 @@ func TestVerify_NamesErasedForNoObject_IsFound(t *testing.T) {
 		log []event.Event
 		why string
 	}{
-		"names, without an event":             {erased(before, settled("sold")), "no event about one of them is"},
-		"names of others":                     {erased(after, settled("sold to others")), "no event about one of them is"},
+		"names, without an event":             {erasedAt(before, settled("sold")), "no event about one of them is"},
+		"names of others":                     {erasedAt(after, settled("sold to others")), "no event about one of them is"},
 		"names that an erased event is about": {whole(settled("sold")), "is not erased"},
-		"a panel, without a charge":           {erased(before, settled("answered")-1), "no event about one of them is"},
-		"a panel of others":                   {erased(after, settled("answered about others")-1), "no event about one of them is"},
+		"a panel, without a charge":           {erasedAt(before, settled("answered")-1), "no event about one of them is"},
+		"a panel of others":                   {erasedAt(after, settled("answered about others")-1), "no event about one of them is"},
 		"a panel with an erased charge":       {whole(settled("answered") - 1), "the panel of event"},
-		"names, and nobody is forgotten":      {erased(before, settled("raised before")), "erased events"},
+		"names, and nobody is forgotten":      {erasedAt(before, settled("raised before")), "erased events"},
 	} {
 		t.Run(name, func(t *testing.T) { wantForged(t, replayWhole(&kv.Memory{}, one.log), one.why) })
 	}

@@ -52,9 +52,7 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 	query.AcceptLoss = true
 	answerTo(t, l, query)
 	reserve(t, l, api.ReserveRequest{Key: "hold", Order: purchase(t, "", "acme", "3", object, "bob").Order, For: time.Hour})
-	refused := order(t, "too much", "9", object, "bob")
-	refused.Partial = true
-	must(t, check.Err(l.Raise(t.Context(), refused)))
+	must(t, check.Err(l.Raise(t.Context(), partial(order(t, "too much", "9", object, "bob")))))
 	dearer := market(t, "3.5", func(m *policy.Market) { m.Floor = 333 })
 	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "not agreed", Question: "vote", Objects: []string{object, "bob"}, Cap: eps(t, "9"), Partial: true})))
 	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "agreed", Question: "vote", Objects: []string{object}, Policy: &dearer, Cap: eps(t, "9"), Consent: "a letter by " + object})))
@@ -187,8 +185,7 @@ func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 	whole := order(t, "both", "2", "ann", "bob")
 	first := carryOut(t, l, whole)
 	forget(t, l, "ann")
-	again := releaseOf(t, "1", "ann", "1")
-	again.Truth = never(t)
+	again := releaseBy(releaseOf(t, "1", "ann", "1"), never(t))
 	wantErr(t, check.Err(l.Release(t.Context(), again)), api.ErrForgotten)
 	// Also when the object is back, and has another answer at that ε.
 	enroll(t, l, "vote", "9", "ann")
@@ -216,8 +213,7 @@ func TestForgettingIsARequestLikeOthers(t *testing.T) {
 
 func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann")
-	r := order(t, "1", "1", "ann", "nobody known")
-	r.Partial = true
+	r := partial(order(t, "1", "1", "ann", "nobody known"))
 	carryOut(t, l, r)
 	forget(t, l, "nobody known")
 	for _, p := range pairs(t, l.engine.Store) {
@@ -409,9 +405,7 @@ func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{}), "5", "5", "ann", "bob")
-	r := purchase(t, "s", "acme", "1", "ann", "bob", "zoe")
-	r.Partial = true
-	sell(t, l, r)
+	sell(t, l, partialSale(purchase(t, "s", "acme", "1", "ann", "bob", "zoe")))
 	log := logOf(t, pairs(t, s))
 	for n := 2; n < len(log); n++ {
 		switch log[n-1].Change.(type) {

@@ -80,9 +80,7 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 	wantFull(t, "a new epoch", l.BeginEpoch(t.Context(), api.EpochRequest{Key: "epoch", Question: "vote", Object: "ann"}), api.RemedyNothing, "0")
 	after := events(t, l)
 	check.That(t, len(after) == len(before), "refused requests left %d events", len(after)-len(before))
-	partial := purchase(t, "partial", "over", "1", "ann", "bob")
-	partial.Partial = true
-	s := sell(t, l, partial)
+	s := sell(t, l, partialSale(purchase(t, "partial", "over", "1", "ann", "bob")))
 	check.That(t, len(s.Refused) == 1 && s.Refused[0].Reason == api.Full && s.Objects == 1, "a partial order: %+v", s)
 	for i, buyer := range []string{"", "last", "over"} {
 		b := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Objects: []string{"ann"}, Buyer: buyer, Epsilons: []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}}))(t)
@@ -155,9 +153,7 @@ func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
 	wantFull(t, "another buyer", err, api.RemedyWaiting, "0")
 	wantFull(t, "a raise", check.Err(l.Release(t.Context(), releaseOf(t, "raise", "ann", "4"))), api.RemedyWaiting, "1")
 	wantFull(t, "another reservation", check.Err(reserved(t, l, "third", "r", "1")), api.RemedyWaiting, "0")
-	partial := purchase(t, "partial", "over", "1", "ann", "bob")
-	partial.Partial = true
-	s := sell(t, l, partial)
+	s := sell(t, l, partialSale(purchase(t, "partial", "over", "1", "ann", "bob")))
 	check.That(t, len(s.Refused) == 1 && s.Refused[0].Remedy == api.RemedyWaiting, "a partial order: %+v", s)
 	commit(t, l, "captured", first.Number)
 	must(t, l.Cancel(t.Context(), "cancelled", second.Number))

@@ -347,9 +347,7 @@ func TestGoldenLedgerIsRead(t *testing.T) {
 	o := objectOf(t, l, "ann")
 	check.That(t, o.Spent == eps(t, "2.5") && len(o.Chains) == 2 && len(o.Chains[0].Levels) == 4 &&
 		o.Chains[0].Response == "yes", "%+v", o)
-	again := releaseOf(t, "degrade", "ann", "0.25")
-	again.Truth = never(t)
-	r := release(t, l, again)
+	r := release(t, l, releaseBy(releaseOf(t, "degrade", "ann", "0.25"), never(t)))
 	check.That(t, r.Value == "yes", "%+v", r)
 	wantGoldenMarket(t, l)
 	wantGoldenTerms(t, l)
@@ -469,8 +467,7 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 		"odds ann 1.098612289": "Y", "odds ann 1.609437913": "Y2",
 	}
 	check.That(t, reflect.DeepEqual(got, want), "the responses are %v", got)
-	r := partyOf(t, "8", "ann", "1")
-	r.Truth = never(t)
+	r := releaseBy(partyOf(t, "8", "ann", "1"), never(t))
 	if got := release(t, l, r); got.Value != want["party ann 1"] {
 		t.Errorf("%+v", got)
 	}

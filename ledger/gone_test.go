@@ -186,9 +186,7 @@ func sellersLedger(t *testing.T, key string) *kv.Memory {
 	beginWithKey(t, s, key)
 	l := sellers(t, openMemory(t, s, Options{}), "2", "10", crowd(sellersHere)...)
 	sell(t, l, purchase(t, "sold", "acme", "1"))
-	partial := purchase(t, "partial", "acme", "0.5", crowd(2*sellersHere)...)
-	partial.Partial = true
-	sell(t, l, partial)
+	sell(t, l, partialSale(purchase(t, "partial", "acme", "0.5", crowd(2*sellersHere)...)))
 	return s
 }
 

@@ -277,6 +277,23 @@ func release(t testing.TB, l *Ledger, r api.ReleaseRequest) api.Response {
 	return check.Value(l.Release(t.Context(), r))(t)
 }
 
+// releaseBy is a request with another source of true values.
+func releaseBy(r api.ReleaseRequest, truth api.TruthFunc) api.ReleaseRequest {
+	r.Truth = truth
+	return r
+}
+
+// partial is a request that leaves out whom it must.
+func partial(r api.RaiseRequest) api.RaiseRequest {
+	r.Partial = true
+	return r
+}
+
+func partialSale(r api.SellRequest) api.SellRequest {
+	r.Partial = true
+	return r
+}
+
 // releaseEach releases the votes of objects, under the keys "0", "1" and so on.
 func releaseEach(t testing.TB, l *Ledger, epsilon string, objects ...string) {
 	t.Helper()

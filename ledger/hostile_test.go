@@ -52,9 +52,7 @@ func specimen(t testing.TB) []pair {
 	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1")), Cap: boundless()})))
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	release(t, l, releaseOf(t, "2", "bob", "0.5"))
-	r := order(t, "3", "0.25", "ann", "zoe")
-	r.Partial = true
-	carryOut(t, l, r)
+	carryOut(t, l, partial(order(t, "3", "0.25", "ann", "zoe")))
 	answerTo(t, l, inquire(t, "7", "majority:yes", "0.125", ballots("ann"), "ann"))
 	enrollUnder(t, l, "vote", market(t, "1"), "2", "cid")
 	sell(t, l, soldToAcme(t, "s"))
@@ -71,9 +69,7 @@ func specimen(t testing.TB) []pair {
 func forgetDan(t testing.TB, l *Ledger) {
 	t.Helper()
 	enrollUnder(t, l, "vote", market(t, "1"), "2", "dan")
-	r := purchase(t, "d", "acme", "0.5", "cid", "dan", "gil")
-	r.Partial = true
-	sell(t, l, r)
+	sell(t, l, partialSale(purchase(t, "d", "acme", "0.5", "cid", "dan", "gil")))
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "dan"}))
 }
 
@@ -126,8 +122,7 @@ func probes(t testing.TB) []probe {
 		{"Responses", func(l *Ledger) (any, error) { return collect(l.Responses(ctx, "vote", eps(t, "0.5"))) }},
 		{"Release by its key", func(l *Ledger) (any, error) { return l.Release(ctx, releaseOf(t, "1", "ann", "0.5")) }},
 		{"Raise by its key", func(l *Ledger) (any, error) {
-			r := order(t, "3", "0.25", "ann", "zoe")
-			r.Partial = true
+			r := partial(order(t, "3", "0.25", "ann", "zoe"))
 			return l.Raise(ctx, r)
 		}},
 		{"Answer by its key", func(l *Ledger) (any, error) {
@@ -166,9 +161,7 @@ func probes(t testing.TB) []probe {
 		{"home by its key", func(l *Ledger) (any, error) { return l.Release(ctx, homeOf(t, "b", "ann", "0.5")) }},
 		{"home raised", func(l *Ledger) (any, error) { return anew(l.Release(ctx, homeOf(t, "b3", "ann", "1")))("Event") }},
 		{"raise for another truth", func(l *Ledger) (any, error) {
-			r := releaseOf(t, "6", "ann", "0.75")
-			r.Truth = sameTruth("no")
-			_, err := l.Release(ctx, r)
+			_, err := l.Release(ctx, releaseBy(releaseOf(t, "6", "ann", "0.75"), sameTruth("no")))
 			var refused *api.RefusedError
 			if errors.As(err, &refused) && len(refused.TruthChanged) == 1 {
 				return "truth changed", nil
