@@ -219,9 +219,8 @@ func TestQueryPlaceEqualsExplicitGraph(t *testing.T) {
 				if !cg.trusts(t, v, d) {
 					continue
 				}
-				if got.Distance != d || !slices.Equal(got.Order, p.Order(v)) || got.Color() != p.Color(v) {
-					t.Errorf("%v at %v: %+v, want order %v at %d", q, cg.counts[v], got, p.Order(v), d)
-				}
+				check.That(t, got.Distance == d && slices.Equal(got.Order, p.Order(v)) && got.Color() == p.Color(v),
+					"%v at %v: %+v, want order %v at %d", q, cg.counts[v], got, p.Order(v), d)
 			}
 		}
 	})
@@ -483,9 +482,7 @@ func TestQueryDocumentedDistances(t *testing.T) {
 	counts := []int64{500, 300, 11, 11}
 	d := mustPlace(t, winner(), counts, addRemove).Distance
 	check.That(t, d == 200, "winner: distance %d", d)
-	if d := mustPlace(t, plurality(), counts, addRemove).Distance; d != 0 {
-		t.Errorf("plurality: distance %d", d)
-	}
+	check.Equal(t, mustPlace(t, plurality(), counts, addRemove).Distance, 0, "plurality: distance")
 }
 
 func TestQueryRefused(t *testing.T) {

@@ -31,9 +31,8 @@ func TestParseQueryRoundTrip(t *testing.T) {
 	} {
 		got, err := ParseQuery(text, values)
 		check.That(t, err == nil && got == want, "%q: %v, %v, want %v", text, got, err, want)
-		if back, err := want.Text(values); err != nil || back != text {
-			t.Errorf("%v: %q, %v, want %q", want, back, err, text)
-		}
+		back, err := want.Text(values)
+		check.That(t, err == nil && back == text, "%v: %q, %v, want %q", want, back, err, text)
 	}
 }
 
@@ -90,12 +89,9 @@ func TestQueryAnswers(t *testing.T) {
 	for _, q := range []Query{{}, majority(3)} {
 		_, err := q.Answers(values)
 		check.That(t, errors.Is(err, ErrInvalid), "answers of %v: %v", q, err)
-		if _, err := q.Text(values); !errors.Is(err, ErrInvalid) {
-			t.Errorf("text of %v: %v", q, err)
-		}
+		check.Is(t, check.Err(q.Text(values)), ErrInvalid, "text of %v", q)
 	}
-	_, err := majority(0).Text([]string{"a", "b", "a"})
-	check.That(t, errors.Is(err, ErrInvalid), "text with a value given twice: %v", err)
+	check.Is(t, check.Err(majority(0).Text([]string{"a", "b", "a"})), ErrInvalid, "text with a value given twice")
 }
 
 // FuzzParseQuery checks that a text which is read is the text of what was read.
@@ -111,9 +107,27 @@ func FuzzParseQuery(f *testing.F) {
 			check.Need(t, errors.Is(err, ErrInvalid), "%v", err)
 			return
 		}
-		if back, err := q.Text(values); err != nil || back != text {
-			t.Fatalf("%q became %v and that %q, %v", text, q, back, err)
-		}
+		back, err := q.Text(values)
+		check.Need(t, err == nil && back == text, "%q became %v and that %q, %v", text, q, back, err)
 		check.Must(t, check.Err(q.place([]int64{1, 2}, substitution)))
 	})
+}
+
+// Queries come from files and strangers. What it takes to read them follows their bytes.
+func TestReadersTakeNotMuchMoreMemoryThanTheirInput(t *testing.T) {
+	const size, fixed, times = 1 << 20, 1 << 20, 200 // growing lists are copied several times
+	fill := func(begin, item, end string) string { return begin + strings.Repeat(item, size/len(item)) + end }
+	query := func(text string) func() error {
+		return func() error { _, err := ParseQuery(text, []string{"yes", "no"}); return err }
+	}
+	for name, read := range map[string]func() error{
+		"a threshold without end":   query(fill("threshold:yes:", "9", "")),
+		"colons":                    query(fill("", ":", "")),
+		"a value without end":       query(fill("majority:", "y", "")),
+		"a threshold of no numbers": query("threshold:yes:99999999999999999999"),
+	} {
+		var err error
+		took := check.Allocated(func() { err = read() })
+		check.That(t, took <= fixed+times*size, "%s: %d bytes take %d (%v)", name, size, took, err != nil)
+	}
 }

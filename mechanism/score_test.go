@@ -1,11 +1,12 @@
 package mechanism
 
 import (
-	"encoding/json"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"math/big"
-	"os"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -76,15 +77,6 @@ type gradualRow struct {
 	Raised map[string]string `json:"y_hi_pmf_given"`
 }
 
-func gradualRows(t *testing.T) []gradualRow {
-	t.Helper()
-	data := check.Value(os.ReadFile("../testdata/vectors/gradual_geometric.json"))(t)
-	var file struct{ Rows []gradualRow }
-	err := json.Unmarshal(data, &file)
-	check.Need(t, err == nil && len(file.Rows) >= 10, "%d rows, %v", len(file.Rows), err)
-	return file.Rows
-}
-
 func number(t *testing.T, text string) float64 {
 	t.Helper()
 	return check.Value(strconv.ParseFloat(text, 64))(t)
@@ -101,7 +93,7 @@ func TestScoresAgreeWithTheReferenceNumbers(t *testing.T) {
 	near := func(got, want float64) bool {
 		return math.Abs(got-want) <= 1e-15*max(1, want) && math.Abs(got-want) <= 1e-12*want
 	}
-	for _, row := range gradualRows(t) {
+	for _, row := range check.Vectors[gradualRow](t, "../testdata/vectors/gradual_geometric.json", 10) {
 		low, high := epsilonOf(t, row.Low).Nano(), epsilonOf(t, row.High).Nano()
 		first := scoreLaw{at: low}
 		for d, text := range row.Wrong {
@@ -276,9 +268,8 @@ func TestScoresAnswerAsDrawDoes(t *testing.T) {
 			right := exact.Int(1).Sub(scoreLaw{at: epsilon.Nano()}.cumulative(d, d, -1))
 			l := answerLaw{new(Sampler), epsilon, 2, min(uint64(d), farthest(epsilon))}
 			want := l.cumulative(enumerated)[0]
-			if right.Below(want) || want.Below(right) || math.Abs(right.Float64()-want.Float64()) > 1e-15 {
-				t.Errorf("ε=%s, d=%d: right with probability %v, that of Draw is %v", text, d, right.Float64(), want.Float64())
-			}
+			check.That(t, !right.Below(want) && !want.Below(right) && math.Abs(right.Float64()-want.Float64()) <= 1e-15,
+				"ε=%s, d=%d: right with probability %v, that of Draw is %v", text, d, right.Float64(), want.Float64())
 		}
 	}
 }
@@ -395,9 +386,8 @@ func TestScoresAtTheEnds(t *testing.T) {
 			check.Need(t, err == nil, "z=%d from %v to %v: %v", z, c.last, c.to, err)
 			check.That(t, c.within >= bound || score.Value >= want-c.within && score.Value <= want+c.within,
 				"z=%d from %v to %v: %d", z, c.last, c.to, score.Value)
-			if score.Value >= 0 != (score.Output() == answerYes) {
-				t.Errorf("score %d answers %d", score.Value, score.Output())
-			}
+			check.That(t, score.Value >= 0 == (score.Output() == answerYes),
+				"score %d answers %d", score.Value, score.Output())
 		}
 	}
 	for _, c := range []struct{ below, above int64 }{{-bound, bound}, {bound, -bound}, {bound, bound}, {0, 1}} {
@@ -445,8 +435,7 @@ func TestScoresOfGivenBits(t *testing.T) {
 	score, err := replayed(0x80).Raise(Score{}, epsilonOf(t, "1"), placeOf(-7))
 	check.That(t, err == nil && score.Value == -7, "U = 1/2: %v, %v", score, err)
 	for value, want := range map[int64]int{0: answerYes, -1: answerNo, math.MinInt64: answerNo, math.MaxInt64: answerYes} {
-		got := (Score{Value: value}).Output()
-		check.That(t, got == want, "score %d answers %d", value, got)
+		check.Equal(t, (Score{Value: value}).Output(), want, "the answer of score %d", value)
 	}
 }
 
@@ -484,9 +473,8 @@ func TestScoresRefuse(t *testing.T) {
 	}
 	err := raise(Score{}, one, Place{Order: []int{2, 1, 0}})
 	check.That(t, strings.Contains(err.Error(), "3 outputs"), "the reason is missing: %v", err)
-	if err := raise(Score{}, one, Place{Order: []int{1, 0}, Distance: unreachable}); !strings.Contains(err.Error(), "boundary") {
-		t.Errorf("the reason is missing: %v", err)
-	}
+	err = raise(Score{}, one, Place{Order: []int{1, 0}, Distance: unreachable})
+	check.That(t, strings.Contains(err.Error(), "boundary"), "the reason is missing: %v", err)
 }
 
 // TestAnswersAloneAreNoDegradation is why a score must be kept. The balanced answers at e^ε = 2 and 4 near a
@@ -504,4 +492,89 @@ func TestAnswersAloneAreNoDegradation(t *testing.T) {
 		_, err := finite.NewFamily(t.Context(), answers(2, depth), answers(4, depth))
 		check.That(t, errors.As(err, &game) && game.Lower.Cmp(game.Higher) > 0, "depth %d: %v", depth, err)
 	}
+}
+
+// TestScoresBetweenTheEndsAreScores draws below the largest scores there are: half of the draws would be larger.
+func TestScoresBetweenTheEndsAreScores(t *testing.T) {
+	s := new(Sampler)
+	for _, end := range []int64{maxScore, -maxScore} {
+		for range 100 {
+			got, err := s.Between(Score{}, Score{epsilonOf(t, "1"), end}, epsilonOf(t, "0.5"))
+			check.Need(t, err == nil && got.check() == nil, "below the score %d: %v, %v", end, got, err)
+		}
+	}
+}
+
+// TestPowersAreOfFullLength looks at the numbers that a score's law is made of. A power that may depend on the truth must not
+// be a short number, 0 or 1: it would be quicker to multiply, and tell by the time.
+func TestPowersAreOfFullLength(t *testing.T) {
+	const prec, nano = 256, 500_000_000
+	d := newDecay(exact.Exp(nano, prec), nano, prec)
+	for n := range uint64(20) {
+		lo, hi := d.pow(n).Bounds()
+		check.That(t, lo.MinPrec() >= prec-64 && hi.MinPrec() >= prec-64,
+			"e^(−x·%d) is between numbers of %d and %d bits", n, lo.MinPrec(), hi.MinPrec())
+	}
+}
+
+// randomPlace returns some law, with ε of any size, at some distance.
+func randomPlace(random *rand.Rand) placed {
+	nano := int64(1)
+	for range random.IntN(12) {
+		nano *= 10
+	}
+	l := scoreLaw{at: nano + random.Int64N(9*nano)}
+	if random.IntN(2) == 0 {
+		l.below = random.Int64N(l.at)
+	}
+	if random.IntN(2) == 0 {
+		l.above = l.at + 1 + random.Int64N(l.at)
+	}
+	p := placed{shapes: newShape, law: l, known: map[uint]terms{}}
+	switch random.IntN(4) {
+	case 1:
+		p.distance = random.Int64N(10)
+	case 2:
+		p.distance = random.Int64N(1 + 5_000_000_000/l.at)
+	case 3:
+		p.distance = random.Int64N(1 << 60)
+	}
+	return p
+}
+
+// A guess is right, whatever the law and the distance: else a draw would take thirty times as long now and then, and when tells something.
+// Where U begins with many equal bits, 64 of them do not tell, and it may be wrong.
+func TestGuessesAreRight(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	wrong, tries := 0, pace.Tries(200, 2000, 20_000)
+	for range tries {
+		p, word := randomPlace(random), random.Uint64()
+		bits := exact.ReplayBits(func(b []byte) {
+			for i := range b {
+				b[i] = byte(random.Uint32())
+			}
+			binary.BigEndian.PutUint64(b, word)
+		})
+		if guess, want := p.guess(word), exact.DrawInteger(bits, nil, p.cumulative); guess != want {
+			wrong++
+			t.Logf("%+v at distance %d, U = %#x…: guessed %d, drawn %d", p.law, p.distance, word, guess, want)
+		}
+	}
+	check.That(t, wrong <= tries/1000, "%d of %d guesses are wrong", wrong, tries)
+}
+
+// What is remembered of laws is bounded, and a sampler draws the same from one that it has forgotten.
+func TestWhatIsKeptOfLawsIsBounded(t *testing.T) {
+	s := new(Sampler)
+	first := s.shapeOf(scoreLaw{at: 1e9}, 192)
+	check.That(t, s.shapeOf(scoreLaw{at: 1e9}, 192) == first, "a law is made twice")
+	for n := range int64(3 * mostKept) {
+		s.shapeOf(scoreLaw{at: 2e9 + n}, 192)
+		s.curveAt(curved{epsilonOf(t, fmt.Sprintf("1.%03d", n)), 3, 192})
+	}
+	check.That(t, len(s.shapes) <= mostKept && len(s.curves) <= mostKept,
+		"%d and %d laws are kept", len(s.shapes), len(s.curves))
+	again := s.shapeOf(scoreLaw{at: 1e9}, 192)
+	a, b := again.left.Float64(), first.left.Float64()
+	check.That(t, again != first && a == b, "a law that was forgotten is another one: %v, %v", a, b)
 }

@@ -66,9 +66,8 @@ func wantCeilings(t *testing.T, p Policy, want map[time.Time]string) {
 func TestFixed(t *testing.T) {
 	p := Fixed(eps("2.5"))
 	for _, when := range []time.Time{{}, time.Unix(0, 0), time.Unix(1<<40, 0)} {
-		if p.Ceiling(when, 0) != eps("2.5") || p.Ceiling(when, all) != eps("2.5") || p.Limit() != eps("2.5") {
-			t.Errorf("at %v: ceiling %v, limit %v", when, p.Ceiling(when, 0), p.Limit())
-		}
+		check.That(t, p.Ceiling(when, 0) == eps("2.5") && p.Ceiling(when, all) == eps("2.5") && p.Limit() == eps("2.5"),
+			"at %v: ceiling %v, limit %v", when, p.Ceiling(when, 0), p.Limit())
 	}
 	check.That(t, !p.IsZero() && !Fixed(privacy.Epsilon{}).IsZero(),
 		"IsZero is wrong: only the zero value is no policy")
@@ -136,9 +135,8 @@ func TestJSONInsideJSON(t *testing.T) {
 	var holder struct{ P, None Policy }
 	err := json.Unmarshal([]byte(`{"P":`+canonical+`}`), &holder)
 	check.That(t, err == nil && holder.P.Equal(p), "%v, %v", holder.P, err)
-	if out, err := json.Marshal(holder); err != nil || string(out) != `{"P":`+canonical+`,"None":null}` {
-		t.Errorf("%s, %v", out, err)
-	}
+	out, err := json.Marshal(holder)
+	check.That(t, err == nil && string(out) == `{"P":`+canonical+`,"None":null}`, "%s, %v", out, err)
 	if err := json.Unmarshal([]byte(`{"kind":"none"}`), &p); !errors.Is(err, ErrInvalid) || !p.Equal(Fixed(eps("2"))) {
 		t.Errorf("a refused text changed the policy to %v (%v)", p, err)
 	}
@@ -379,4 +377,28 @@ func FuzzParse(f *testing.F) {
 			"%s reads back as %v, %v", p, again, err)
 		checkPolicy(t, p)
 	})
+}
+
+// A policy comes from files and requests. What it takes to read follows its bytes, however it is nested.
+func TestParseTakesNotMuchMoreMemoryThanItsInput(t *testing.T) {
+	const size, fixed, times = 1 << 20, 256 << 10, 60
+	fill := func(begin, item, end string) string { return begin + strings.Repeat(item, size/len(item)) + end }
+	for name, text := range map[string]string{
+		"brackets":           fill("", "[", ""),
+		"nested policies":    fill("", `{"kind":"min","of":[`, ""),
+		"many policies":      fill(`{"kind":"sum","of":[{"kind":"fixed","ceiling":"1"}`, `,{"kind":"fixed","ceiling":"1"}`, "]}"),
+		"empty policies":     fill(`{"kind":"sum","of":[{}`, ",{}", "]}"),
+		"a long number":      fill(`{"kind":"fixed","ceiling":"`, "1", `"}`),
+		"a large exponent":   `{"kind":"fixed","ceiling":"1e999999999"}`,
+		"a small exponent":   `{"kind":"fixed","ceiling":"1e-999999999"}`,
+		"a long kind":        fill(`{"kind":"`, "x", `"}`),
+		"a field repeatedly": fill(`{"kind":"fixed"`, `,"kind":"fixed"`, "}"),
+		"unknown fields":     fill(`{"kind":"fixed"`, `,"x":[]`, "}"),
+		"steps":              fill(`{"kind":"steps","steps":[{}`, ",{}", "]}"),
+		"white space":        fill("", " ", ""),
+	} {
+		var err error
+		took := check.Allocated(func() { _, err = Parse([]byte(text)) })
+		check.That(t, took <= fixed+times*uint64(len(text)), "%s: %d bytes take %d (%v)", name, len(text), took, err != nil)
+	}
 }

@@ -26,9 +26,8 @@ func TestBits_EveryWayToReadThem_Agrees(t *testing.T) {
 		{"1" + strings.Repeat("0", maxValues-2) + "1", append(append([]byte{1}, make([]byte, maxValues/8-2)...), 0x80)},
 	} {
 		b := must(NewBits(len(c.text), c.packed))
-		if b.Len() != len(c.text) || b.String() != c.text || !bytes.Equal(b.Pack(), c.packed) {
-			t.Errorf("NewBits(%d, %x) is %d bits, %s, packed %x", len(c.text), c.packed, b.Len(), b, b.Pack())
-		}
+		check.That(t, b.Len() == len(c.text) && b.String() == c.text && bytes.Equal(b.Pack(), c.packed),
+			"NewBits(%d, %x) is %d bits, %s, packed %x", len(c.text), c.packed, b.Len(), b, b.Pack())
 		checkRow(t, b)
 	}
 }
@@ -44,9 +43,9 @@ func TestBits_ZeroValue_HasNoBits(t *testing.T) {
 
 // == and maps see the bits and their number, and nothing else.
 func TestBits_Compared_EqualIfBitsAndLengthAre(t *testing.T) {
-	same := map[Bits]int{row(t, 9, 1, 8): 1, parsed(t, "010000001"): 1}
+	same := map[Bits]int{row(9, 1, 8): 1, parsed(t, "010000001"): 1}
 	check.That(t, len(same) == 1, "one row is %d", len(same))
-	different := []Bits{{}, row(t, 1), row(t, 2), row(t, 8), row(t, 9), row(t, 9, 1), row(t, 10, 1), row(t, 9, 2)}
+	different := []Bits{{}, row(1), row(2), row(8), row(9), row(9, 1), row(10, 1), row(9, 2)}
 	for i, a := range different {
 		for j, b := range different {
 			check.That(t, (a == b) == (i == j), "%q == %q is %v", a, b, a == b)
@@ -63,7 +62,7 @@ func TestBits_CallersBytesChanged_StayTheSame(t *testing.T) {
 }
 
 func TestOnes_LoopLeft_Stops(t *testing.T) {
-	b := row(t, 20, 0, 5, 7, 8, 19)
+	b := row(20, 0, 5, 7, 8, 19)
 	all := slices.Collect(b.Ones())
 	for stop := range all {
 		var seen []int
@@ -153,14 +152,12 @@ func checkRow(t *testing.T, b Bits) {
 	t.Helper()
 	var ones []int
 	for i, digit := range []byte(must(b.MarshalText())) {
-		if b.Bit(i) != int(digit-'0') {
-			t.Errorf("bit %d of %.99s is %d", i, b, b.Bit(i))
-		}
+		check.That(t, b.Bit(i) == int(digit-'0'), "bit %d of %.99s is %d", i, b, b.Bit(i))
 		if b.Bit(i) == 1 {
 			ones = append(ones, i)
 		}
 	}
 	check.That(t, slices.Equal(slices.Collect(b.Ones()), ones), "%.99s: ones %v", b, slices.Collect(b.Ones()))
-	check.That(t, row(t, b.Len(), ones...) == b && must(NewBits(b.Len(), b.Pack())) == b && parsed(t, b.String()) == b,
+	check.That(t, row(b.Len(), ones...) == b && must(NewBits(b.Len(), b.Pack())) == b && parsed(t, b.String()) == b,
 		"%.99s: from its ones, unpacked or parsed it is another", b)
 }

@@ -310,8 +310,7 @@ func TestUniformPartIsIndependent(t *testing.T) {
 	for value := range uint32(8) {
 		for _, u := range []uint64{3 << 62, 3<<62 | 1, 7 << 61, ones} {
 			neither.write(&bits, uint64(value), 0, u)
-			got := neither.Draw(&bits.Bits, first, second)
-			check.That(t, got == value, "the word of %d drew %d", value, got)
+			check.Equal(t, neither.Draw(&bits.Bits, first, second), value, "the word of %d drew", value)
 		}
 	}
 }
@@ -334,9 +333,8 @@ func TestMasks(t *testing.T) {
 	edges64 := []uint64{0, 1, 1<<32 - 1, 1 << 32, 1 << 63, ones - 1, ones}
 	for _, a := range edges64 {
 		for _, b := range edges64 {
-			if choose(ones, a, b) != a || choose(0, a, b) != b {
-				t.Errorf("choose(…, %#x, %#x) = %#x and %#x", a, b, choose(ones, a, b), choose(0, a, b))
-			}
+			check.That(t, choose(ones, a, b) == a && choose(0, a, b) == b,
+				"choose(…, %#x, %#x) = %#x and %#x", a, b, choose(ones, a, b), choose(0, a, b))
 		}
 	}
 }

@@ -38,8 +38,7 @@ func TestReadCSV(t *testing.T) {
 			t.Errorf("neighbours of a: %v", g.Neighbors(1))
 		}
 		for v, want := range []int{1, 0, 1} {
-			got := c.Preferences.Color(v)
-			check.That(t, got == want, "colour of %d: %d", v, got)
+			check.Equal(t, c.Preferences.Color(v), want, "colour of %d", v)
 		}
 	}
 }
@@ -52,9 +51,8 @@ func TestReadCSVColors(t *testing.T) {
 	colors[0] = "changed" // it has been copied
 	check.That(t, slices.Equal(c.Colors, []string{"red", "none", "blue"}) &&
 		slices.Equal(c.Preferences.Order(0), []int{2, 0, 1}), "%q, order of a %v", c.Colors, c.Preferences.Order(0))
-	if _, err := c.ReadGiven(strings.NewReader("id,color,probability\n")); !errors.Is(err, ErrInvalid) {
-		t.Errorf("a boundary of three colours: %v", err)
-	}
+	_, err = c.ReadGiven(strings.NewReader("id,color,probability\n"))
+	check.That(t, errors.Is(err, ErrInvalid), "a boundary of three colours: %v", err)
 }
 
 func TestReadCSVRefuses(t *testing.T) {
@@ -109,8 +107,7 @@ func TestReadCSVRefuses(t *testing.T) {
 		{ColorColumn: "color", Colors: []string{"blue", "blue"}}, {ColorColumn: "color", Colors: []string{"blue", ""}},
 		{ColorColumn: "color", Colors: make([]string, maxOutputs+1)},
 	} {
-		_, err := readText(nodes, edges, options)
-		check.That(t, errors.Is(err, ErrInvalid), "%q: %v", options, err)
+		check.Is(t, check.Err(readText(nodes, edges, options)), ErrInvalid, "%q", options)
 	}
 	_, err := readText(nodes, edges, CSVOptions{ColorColumn: "color", Colors: []string{"red", "green"}})
 	want := `nodes line 2: the colour is not one of ["red" "green"]`
@@ -267,5 +264,29 @@ func TestInputError_OfFile_HasNoCell(t *testing.T) {
 	} {
 		check.That(t, err != nil && strings.Contains(err.Error(), " line ") && !strings.Contains(err.Error(), "SECRET"),
 			"%s: %v; want an error with the line and without a cell", name, err)
+	}
+}
+
+// Graphs come from files and strangers. What it takes to read them follows their bytes.
+func TestReadersTakeNotMuchMoreMemoryThanTheirInput(t *testing.T) {
+	const size, fixed, times = 1 << 20, 1 << 20, 200 // growing lists are copied several times
+	fill := func(begin, item, end string) string { return begin + strings.Repeat(item, size/len(item)) + end }
+	graph := func(nodes, edges string) func() error {
+		return func() error { _, err := readText(nodes, edges, byColor); return err }
+	}
+	two := "id,color\na,x\nb,y\n"
+	for name, read := range map[string]func() error{
+		"a quote without end":  graph(fill("id,color\n\"", "x", ""), ""),
+		"a field without end":  graph(fill("id,color\n", "x", ""), ""),
+		"a header without end": graph(fill("id", ",", ""), ""),
+		"many columns":         graph(fill("id,color", ",x", "\na,x\n"), ""),
+		"one vertex again":     graph(fill("id,color\n", "a,x\n", ""), ""),
+		"one edge again":       graph(two, fill("source,target\n", "a,b\n", "")),
+		"loops":                graph(two, fill("source,target\n", "a,a\n", "")),
+		"unknown vertices":     graph(two, fill("source,target\n", "q,r\n", "")),
+	} {
+		var err error
+		took := check.Allocated(func() { err = read() })
+		check.That(t, took <= fixed+times*size, "%s: %d bytes take %d (%v)", name, size, took, err != nil)
 	}
 }
