@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
@@ -463,7 +465,7 @@ func steadyOutputs(seed uint64) *finite.Sampler {
 
 // A backup, a compacted copy and the file compacted in place have the mechanism and go on with it.
 func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
-	dir := tests.Scratch(t)
+	dir := pace.Scratch(t)
 	path := filepath.Join(dir, "ledger.db")
 	check.Must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
 	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")

@@ -72,7 +72,7 @@ func TestSize_OfTheModule_IsWithinItsLimits(t *testing.T) {
 		what      string
 		got, most int
 	}{
-		{"lines of code", code, 61_740},
+		{"lines of code", code, 61_800},
 		{"lines of code of the command, with its internals", command, 7_690},
 		{"lines of tests", tests, 98_900},
 		{"directories with Go code", len(packages), 80},
