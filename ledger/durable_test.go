@@ -105,7 +105,7 @@ func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
 func TestARefusalDoesNotRestOnACommitThatFailed(t *testing.T) {
 	path := votersFile(t, "1", "ann", "bob")
 	l, s := openShim(t, path, Options{})
-	define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
 	enroll(t, l, "smoker", "1", "ann")
 
 	first := s.holdCommit(t)
@@ -199,7 +199,7 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 		"Release": func() error { return check.Err(l.Release(ctx, releaseOf(t, "r", "ann", "0.25"))) },
 		"Raise":   func() error { return check.Err(l.Raise(ctx, order(t, "R", "0.25"))) },
 		"DefineQuestion": func() error {
-			return l.DefineQuestion(ctx, "d", api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct})
+			return l.DefineQuestion(ctx, "d", api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"})
 		},
 		"Enroll": func() error {
 			_, err := l.Enroll(ctx, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Cap: boundless()})

@@ -58,7 +58,7 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 	l := openMemory(t, fill(t, records), Options{Now: epoch})
 	all := questionsOf(t, l)
 	for i, want := range []api.Question{finiteParty(t), fixture.Odds(t)} {
-		want.Encoding = api.Finite
+		want.Encoding = "finite"
 		if got := all[i]; got.Name != want.Name || string(text(t, got)) != string(text(t, want)) {
 			t.Errorf("question %d is %s, want %s", i+1, text(t, got), text(t, want))
 		}

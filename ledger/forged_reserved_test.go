@@ -42,9 +42,9 @@ func (g ground) captures(t *testing.T) map[string]pairOfLogs {
 		}))...)
 	}
 	untold := func(name string) api.Refusal {
-		return api.Refusal{Object: name, Reason: api.NoTruth, Asked: eps(t, "0.25"), Remedy: api.RemedyTruth}
+		return api.Refusal{Object: name, Reason: api.NoTruth, Asked: eps(t, "0.25"), Remedy: "truth"}
 	}
-	stranger := api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Asked: eps(t, "0.25"), Remedy: api.RemedyEnrolling}
+	stranger := api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Asked: eps(t, "0.25"), Remedy: "enrolling"}
 	draw, degrade := event.SaleTally{Draws: 1}, event.SaleTally{Degradations: 1}
 	both, noEve := captured([]*event.Sold{cid, eve}, event.SaleTally{Draws: 1, Degradations: 1}), captured([]*event.Sold{cid}, degrade, untold("eve"))
 	return map[string]pairOfLogs{

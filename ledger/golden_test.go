@@ -64,7 +64,7 @@ func tell(t *testing.T, s kv.Store) {
 	steps := []func(){
 		func() { define(t, l, vote()) },
 		func() {
-			define(t, l, api.Question{Name: "Größe", Values: []string{"klein", "groß"}, Encoding: api.Direct})
+			define(t, l, api.Question{Name: "Größe", Values: []string{"klein", "groß"}, Encoding: "direct"})
 		},
 		func() { enroll(t, l, "vote", "2.5", "ann", "bob") },
 		func() {
@@ -163,7 +163,7 @@ func byHand(t *testing.T, l *Ledger) {
 	p := request.Part{Question: 1, Counts: event.Counts{1, 0, 0}}
 	p.Changes = []event.Change{&event.Released{Object: "bob", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodRaise}}}
 	for i := range 10 {
-		p.Refused = append(p.Refused, api.Refusal{Object: fmt.Sprint("a stranger ", i), Reason: api.NotEnrolled, Asked: nano(t, 1), Remedy: api.RemedyEnrolling})
+		p.Refused = append(p.Refused, api.Refusal{Object: fmt.Sprint("a stranger ", i), Reason: api.NotEnrolled, Asked: nano(t, 1), Remedy: "enrolling"})
 	}
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		end.First, end.Through = s.Counters.Events+1, s.Counters.Events
@@ -205,7 +205,7 @@ func forgetfulDay(t *testing.T, l *Ledger) []func() {
 		},
 		func() { release(t, l, releaseOf(t, "fay's", "fay", "0.25")) },
 		func() {
-			define(t, l, api.Question{Name: "home", Values: []string{"Aachen", "Bonn", "Celle", "Dresden", "Erfurt", "Fulda", "Gera", "Halle", "Jena"}, Encoding: api.Unary})
+			define(t, l, api.Question{Name: "home", Values: []string{"Aachen", "Bonn", "Celle", "Dresden", "Erfurt", "Fulda", "Gera", "Halle", "Jena"}, Encoding: "unary"})
 		},
 		func() { enrollUnder(t, l, "home", goldenTerms(t), "9", "ida", "jon") },
 		func() {

@@ -48,7 +48,7 @@ func tellOddly(t testing.TB, s kv.Store) {
 	tellOfMechanisms(t, s)
 	l := openMemory(t, s, Options{Now: lateInMarch})
 	l.engine.Chances.Sampler, l.engine.Salts = steadySampler(), steadySalts(1000)
-	define(t, l, api.Question{Name: "a<b> & c", Values: []string{"<yes>", "\"no\" & 'never'"}, Encoding: api.Direct})
+	define(t, l, api.Question{Name: "a<b> & c", Values: []string{"<yes>", "\"no\" & 'never'"}, Encoding: "direct"})
 	enrollUnder(t, l, "a<b> & c", market(t, "2", func(*policy.Market) {}), "9", "R&D <1>", "b\\c")
 	r := purchase(t, "<order & key>", "buyer & <sons>", "1", "R&D <1>", "stranger <&>")
 	r.Question, r.Truth, r.Partial = "a<b> & c", sameTruth("<yes>"), true

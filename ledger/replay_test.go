@@ -102,8 +102,8 @@ func unsoundLogs(t *testing.T) map[string]func(log []event.Event) []event.Event 
 		"an ε of 0":               extra(&event.Released{Object: "ann", Question: 1, Response: event.Response{Method: event.MethodDegrade}}),
 		"a stranger's answer":     extra(&event.Released{Object: "zoe", Question: 1, Epsilon: one, Response: event.Response{Method: event.MethodRaise}}),
 		"another question":        extra(&event.Released{Object: "ann", Question: 2, Epsilon: one, Response: event.Response{Method: event.MethodRaise}}),
-		"a question's number":     extra(&event.QuestionDefined{Number: 3, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}}),
-		"a question twice":        extra(&event.QuestionDefined{Number: 1, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}}),
+		"a question's number":     extra(&event.QuestionDefined{Number: 3, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}}),
+		"a question twice":        extra(&event.QuestionDefined{Number: 1, Question: api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}}),
 		"a policy's number":       extra(&event.PolicyDefined{Number: 2, JSON: `{"kind":"fixed","ceiling":"1"}`}),
 		"a policy of another age": extra(&event.PolicyDefined{Number: 1, JSON: `{"kind":"martian"}`}),
 		"a part of another": func(log []event.Event) []event.Event {

@@ -67,7 +67,7 @@ func TestWhatIsStoredFollowsFromTheResponsesAlone(t *testing.T) {
 func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 	path := create(t)
 	l := open(t, path, Options{TruthKey: []byte("0123456789abcdef")})
-	q := api.Question{Name: "vote", Values: []string{"label-of-the-truth", "label-of-others-1", "label-of-others-2"}, Encoding: api.Direct}
+	q := api.Question{Name: "vote", Values: []string{"label-of-the-truth", "label-of-others-1", "label-of-others-2"}, Encoding: "direct"}
 	define(t, l, q)
 	enroll(t, l, "vote", "9", crowd(100)...)
 	for i, epsilon := range []string{"0.5", "2", "1", "0.25", "8"} {
@@ -90,7 +90,7 @@ func TestNoLabelStandsInTheFileButInItsDefinition(t *testing.T) {
 
 // secret is a question whose labels are told apart from everything else in a text.
 func secret() api.Question {
-	return api.Question{Name: "secret", Values: []string{"zwölf-Zitronen", "vier-Feigen"}, Encoding: api.Direct}
+	return api.Question{Name: "secret", Values: []string{"zwölf-Zitronen", "vier-Feigen"}, Encoding: "direct"}
 }
 
 func mentionsSecret(text string) bool {
@@ -238,7 +238,7 @@ func TestAMarketTellsNothingButResponses(t *testing.T) {
 		l.engine.Chances.Sampler, l.engine.Salts = uniformSampler(7), steadySalts(2)
 		sellers(t, l, "2", "2", "ann", "bob", "cid")
 		timed := check.Value(policy.Steps(policy.Step{At: epoch(), Ceiling: eps(t, "0.25")}))(t)
-		define(t, l, api.Question{Name: "diary", Values: vote().Values, Encoding: api.Direct})
+		define(t, l, api.Question{Name: "diary", Values: vote().Values, Encoding: "direct"})
 		enrollUnder(t, l, "diary", timed, "2", "ann", "bob")
 		ask := func(_ context.Context, _ string, objects []string) (values []string, err error) {
 			for _, name := range objects {

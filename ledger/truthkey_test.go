@@ -52,7 +52,7 @@ func wantChanged(t *testing.T, err error, names ...string) {
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
-		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: api.RemedyTruth, Largest: r.Largest}) {
+		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: "truth", Largest: r.Largest}) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}
@@ -145,7 +145,7 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 			err := request()
 			check.Need(t, errors.As(err, &refused), "%s: %v", name, err)
 			for _, r := range refused.Refused {
-				check.That(t, r.Reason == api.NoTruthKey && r.Remedy == api.RemedyKey,
+				check.That(t, r.Reason == api.NoTruthKey && r.Remedy == "key",
 					"%s is refused for %s, %s helps", name, r.Reason, r.Remedy)
 			}
 		})

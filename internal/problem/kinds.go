@@ -203,7 +203,7 @@ func kindOf(err error) string {
 		return Interrupted
 	case errors.As(err, new(*api.RefusedError)):
 		return Refused
-	case errors.As(err, &quote) && quote.Remedy == api.RemedyPaying:
+	case errors.As(err, &quote) && quote.Remedy == "paying":
 		return Price
 	case quote != nil:
 		return QuoteChanged

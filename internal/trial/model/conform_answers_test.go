@@ -263,30 +263,30 @@ func testTheLargestOnOffer(t *T) {
 		before                func(l Book)
 		asked                 string
 		reason                api.Reason
-		helps                 api.Remedy
+		helps                 string
 		largest               string
 		refused               string // another level on offer, or ""
 	}{
-		{"any level up to the highest", "vote", "9", nil, nil, "1.5", api.NotOnOffer, api.RemedyLess, "1", ""},
-		{"any level up to the cap", "vote", "0.7", nil, nil, "0.9", api.ObjectCap, api.RemedyLess, "0.7", "0.700000001"},
-		{"a level below the cap", "vote", "0.5", []func(*policy.Market){levels}, nil, "0.6", api.ObjectCap, api.RemedyLess, "0.4", ""},
-		{"a multiple below the cap", "vote", "0.7", []func(*policy.Market){stride}, nil, "1", api.ObjectCap, api.RemedyLess, "0.5", "0.75"},
-		{"between multiples", "vote", "9", []func(*policy.Market){stride}, nil, "0.7", api.NotOnOffer, api.RemedyLess, "0.5", ""},
-		{"below the lowest level", "vote", "9", []func(*policy.Market){levels}, nil, "0.05", api.NotOnOffer, api.RemedyNothing, "0", ""},
-		{"a level of a mechanism", "party", "0.7", nil, nil, "1", api.ObjectCap, api.RemedyLess, "0.5", ""},
+		{"any level up to the highest", "vote", "9", nil, nil, "1.5", api.NotOnOffer, "less", "1", ""},
+		{"any level up to the cap", "vote", "0.7", nil, nil, "0.9", api.ObjectCap, "less", "0.7", "0.700000001"},
+		{"a level below the cap", "vote", "0.5", []func(*policy.Market){levels}, nil, "0.6", api.ObjectCap, "less", "0.4", ""},
+		{"a multiple below the cap", "vote", "0.7", []func(*policy.Market){stride}, nil, "1", api.ObjectCap, "less", "0.5", "0.75"},
+		{"between multiples", "vote", "9", []func(*policy.Market){stride}, nil, "0.7", api.NotOnOffer, "less", "0.5", ""},
+		{"below the lowest level", "vote", "9", []func(*policy.Market){levels}, nil, "0.05", api.NotOnOffer, "nothing", "0", ""},
+		{"a level of a mechanism", "party", "0.7", nil, nil, "1", api.ObjectCap, "less", "0.5", ""},
 		{"a level that others hold", "vote", "9", []func(*policy.Market){levels, few}, func(l Book) {
 			Sell(t, l, Purchase(t, "1", "other", "0.6", "ann"))
 			Sell(t, l, Purchase(t, "2", "other", "0.4", "ann"))
-		}, "0.6", api.HoldersFull, api.RemedyLess, "0.1", "0.4"},
+		}, "0.6", api.HoldersFull, "less", "0.1", "0.4"},
 		{"a level that is reserved", "vote", "9", []func(*policy.Market){levels, few}, func(l Book) {
 			Reserve(t, l, api.ReserveRequest{Key: "1", Order: Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
-		}, "0.6", api.HoldersFull, api.RemedyWaiting, "0.4", ""},
+		}, "0.6", api.HoldersFull, "waiting", "0.4", ""},
 		{"what a reservation leaves", "vote", "0.7", nil, func(l Book) {
 			Reserve(t, l, api.ReserveRequest{Key: "1", Order: Purchase(t, "", "other", "0.6", "ann").Order, For: time.Hour})
-		}, "0.9", api.ObjectCap, api.RemedyLess, "0.7", "0.700000001"},
+		}, "0.9", api.ObjectCap, "less", "0.7", "0.700000001"},
 		{"what is recorded", "vote", "0.5", []func(*policy.Market){stride}, func(l Book) {
 			Sell(t, l, Purchase(t, "1", "other", "0.5", "ann"))
-		}, "0.75", api.ObjectCap, api.RemedyLess, "0.5", ""},
+		}, "0.75", api.ObjectCap, "less", "0.5", ""},
 	} {
 		t.Run(test.name, func(t *T) {
 			l := Open(t, ledger.Options{Now: ledgertest.Begin})
@@ -336,14 +336,14 @@ func testARecordedRefusalSaysTheLargest(t *T) {
 	r.Partial = true
 	for range 2 { // the second time, as it is recorded
 		got := CarryOut(t, l, r).Refused
-		if len(got) != 2 || got[0].Largest != Eps(t, "1") || got[1].Largest != Eps(t, "1") || got[0].Remedy != api.RemedyLess {
+		if len(got) != 2 || got[0].Largest != Eps(t, "1") || got[1].Largest != Eps(t, "1") || got[0].Remedy != "less" {
 			t.Errorf("%+v", got)
 		}
 	}
 	r = Order(t, "untold", "0.75", "ann")
 	r.Truth = SameTruth("")
 	_, err := l.Raise(t.Context(), r)
-	if got := Refusals(t, err); len(got) != 1 || got[0].Largest != Eps(t, "0.5") || got[0].Remedy != api.RemedyTruth {
+	if got := Refusals(t, err); len(got) != 1 || got[0].Largest != Eps(t, "0.5") || got[0].Remedy != "truth" {
 		t.Errorf("%+v, want what is recorded, for which no truth is needed", got)
 	}
 	WantClean(t, l, api.VerifyRequest{})
@@ -447,7 +447,7 @@ func testAnswersAndChainsShareTheirCeilings(t *T) {
 	Release(t, l, ReleaseOf(t, "1", "ann", "0.75"))
 	_, err := l.Answer(t.Context(), Inquire(t, "2", "majority:yes", "0.5", Never(t), "ann", "bob", "cy"))
 	refused := Refusals(t, err)
-	want := api.Refusal{Object: "ann", Reason: api.ChainCeiling, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.75"), Asked: Eps(t, "0.5"), Cost: Eps(t, "0.5"), Remaining: Eps(t, "0.25"), Remedy: api.RemedyLess, Largest: Eps(t, "0.25")}
+	want := api.Refusal{Object: "ann", Reason: api.ChainCeiling, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.75"), Asked: Eps(t, "0.5"), Cost: Eps(t, "0.5"), Remaining: Eps(t, "0.25"), Remedy: "less", Largest: Eps(t, "0.25")}
 	check.That(t, len(refused) == 1 && (refused[0] == want || refused[0].Reason == api.ObjectCap),
 		"refused %+v", refused)
 	AnswerTo(t, l, Inquire(t, "2", "majority:yes", "0.25", Ballots("ann"), "ann", "bob", "cy"))

@@ -58,7 +58,7 @@ func testTheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 	l := Voters(t, NewLedger(t), "1", "ann")
 	for i := range buyers {
 		name := fmt.Sprintf("question %d", i)
-		Define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}, Encoding: api.Direct})
+		Define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}, Encoding: "direct"})
 		Enroll(t, l, name, "1", "ann")
 	}
 	Release(t, l, ReleaseOf(t, "first", "ann", "0.9"))
@@ -106,7 +106,7 @@ func TestTwoPartsThatMakeTheWholeFitExactly(t *testing.T) {
 
 func testTwoPartsThatMakeTheWholeFitExactly(t *T) {
 	l := Voters(t, NewLedger(t), "0.3", "ann")
-	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
 	Enroll(t, l, "smoker", "0.3", "ann")
 	Release(t, l, ReleaseOf(t, "1", "ann", "0.1"))
 	r := ReleaseOf(t, "2", "ann", "0.200000001")
@@ -163,7 +163,7 @@ func testSpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 	l := Open(t, ledger.Options{})
 	for i := range 3 {
 		name := fmt.Sprintf("question %d", i)
-		Define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}, Encoding: api.Direct})
+		Define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}, Encoding: "direct"})
 		if _, err := l.Enroll(t.Context(), api.EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}, Cap: Boundless()}); err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func testSpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 			check.Must(t, err)
 			continue
 		}
-		want := api.Refusal{Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "1000"), Spent: Eps(t, "999"), Asked: Eps(t, "2"), Cost: Eps(t, "2"), Remaining: Eps(t, "1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")}
+		want := api.Refusal{Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "1000"), Spent: Eps(t, "999"), Asked: Eps(t, "2"), Cost: Eps(t, "2"), Remaining: Eps(t, "1"), Remedy: "less", Largest: Eps(t, "1")}
 		got := Refusals(t, err)[0]
 		check.That(t, got == want, "refused for %+v, want %+v", got, want)
 	}
@@ -191,7 +191,7 @@ func testACeilingOfZeroAllowsNothing(t *T) {
 	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: Boundless()})
 	check.Must(t, err)
 	_, err = l.Release(t.Context(), api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: Nano(t, 1), Truth: Never(t)})
-	want := api.Refusal{Object: "ann", Reason: api.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: api.RemedyNothing}
+	want := api.Refusal{Object: "ann", Reason: api.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: "nothing"}
 	got := Refusals(t, err)[0]
 	check.That(t, got == want, "refused for %+v, want %+v", got, want)
 }
@@ -203,7 +203,7 @@ func TestEnrollingAgainDoesNotMoveTheCap(t *testing.T) {
 
 func testEnrollingAgainDoesNotMoveTheCap(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
-	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
 	for _, question := range []string{"vote", "smoker"} {
 		Unchanged(t, l, func() {
 			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "more " + question, Question: question, Objects: []string{"ann"}, Cap: Eps(t, "2")})
@@ -465,7 +465,7 @@ func testWhoseKeyIsLostHoldsNobodyUp(t *T) {
 	l := house.Open(t, ledger.Options{NoiseKey: keys})
 	refusedFor := func(refused []api.Refusal) {
 		t.Helper()
-		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != api.NoNoiseKey || refused[0].Remedy != api.RemedyKey {
+		if len(refused) != 1 || refused[0].Object != "of 2025" || refused[0].Reason != api.NoNoiseKey || refused[0].Remedy != "key" {
 			t.Errorf("refused: %v", refused)
 		}
 	}
@@ -568,7 +568,7 @@ func TestAQuotedSaleWithoutATruthAsksForTheTruth(t *testing.T) {
 		return append([]string{"yes"}, make([]string, len(objects)-1)...), nil // nothing but ann's
 	}
 	got := Refusals(t, check.Err(l.Sell(t.Context(), r)))
-	check.That(t, len(got) == 1 && got[0].Object == "bob" && got[0].Remedy == api.RemedyTruth, "refused %+v", got)
+	check.That(t, len(got) == 1 && got[0].Object == "bob" && got[0].Remedy == "truth", "refused %+v", got)
 	r.Truth = SameTruth("yes")
 	Sell(t, l, r)
 }

@@ -91,7 +91,7 @@ func testAReservationEndsWithAWithdrawal(t *T) {
 	enroll("again", "vote")
 	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: r.Number, Truth: Never(t)})
 	got := Refusals(t, err)
-	check.That(t, got[0].Reason == api.Withdrawn && got[0].Remedy == api.RemedyNothing, "got the error %v", err)
+	check.That(t, got[0].Reason == api.Withdrawn && got[0].Remedy == "nothing", "got the error %v", err)
 	WantClean(t, l, api.VerifyRequest{})
 }
 
@@ -119,7 +119,7 @@ func testLimitsAreThoseOfWhatIsSold(t *T) {
 	EnrollUnder(t, late, "vote", straight(t, "0.1"), "0.5", "ann")
 	_, err = late.Release(t.Context(), ReleaseOf(t, "k", "ann", "0.9"))
 	got := Refusals(t, err)
-	check.That(t, got[0].Reason == api.ChainCeiling && got[0].Remedy == api.RemedyNothing, "got the error %v", err)
+	check.That(t, got[0].Reason == api.ChainCeiling && got[0].Remedy == "nothing", "got the error %v", err)
 }
 
 // Whether there is anybody may change; a request for all who take part is not wrong for ever.
@@ -157,7 +157,7 @@ func testComingBackRestoresNoBudget(t *T) {
 			return err
 		},
 	} {
-		if got := Refusals(t, call()); got[0].Reason != api.Withdrawn || got[0].Remedy != api.RemedyEnrolling {
+		if got := Refusals(t, call()); got[0].Reason != api.Withdrawn || got[0].Remedy != "enrolling" {
 			t.Errorf("%s of who has withdrawn: %+v", name, got)
 		}
 	}
@@ -210,7 +210,7 @@ func newMonth(t *T, limit string) *month {
 	both := check.Value(policy.Sum(halving, policy.Fixed(Eps(t, "0.25"))))(t)
 	Define(t, l, Vote())
 	Define(t, l, Smoker())
-	Define(t, l, api.Question{Name: "still", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	Define(t, l, api.Question{Name: "still", Values: []string{"yes", "no"}, Encoding: "direct"})
 	EnrollUnder(t, l, "vote", slow, limit, "ann", "bob", "cid")
 	EnrollUnder(t, l, "smoker", both, limit, "ann", "bob")
 	EnrollUnder(t, l, "still", Market(t, "2"), limit, "bob", "dot") // nothing of it comes by itself
@@ -401,8 +401,8 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 	Release(t, l, api.ReleaseRequest{Key: "host", Question: "smoker", Object: "bob", Epsilon: Eps(t, "0.25"), Truth: SameTruth("yes")})
 	result := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Question: "vote", Truth: ListOf("yes", "yes", "")}))(t)
 	want := []api.Advanced{{Question: "vote", Raised: 1, Refused: []api.Refusal{
-		{Object: "bob", Reason: api.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.3"), Cost: Eps(t, "0.05"), Remaining: Eps(t, "0"), Remedy: api.RemedyWaiting, Largest: Eps(t, "0.25")},
-		{Object: "cid", Reason: api.NoTruth, Asked: Eps(t, "0.05"), Remedy: api.RemedyTruth},
+		{Object: "bob", Reason: api.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.3"), Cost: Eps(t, "0.05"), Remaining: Eps(t, "0"), Remedy: "waiting", Largest: Eps(t, "0.25")},
+		{Object: "cid", Reason: api.NoTruth, Asked: Eps(t, "0.05"), Remedy: "truth"},
 	}}}
 	check.That(t, reflect.DeepEqual([]api.Advanced(result.Questions), want), "got %+v", result.Questions)
 	s := Commit(t, l, "c", hold.Number)
@@ -411,7 +411,7 @@ func testASweepLeavesOutWhoCannotFollow(t *T) {
 	tight.clock.Set(ledgertest.Begin().Add(days * 24 * time.Hour))
 	for _, one := range tight.sweep("day").Questions {
 		for _, refusal := range one.Refused {
-			if refusal.Reason != api.ObjectCap || refusal.Remedy != api.RemedyLess || refusal.Largest.IsZero() {
+			if refusal.Reason != api.ObjectCap || refusal.Remedy != "less" || refusal.Largest.IsZero() {
 				t.Errorf("%s: %+v", one.Question, refusal)
 			}
 		}
@@ -505,7 +505,7 @@ func testASweepLeavesOutWhoHasChanged(t *T) {
 	for day, truth := range []api.TruthFunc{nil, ListOf("yes", "yes"), ListOf("no", "yes")} {
 		clock.Set(on(day))
 		result := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: fmt.Sprint(day), Truth: truth}))(t)
-		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (api.Refusal{Object: "ann", Reason: api.NoTruth, Asked: Eps(t, "0.2"), Remedy: api.RemedyTruth, Largest: Eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
+		if one := result.Questions[0]; day == 2 && (one.Raised != 1 || len(one.Refused) != 1 || one.Refused[0] != (api.Refusal{Object: "ann", Reason: api.NoTruth, Asked: Eps(t, "0.2"), Remedy: "truth", Largest: Eps(t, "0.1")}) || !slices.Equal(one.TruthChanged, []string{"ann"})) {
 			t.Errorf("%+v", one)
 		}
 	}
@@ -541,7 +541,7 @@ func testUnlockCountsBuyers(t *T) {
 		Sell(t, l, Purchase(t, e, "acme", e, "ann"))
 	}
 	_, err := l.Sell(t.Context(), Purchase(t, "more", "acme", "0.500000001", "ann"))
-	if r := Refusals(t, err)[0]; r.Reason != api.ChainCeiling || r.Ceiling != Eps(t, "0.5") || r.Remedy != api.RemedyWaiting {
+	if r := Refusals(t, err)[0]; r.Reason != api.ChainCeiling || r.Ceiling != Eps(t, "0.5") || r.Remedy != "waiting" {
 		t.Errorf("one buyer wants more than its share: %+v", r)
 	}
 	if c := ObjectOf(t, l, "ann").Chains[0]; c.Buyers != 1 || c.Ceiling != Eps(t, "0.5") {
@@ -668,17 +668,17 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 	}
 	open, captured, cancelled, expired := request("open"), request("captured"), request("cancelled"), request("expired")
 	expired.For = time.Minute
-	number := map[api.ReservationState]uint64{}
-	for state, r := range map[api.ReservationState]api.ReserveRequest{
-		api.ReservationOpen: open, api.ReservationCaptured: captured, api.ReservationCancelled: cancelled, api.ReservationExpired: expired,
+	number := map[string]uint64{}
+	for state, r := range map[string]api.ReserveRequest{
+		"open": open, "captured": captured, "cancelled": cancelled, "expired": expired,
 	} {
 		made := Reserve(t, l, r)
-		if number[state] = made.Number; made.State != api.ReservationOpen {
+		if number[state] = made.Number; made.State != "open" {
 			t.Errorf("a new reservation is %s", made.State)
 		}
 	}
-	sale := Commit(t, l, buyer+"paid", number[api.ReservationCaptured])
-	check.Must(t, l.Cancel(t.Context(), buyer+"cancel", number[api.ReservationCancelled]))
+	sale := Commit(t, l, buyer+"paid", number["captured"])
+	check.Must(t, l.Cancel(t.Context(), buyer+"cancel", number["cancelled"]))
 
 	end := clock.Now().Add(time.Minute)
 	clock.Set(end.Add(-1)) // the last instant at which the short one is open
@@ -686,21 +686,21 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 		t.Errorf("one nanosecond before it expires: %v", err)
 	}
 	clock.Set(end)
-	for state, r := range map[api.ReservationState]api.ReserveRequest{
-		api.ReservationOpen: open, api.ReservationCaptured: captured, api.ReservationCancelled: cancelled, api.ReservationExpired: expired,
+	for state, r := range map[string]api.ReserveRequest{
+		"open": open, "captured": captured, "cancelled": cancelled, "expired": expired,
 	} {
 		n := number[state]
 		want := api.ReservationError{Number: n, State: state}
 		switch state {
-		case api.ReservationCaptured:
+		case "captured":
 			want.Sale = sale.Number
-		case api.ReservationExpired:
+		case "expired":
 			want.Expires = end
 		}
 		read, err := l.Reservation(t.Context(), n)
 		check.That(t, err == nil && read.State == state, "%s: it is read as %s, %v", state, read.State, err)
 		again, err := l.Reserve(t.Context(), r)
-		if state == api.ReservationOpen {
+		if state == "open" {
 			check.That(t, err == nil && again.State == state && again.Number == n,
 				"%s: reserved again as %+v, %v", state, again, err)
 			continue
@@ -709,13 +709,13 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 		check.That(t, again.Number == 0, "%s: the error comes with %+v", state, again)
 		_, err = l.Capture(t.Context(), api.CaptureRequest{Key: buyer + "capture" + string(state), Reservation: n, Truth: SameTruth("yes")})
 		wantClosed(t, "capture", want, err)
-		if state != api.ReservationExpired {
+		if state != "expired" {
 			wantClosed(t, "cancel", want, l.Cancel(t.Context(), buyer+"cancel"+string(state), n))
 		}
 	}
-	for _, states := range [][]api.ReservationState{
-		nil, {api.ReservationOpen}, {api.ReservationCaptured}, {api.ReservationCancelled}, {api.ReservationExpired},
-		{api.ReservationExpired, api.ReservationCaptured},
+	for _, states := range [][]string{
+		nil, {"open"}, {"captured"}, {"cancelled"}, {"expired"},
+		{"expired", "captured"},
 	} {
 		var got, want []uint64
 		for state, n := range number {
@@ -738,9 +738,9 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 	}
 
 	// One that has expired can be cancelled, and then no clock that is put right opens it again.
-	check.Must(t, l.Cancel(t.Context(), buyer+"settle", number[api.ReservationExpired]))
+	check.Must(t, l.Cancel(t.Context(), buyer+"settle", number["expired"]))
 	_, err := l.Reserve(t.Context(), expired)
-	wantClosed(t, "after it was settled", api.ReservationError{Number: number[api.ReservationExpired], State: api.ReservationCancelled}, err)
+	wantClosed(t, "after it was settled", api.ReservationError{Number: number["expired"], State: "cancelled"}, err)
 
 	// A sale that was never reserved is no reservation, whatever is asked of it.
 	direct := Sell(t, l, Purchase(t, buyer+"direct", buyer, "0.1", "ann"))
@@ -776,7 +776,7 @@ func TestReservation_ClockPutRight_IsOpenAgain(t *testing.T) {
 		_, err := l.Reserve(t.Context(), r)
 		check.That(t, errors.Is(err, api.ErrNotReserved), "by the clock that is ahead: %v", err)
 		clock.Advance(-time.Minute)
-		if again := Reserve(t, l, r); again.Number != made.Number || again.State != api.ReservationOpen {
+		if again := Reserve(t, l, r); again.Number != made.Number || again.State != "open" {
 			t.Errorf("by the clock put right: %+v", again)
 		}
 		clock.Advance(time.Minute)
@@ -845,7 +845,7 @@ func testReservationsAreBounded(t *T) {
 	refused := func(key string) {
 		t.Helper()
 		got := Refusals(t, check.Err(l.Reserve(t.Context(), request(key))))
-		check.That(t, len(got) == 1 && got[0].Reason == api.Full && got[0].Remedy == api.RemedyWaiting,
+		check.That(t, len(got) == 1 && got[0].Reason == api.Full && got[0].Remedy == "waiting",
 			"refused %+v", got)
 	}
 	refused("over")

@@ -109,7 +109,7 @@ func TestAKeyIsNotGoodForAnotherRequest(t *testing.T) {
 
 func testAKeyIsNotGoodForAnotherRequest(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "3", "ann", "bob")
-	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
 	Enroll(t, l, "smoker", "3", "ann", "bob")
 	used := Order(t, "used", "0.5", "ann", "bob")
 	CarryOut(t, l, used)
@@ -341,9 +341,9 @@ func testAPartialOrderLeavesOutExactlyTheRefused(t *T) {
 	before := Stats(t, l).Events
 	got := CarryOut(t, l, r)
 	want := api.RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 5, Refused: []api.Refusal{
-		{Object: "bob", Reason: api.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.75"), Cost: Eps(t, "0.75"), Remaining: Eps(t, "0.5"), Remedy: api.RemedyLess, Largest: Eps(t, "0.5")},
-		{Object: "dot", Reason: api.NoTruth, Asked: Eps(t, "0.75"), Remedy: api.RemedyTruth},
-		{Object: "zoe", Reason: api.NotEnrolled, Asked: Eps(t, "0.75"), Remedy: api.RemedyEnrolling},
+		{Object: "bob", Reason: api.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.75"), Cost: Eps(t, "0.75"), Remaining: Eps(t, "0.5"), Remedy: "less", Largest: Eps(t, "0.5")},
+		{Object: "dot", Reason: api.NoTruth, Asked: Eps(t, "0.75"), Remedy: "truth"},
+		{Object: "zoe", Reason: api.NotEnrolled, Asked: Eps(t, "0.75"), Remedy: "enrolling"},
 	}}
 	check.That(t, reflect.DeepEqual(got, want), "got %+v\nwant %+v", got, want)
 	r.Truth = Never(t)
@@ -536,7 +536,7 @@ func nameFields(t testing.TB, l Book) map[string]func(name string) error {
 		return err
 	}
 	define := func(key, name, value string) error {
-		return l.DefineQuestion(ctx, key, api.Question{Name: name, Values: []string{"other", value}, Encoding: api.Direct})
+		return l.DefineQuestion(ctx, key, api.Question{Name: name, Values: []string{"other", value}, Encoding: "direct"})
 	}
 	return map[string]func(name string) error{
 		"question":   func(name string) error { return define(fresh(), name, "a") },
@@ -601,7 +601,7 @@ func testQuestionsNeedTwoDifferentValues(t *T) {
 			check.That(t, errors.Is(err, api.ErrInvalid), "%s: got the error %v", name, err)
 		})
 	}
-	check.Must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: []string{"a", "A"}, Encoding: api.Direct}))
+	check.Must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: []string{"a", "A"}, Encoding: "direct"}))
 }
 
 // A question of 70,000 values, such as postcodes, on disk and back; and the last of its values as a
@@ -899,7 +899,7 @@ func answersLaw(position int, e [3]float64) map[string]float64 {
 func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 	const values = 90
 	panels := pace.Tries(2, 12/pace.Step(6), 12)
-	q := api.Question{Name: "vote", Encoding: api.Direct}
+	q := api.Question{Name: "vote", Encoding: "direct"}
 	for i := range values {
 		q.Values = append(q.Values, fmt.Sprint("v", i))
 	}
@@ -1009,7 +1009,7 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 // with 1/(1+e^ε), independently.
 func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 	names := Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000))
-	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: api.Unary}
+	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: "unary"}
 	l := Open(t, ledger.Options{NoiseKey: NoiseKeys("law")})
 	Define(t, l, q)
 	Enroll(t, l, q.Name, "9", names...)

@@ -131,7 +131,7 @@ func testLessNeedsNoConsentAndMoreDoes(t *T) {
 			Unchanged(t, l, func() {
 				refused = Refusals(t, check.Err(l.ChangeTerms(t.Context(), up)))
 			})
-			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != api.NeedsConsent || refused[0].Remedy != api.RemedyConsent || refused[0].Why == "" {
+			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != api.NeedsConsent || refused[0].Remedy != "consent" || refused[0].Why == "" {
 				t.Errorf("up, without consent: %+v", refused)
 			}
 			if capped := !r.Cap.IsZero(); capped != strings.Contains(refused[0].Why, "the cap would be") || capped && (refused[0].Ceiling != r.Cap || refused[0].Asked != Eps(t, "9")) {
@@ -199,8 +199,8 @@ func testACapMayGoBelowWhatIsSpent(t *T) {
 	lower := Market(t, "0.5")
 	changeTerms(t, l, to(t, "3", &lower, "", "bob"))
 	for object, want := range map[string]api.Refusal{
-		"ann": {Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "0.4"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")},
-		"bob": {Object: "bob", Reason: api.ChainCeiling, Ceiling: Eps(t, "0.5"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")},
+		"ann": {Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "0.4"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: "less", Largest: Eps(t, "1")},
+		"bob": {Object: "bob", Reason: api.ChainCeiling, Ceiling: Eps(t, "0.5"), Spent: Eps(t, "1"), Asked: Eps(t, "1.1"), Cost: Eps(t, "0.1"), Remedy: "less", Largest: Eps(t, "1")},
 	} {
 		got := Refusals(t, check.Err(l.Release(t.Context(), ReleaseOf(t, "4", object, "1.1"))))
 		check.That(t, len(got) == 1 && got[0] == want, "more of %s: %+v, want %+v", object, got, want)
@@ -357,9 +357,9 @@ func testAReservationDoesNotKeepBudgetThatWasTakenBack(t *T) {
 	whole := api.CaptureRequest{Key: "5", Reservation: r.Number, Truth: SameTruth("yes")}
 	_, err := l.Capture(t.Context(), whole)
 	want := []api.Refusal{
-		{Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "0.999999999"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.999999999"), Remedy: api.RemedyNothing},
-		{Object: "bob", Reason: api.ChainCeiling, Ceiling: Eps(t, "0.5"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.5"), Remedy: api.RemedyNothing},
-		{Object: "cid", Reason: api.Withdrawn, Asked: Eps(t, "1"), Remedy: api.RemedyEnrolling},
+		{Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "0.999999999"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.999999999"), Remedy: "nothing"},
+		{Object: "bob", Reason: api.ChainCeiling, Ceiling: Eps(t, "0.5"), Asked: Eps(t, "1"), Cost: Eps(t, "1"), Remaining: Eps(t, "0.5"), Remedy: "nothing"},
+		{Object: "cid", Reason: api.Withdrawn, Asked: Eps(t, "1"), Remedy: "enrolling"},
 	}
 	got := Refusals(t, err)
 	check.That(t, slices.Equal(got, want), "refused %+v, want %+v", got, want)
@@ -386,7 +386,7 @@ func testAReservationKeepsItsPlaceAmongHolders(t *T) {
 	r := hold(t, l, "1", "1", "ann")
 	_, err := l.Sell(t.Context(), Purchase(t, "2", "zeta", "1", "ann"))
 	got := Refusals(t, err)
-	check.That(t, got[0].Reason == api.HoldersFull && got[0].Remedy == api.RemedyWaiting, "%+v", got)
+	check.That(t, got[0].Reason == api.HoldersFull && got[0].Remedy == "waiting", "%+v", got)
 	more := to(t, "3", few(3), "", "ann")
 	more.Consent = "agreed"
 	changeTerms(t, l, more)
@@ -462,12 +462,12 @@ func testEnrollingUnderOtherTermsSaysWhatToDo(t *T) {
 	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "1", Object: "ann"}))
 	back := api.EnrollRequest{Key: "2", Question: "vote", Objects: []string{"ann", "bob"}, Policy: *priced(t, 150), Cap: Eps(t, "9")}
 	_, err := l.Enroll(t.Context(), back)
-	if got := Refusals(t, err); len(got) != 2 || got[0].Reason != api.PolicyDiffers || got[0].Remedy != api.RemedyTerms || !strings.Contains(err.Error(), "changing its terms helps") {
+	if got := Refusals(t, err); len(got) != 2 || got[0].Reason != api.PolicyDiffers || got[0].Remedy != "terms" || !strings.Contains(err.Error(), "changing its terms helps") {
 		t.Errorf("%v: %+v", err, got)
 	}
 	back.Cap = Eps(t, "8")
 	_, err = l.Enroll(t.Context(), back)
-	if got := Refusals(t, err); got[0].Reason != api.CapDiffers || got[0].Remedy != api.RemedyTerms || got[0].Asked != Eps(t, "8") || !strings.Contains(err.Error(), "changing its terms helps") {
+	if got := Refusals(t, err); got[0].Reason != api.CapDiffers || got[0].Remedy != "terms" || got[0].Asked != Eps(t, "8") || !strings.Contains(err.Error(), "changing its terms helps") {
 		t.Errorf("%v: %+v", err, got)
 	}
 	changeTerms(t, l, to(t, "3", priced(t, 150), "8", "ann", "bob"))
@@ -611,7 +611,7 @@ func testTermsThatCannotBe(t *T) {
 	}
 	Unchanged(t, l, func() {
 		_, err := l.ChangeTerms(t.Context(), to(t, "1", nil, "3", "zoe", "ann"))
-		if got := Refusals(t, err); len(got) != 1 || got[0] != (api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}) {
+		if got := Refusals(t, err); len(got) != 1 || got[0] != (api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: "enrolling"}) {
 			t.Errorf("a stranger: %+v", got)
 		}
 	})

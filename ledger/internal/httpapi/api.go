@@ -58,7 +58,7 @@ type Questions struct {
 type NewQuestion struct {
 	Name      string         `json:"question"`            // its name
 	Values    []string       `json:"values"`              // the labels, at least two
-	Encoding  api.Encoding   `json:"encoding,omitempty"`  // the ledger chooses if it is empty
+	Encoding  string         `json:"encoding,omitempty"`  // the ledger chooses if it is empty
 	Mechanism *api.Mechanism `json:"mechanism,omitempty"` // how it is answered, in finite encoding
 }
 
