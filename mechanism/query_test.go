@@ -529,7 +529,7 @@ func TestQueryRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			place, err := test.q.place(test.counts, test.rel)
-			if !errors.Is(err, ErrInvalid) || place.Order != nil {
+			if !errors.Is(err, privacy.ErrInvalid) || place.Order != nil {
 				t.Fatalf("%+v, %v", place, err)
 			}
 			if strings.Contains(err.Error(), "2468") || strings.Contains(err.Error(), "1357") {
@@ -567,7 +567,7 @@ func FuzzQueryPlace(f *testing.F) {
 		counts := countsFrom(data)
 		place, err := q.place(counts, rel)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
+			if !errors.Is(err, privacy.ErrInvalid) {
 				t.Fatal(err)
 			}
 			return

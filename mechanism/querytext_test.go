@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func TestParseQueryRoundTrip(t *testing.T) {
@@ -72,7 +74,7 @@ func TestParseQueryRefuses(t *testing.T) {
 		{"plurality", make([]string, maxOutputs+1), "1025 values"},
 	} {
 		q, err := ParseQuery(test.text, test.values)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.hint) || q != (Query{}) {
+		if !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), test.hint) || q != (Query{}) {
 			t.Errorf("%q: %v, %v, want %q", test.text, q, err, test.hint)
 		}
 	}
@@ -92,14 +94,14 @@ func TestQueryAnswers(t *testing.T) {
 		t.Error("no and yes must be outputs 0 and 1")
 	}
 	for _, q := range []Query{{}, majority(3)} {
-		if _, err := q.Answers(values); !errors.Is(err, ErrInvalid) {
+		if _, err := q.Answers(values); !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("answers of %v: %v", q, err)
 		}
-		if _, err := q.Text(values); !errors.Is(err, ErrInvalid) {
+		if _, err := q.Text(values); !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("text of %v: %v", q, err)
 		}
 	}
-	if _, err := majority(0).Text([]string{"a", "b", "a"}); !errors.Is(err, ErrInvalid) {
+	if _, err := majority(0).Text([]string{"a", "b", "a"}); !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("text with a value given twice: %v", err)
 	}
 }
@@ -114,7 +116,7 @@ func FuzzParseQuery(f *testing.F) {
 		values := []string{first, second}
 		q, err := ParseQuery(text, values)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
+			if !errors.Is(err, privacy.ErrInvalid) {
 				t.Fatal(err)
 			}
 			return

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/mechanism/graph"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // rats reads fractions.
@@ -224,7 +225,7 @@ func TestRankRefuses(t *testing.T) {
 		"negative": {Score{one, 0}, rats(t, "3/2", "-1/2")}, "missing": {Score{one, 0}, []*big.Rat{nil, half[0]}},
 		"too many": {Score{one, 0}, make([]*big.Rat, maxOutputs+1)},
 	} {
-		if _, err := new(Sampler).Rank(c.score, c.law); !errors.Is(err, ErrInvalid) {
+		if _, err := new(Sampler).Rank(c.score, c.law); !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

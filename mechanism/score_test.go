@@ -500,7 +500,7 @@ func TestScoresRefuse(t *testing.T) {
 		"between: above large": between(Score{one, 1}, Score{three, math.MaxInt64}, two),
 		"between: below small": between(Score{one, math.MinInt64}, Score{three, 1}, two),
 	} {
-		if !errors.Is(err, ErrInvalid) {
+		if !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 		var reason *ScoreError

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func TestBits_EveryWayToReadThem_Agrees(t *testing.T) {
@@ -101,7 +103,7 @@ func TestBitsRefuse(t *testing.T) {
 		{12, []byte{0xff, 0x1f}, "beyond the last of 12"},
 	} {
 		got, err := NewBits(c.n, c.packed)
-		if got != (Bits{}) || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		if got != (Bits{}) || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("NewBits(%d, %x): %q, %v; want an error that names %q", c.n, c.packed, got, err, c.names)
 		}
 	}
@@ -111,7 +113,7 @@ func TestBitsRefuse(t *testing.T) {
 	} {
 		b := parsed(t, "10")
 		err := b.UnmarshalText([]byte(text))
-		if b.String() != "10" || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), names) {
+		if b.String() != "10" || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), names) {
 			t.Errorf("%.9q: %v, %v; want an error that names %q", text, b, err, names)
 		}
 	}
@@ -129,7 +131,7 @@ func FuzzNewBits(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n int, packed []byte) {
 		b, err := NewBits(n, packed)
 		if err != nil {
-			if b != (Bits{}) || !errors.Is(err, ErrInvalid) {
+			if b != (Bits{}) || !errors.Is(err, privacy.ErrInvalid) {
 				t.Errorf("%q, %v", b, err)
 			}
 			return
@@ -153,7 +155,7 @@ func FuzzBitsText(f *testing.F) {
 			t.Fatalf("%q: %v", text, err)
 		}
 		if err != nil {
-			if b != (Bits{}) || !errors.Is(err, ErrInvalid) {
+			if b != (Bits{}) || !errors.Is(err, privacy.ErrInvalid) {
 				t.Errorf("%q, %v", b, err)
 			}
 			return

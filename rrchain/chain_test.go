@@ -110,7 +110,7 @@ func newRefuses[R int | Bits](t *testing.T, m int, names string, responses []R, 
 		recorded = append(recorded, Level[R]{eps(t, append(at, "0.5", "1")[i]), response})
 	}
 	chain, err := NewChain(m, recorded...)
-	if chain != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), names) {
+	if chain != nil || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), names) {
 		t.Errorf("NewChain(%d, %v): %v, want an error that names %q", m, recorded, err, names)
 	}
 }
@@ -166,7 +166,7 @@ func chainRefuses[R int | Bits](t *testing.T, responses func(m int) [3]R) {
 			}
 			chain := newChain(t, c.m, levels...)
 			level, err := c.call(chain, noBits(), eps(t, at))
-			if level != *new(Level[R]) || !errors.Is(err, ErrInvalid) {
+			if level != *new(Level[R]) || !errors.Is(err, privacy.ErrInvalid) {
 				t.Errorf("%s at ε=%s: %v, %v", c.name, at, level, err)
 				continue
 			}
@@ -187,10 +187,10 @@ func zeroChainRefuses[R int | Bits](t *testing.T) {
 	var chain Chain[R]
 	raised, raiseErr := chain.Raise(noBits(), eps(t, "1"), 0)
 	inserted, insertErr := chain.Insert(noBits(), eps(t, "1"))
-	if raised != *new(Level[R]) || !errors.Is(raiseErr, ErrInvalid) {
+	if raised != *new(Level[R]) || !errors.Is(raiseErr, privacy.ErrInvalid) {
 		t.Errorf("Raise: %v, %v", raised, raiseErr)
 	}
-	if inserted != *new(Level[R]) || !errors.Is(insertErr, ErrInvalid) {
+	if inserted != *new(Level[R]) || !errors.Is(insertErr, privacy.ErrInvalid) {
 		t.Errorf("Insert: %v, %v", inserted, insertErr)
 	}
 	if len(chain.Levels()) != 0 {
@@ -309,8 +309,8 @@ func call[R int | Bits](t *testing.T, c *Chain[R], s *Sampler, op byte, at priva
 			t.Fatalf("%v was drawn, and the levels are %v", level, after)
 		}
 		after = slices.Delete(after, i, i+1)
-	} else if !errors.Is(err, ErrInvalid) {
-		t.Errorf("error %v is not ErrInvalid", err)
+	} else if !errors.Is(err, privacy.ErrInvalid) {
+		t.Errorf("error %v is not privacy.ErrInvalid", err)
 	}
 	if !slices.Equal(after, before) {
 		t.Errorf("levels %v became %v with %v, %v", before, c.Levels(), level, err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 const tiniest = math.SmallestNonzeroFloat64
@@ -117,7 +118,7 @@ func TestRangeRefuses(t *testing.T) {
 	} {
 		_, err := r.Round(new(Sampler), 0)
 		_, err2 := r.RoundKeyed(key, "q", "o", 0)
-		if !errors.Is(err, ErrInvalid) || !errors.Is(err2, ErrInvalid) {
+		if !errors.Is(err, privacy.ErrInvalid) || !errors.Is(err2, privacy.ErrInvalid) {
 			t.Errorf("%v: %v, %v", r, err, err2)
 		}
 	}
@@ -129,15 +130,15 @@ func TestRangeRefuses(t *testing.T) {
 // TestRoundRefuses goes through what cannot be rounded. The error does not contain the number.
 func TestRoundRefuses(t *testing.T) {
 	r := Range{0, 1}
-	if _, err := r.Round(new(Sampler), math.NaN()); !errors.Is(err, ErrInvalid) {
+	if _, err := r.Round(new(Sampler), math.NaN()); !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("NaN: %v", err)
 	}
-	if _, err := r.RoundKeyed(key, "q", "o", math.NaN()); !errors.Is(err, ErrInvalid) {
+	if _, err := r.RoundKeyed(key, "q", "o", math.NaN()); !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("NaN with a key: %v", err)
 	}
 	for length := range 16 {
 		_, err := r.RoundKeyed(key[:length], "q", "o", 0.777)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprintf("a key of %d bytes", length)) || strings.Contains(err.Error(), "777") {
+		if !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprintf("a key of %d bytes", length)) || strings.Contains(err.Error(), "777") {
 			t.Errorf("a key of %d bytes: %v", length, err)
 		}
 	}

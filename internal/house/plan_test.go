@@ -26,7 +26,7 @@ func plan() []room {
 		{"rrchain/finite", "chains of any finite mechanism", "privacy rrchain internal/exact internal/lp"},
 		{"rrchain/estimate", "shares and means from responses", "privacy rrchain rrchain/finite"},
 		{"rrchain/rappor", "strings as Bloom filters", "privacy rrchain rrchain/estimate"},
-		{"mechanism/graph", "mechanisms on graphs of datasets", "internal/exact internal/lp"},
+		{"mechanism/graph", "mechanisms on graphs of datasets", "privacy internal/exact internal/lp"},
 		{"mechanism", "queries about panels, and their answers", "privacy internal/exact"},
 		{"ledger/internal/errs", "errors that callers branch on", ""},
 		{"ledger/internal/lock", "a mutex that is waited for as long as a context lasts", ""},

@@ -16,7 +16,6 @@ import (
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // sent is an error as it arrives elsewhere.
@@ -112,7 +111,7 @@ func TestKinds(t *testing.T) {
 	if kind, exit, status := Classify(later); exit != 1 || status != 500 || kind != later.Kind || later.Err != nil {
 		t.Errorf("%s, %d, %d", kind, exit, status)
 	}
-	for _, err := range []error{policy.ErrInvalid, rrchain.ErrInvalid, rrchain.ErrInvalid, mechanism.ErrInvalid, &privacy.ParseError{Kind: "epsilon"}, &api.NameError{}} {
+	for _, err := range []error{policy.ErrInvalid, privacy.ErrInvalid, &privacy.ParseError{Kind: "epsilon"}, &api.NameError{}} {
 		kind, exit, status := Classify(err)
 		check.That(t, kind == Invalid && exit == 2 && status == 400, "%v: %s, %d, %d", err, kind, exit, status)
 	}

@@ -86,7 +86,7 @@ func BenchmarkReadCSV(b *testing.B) {
 	nodes, edges := ringCSV(1_000_000, 5)
 	b.SetBytes(int64(len(nodes) + len(edges)))
 	for b.Loop() {
-		c, err := ReadCSV(strings.NewReader(nodes), strings.NewReader(edges), CSVOptions{ColorColumn: "color"})
+		c, err := CSVOptions{ColorColumn: "color"}.Read(strings.NewReader(nodes), strings.NewReader(edges))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"strconv"
 	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // The probability of the truth has to agree with references to 12 digits. Where the truth is so probable that it differs from 1 by
@@ -402,7 +404,7 @@ func TestHomogeneousMatchesTruthful(t *testing.T) {
 func mustBeConflict(t *testing.T, g *Graph, p *Preferences, err error, dp Privacy, most int) {
 	t.Helper()
 	var conflict *ConflictError
-	if !errors.As(err, &conflict) || !errors.Is(err, ErrInvalid) {
+	if !errors.As(err, &conflict) || !errors.Is(err, privacy.ErrInvalid) {
 		t.Fatalf("%v is not a conflict", err)
 	}
 	distance := allDistances(g)[conflict.From][conflict.To]

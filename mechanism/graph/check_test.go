@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // subsetExcess returns the largest Pr[A | p] − e^ε Pr[A | q] − δ of all sets but the empty one.
@@ -114,17 +116,17 @@ func TestCheck_NoMechanism_IsRefused(t *testing.T) {
 	for _, bad := range append(badLaws(), []float64{0.5, 0.5 + 1e-11}, []float64{0.5, 0.3, 0.2}) {
 		err := Table{good, bad}.Check(g, Privacy{Epsilon: 1})
 		var input *InputError
-		if !errors.As(err, &input) || input.Vertex != "1" || !errors.Is(err, ErrInvalid) {
+		if !errors.As(err, &input) || input.Vertex != "1" || !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
 	for _, dp := range badPrivacy() {
-		if err := (Table{good, good}).Check(g, dp); !errors.Is(err, ErrInvalid) {
+		if err := (Table{good, good}).Check(g, dp); !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%v: %v", dp, err)
 		}
 	}
 	for _, table := range []Table{nil, {good}, {good, good, good}, {{1}, {1}}, {nil, nil}} {
-		if err := table.Check(g, Privacy{Epsilon: 1}); !errors.Is(err, ErrInvalid) {
+		if err := table.Check(g, Privacy{Epsilon: 1}); !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%+v: %v", table, err)
 		}
 	}

@@ -12,10 +12,12 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func readText(nodes, edges string, options CSVOptions) (*CSVGraph, error) {
-	return ReadCSV(strings.NewReader(nodes), strings.NewReader(edges), options)
+	return options.Read(strings.NewReader(nodes), strings.NewReader(edges))
 }
 
 var byColor = CSVOptions{ColorColumn: "color"}
@@ -59,7 +61,7 @@ func TestReadCSVColors(t *testing.T) {
 	if !slices.Equal(c.Colors, []string{"red", "none", "blue"}) || !slices.Equal(c.Preferences.Order(0), []int{2, 0, 1}) {
 		t.Errorf("%q, order of a %v", c.Colors, c.Preferences.Order(0))
 	}
-	if _, err := c.ReadGiven(strings.NewReader("id,color,probability\n")); !errors.Is(err, ErrInvalid) {
+	if _, err := c.ReadGiven(strings.NewReader("id,color,probability\n")); !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("a boundary of three colours: %v", err)
 	}
 }
@@ -108,7 +110,7 @@ func TestReadCSVRefuses(t *testing.T) {
 	} {
 		c, err := readText(test.nodes, test.edges, byColor)
 		var input *InputError
-		if c != nil || !errors.As(err, &input) || *input != test.want || !errors.Is(err, ErrInvalid) {
+		if c != nil || !errors.As(err, &input) || *input != test.want || !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%q, %q: %v, want %v", test.nodes, test.edges, err, &test.want)
 		}
 	}
@@ -117,7 +119,7 @@ func TestReadCSVRefuses(t *testing.T) {
 		{ColorColumn: "color", Colors: []string{"blue", "blue"}}, {ColorColumn: "color", Colors: []string{"blue", ""}},
 		{ColorColumn: "color", Colors: make([]string, maxOutputs+1)},
 	} {
-		if _, err := readText(nodes, edges, options); !errors.Is(err, ErrInvalid) {
+		if _, err := readText(nodes, edges, options); !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%q: %v", options, err)
 		}
 	}
@@ -134,11 +136,11 @@ func TestReadCSVReaderFails(t *testing.T) {
 	}
 	const nodes = "id,color\na,blue\nb,red\n"
 	for _, err := range []error{
-		third(ReadCSV(failing(""), strings.NewReader(""), byColor)),
-		third(ReadCSV(failing(nodes), strings.NewReader(""), byColor)),
-		third(ReadCSV(strings.NewReader(nodes), failing("source,target\na,b\n"), byColor)),
+		third(byColor.Read(failing(""), strings.NewReader(""))),
+		third(byColor.Read(failing(nodes), strings.NewReader(""))),
+		third(byColor.Read(strings.NewReader(nodes), failing("source,target\na,b\n"))),
 	} {
-		if !errors.Is(err, io.ErrClosedPipe) || errors.Is(err, ErrInvalid) {
+		if !errors.Is(err, io.ErrClosedPipe) || errors.Is(err, privacy.ErrInvalid) {
 			t.Error(err)
 		}
 	}
@@ -188,7 +190,7 @@ func TestKarate(t *testing.T) {
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
-	c, err := ReadCSV(open("karate_nodes.csv"), open("karate_edges.csv"), CSVOptions{ColorColumn: "faction"})
+	c, err := CSVOptions{ColorColumn: "faction"}.Read(open("karate_nodes.csv"), open("karate_edges.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +279,7 @@ func FuzzReadCSV(f *testing.F) {
 		mustPass(t, c.Graph, table, dp)
 		given, err := c.ReadGiven(strings.NewReader(boundary))
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
+			if !errors.Is(err, privacy.ErrInvalid) {
 				t.Fatal(err)
 			}
 			return

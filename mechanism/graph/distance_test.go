@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // TestDistances compares with the definition: the distance to the nearest vertex of the own colour that has
@@ -44,7 +46,7 @@ func TestDistancesByRainbow(t *testing.T) {
 	if want := []int32{2, 1, 0, 0, 1, -1}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
-	if _, err := pathGraph(t, 5).Distances(p); !errors.Is(err, ErrInvalid) {
+	if _, err := pathGraph(t, 5).Distances(p); !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("another number of vertices: %v", err)
 	}
 }

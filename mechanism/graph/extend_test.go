@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // excess returns by how much the worst two given vertices are in conflict: torkamani2023 Lemma 1, for both
@@ -241,7 +243,7 @@ func TestNotHitting(t *testing.T) {
 	g, p := example2(t)
 	dp := Privacy{math.Ln2, 0}
 	_, err := extend(g, p, dp, []fixed{{Vertex: 2, Output: 0, Probability: 0.5}})
-	if !reflect.DeepEqual(err, &ConflictError{From: 0, To: 1, Missing: true}) || !errors.Is(err, ErrInvalid) {
+	if !reflect.DeepEqual(err, &ConflictError{From: 0, To: 1, Missing: true}) || !errors.Is(err, privacy.ErrInvalid) {
 		t.Fatal(err)
 	}
 	if want := "vertices 0 and 1 are neighbours with different true answers, and neither is given"; err.Error() != want {
@@ -357,7 +359,7 @@ func TestExtendRefuses(t *testing.T) {
 		{"another size", good, twoColors(t, 0, 1), laws(1, half...), "3 vertices with preferences of 2"},
 	} {
 		table, err := Problem{Graph: g, Preferences: test.p, Privacy: test.dp, Given: test.given}.Solve(t.Context())
-		if table != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.hint) {
+		if table != nil || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), test.hint) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // mustBeGradual tests a joint law from scratch: its marginals, and e^ε between all neighbours.
@@ -526,18 +528,18 @@ func TestGradualRefuses(t *testing.T) {
 		"no law":          {g, two, [][]*big.Rat{half, rats(t, "1/3", "1/3")}, e, "vertex 1"},
 		"too large":       {many, laws, laws, e, "too many"},
 	} {
-		if _, err := Gradual(t.Context(), c.g, c.low, c.high, c.growth); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		if _, err := Gradual(t.Context(), c.g, c.low, c.high, c.growth); !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	_, err := Gradual(t.Context(), g, [][]*big.Rat{half, half}, [][]*big.Rat{rats(t, "9/10", "1/10"), rats(t, "1/10", "9/10")}, e)
 	var not *NotGradualError
-	if !errors.As(err, &not) || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "no gradual release") {
+	if !errors.As(err, &not) || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), "no gradual release") {
 		t.Errorf("a second law that is not private itself: %v", err)
 	}
 	p := colorsOf(t, 2, 0, 1, 0)
 	for name, growth := range map[string]*big.Rat{"nil": nil, "1": big.NewRat(1, 1), "vertices": e} {
-		if _, err := g.RationalLaws(p, growth); !errors.Is(err, ErrInvalid) {
+		if _, err := g.RationalLaws(p, growth); !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -557,7 +559,7 @@ func TestRationalLaws_TooLarge_AreRefused(t *testing.T) {
 		colors := make([]int, c.vertices)
 		colors[c.vertices-1] = 1
 		p := colorsOf(t, c.outputs, colors...)
-		if laws, err := pathGraph(t, c.vertices).RationalLaws(p, c.growth); (err == nil) != c.ok || !c.ok && (laws != nil || !errors.Is(err, ErrInvalid)) {
+		if laws, err := pathGraph(t, c.vertices).RationalLaws(p, c.growth); (err == nil) != c.ok || !c.ok && (laws != nil || !errors.Is(err, privacy.ErrInvalid)) {
 			t.Errorf("%d vertices, %d outputs, %d bits: %v", c.vertices, c.outputs, c.growth.Num().BitLen(), err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func TestGraph(t *testing.T) {
@@ -75,12 +77,12 @@ func TestGraphRefuses(t *testing.T) {
 			}
 		})
 		var input *InputError
-		if g != nil || !errors.As(err, &input) || input.Edge != test.edge || !strings.Contains(err.Error(), test.hint) || !errors.Is(err, ErrInvalid) {
+		if g != nil || !errors.As(err, &input) || input.Edge != test.edge || !strings.Contains(err.Error(), test.hint) || !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%v: %v", test.edges, err)
 		}
 	}
 	for _, vertices := range []int{-1, 1 << 31} {
-		if _, err := New(vertices, nil); !errors.Is(err, ErrInvalid) {
+		if _, err := New(vertices, nil); !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%d vertices: %v", vertices, err)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // eachOrder calls visit with every order of n outputs.
@@ -74,12 +76,12 @@ func TestRandomizedResponse_IsPrivateForAllOrders(t *testing.T) {
 		}
 	}
 	for _, outputs := range []int{-1, 0, 1, maxOutputs + 1} {
-		if law, err := (Privacy{Epsilon: 1}).RandomizedResponse(outputs); !errors.Is(err, ErrInvalid) || law != nil {
+		if law, err := (Privacy{Epsilon: 1}).RandomizedResponse(outputs); !errors.Is(err, privacy.ErrInvalid) || law != nil {
 			t.Errorf("%d outputs: %v, %v", outputs, law, err)
 		}
 	}
 	for _, dp := range badPrivacy() {
-		if law, err := dp.RandomizedResponse(3); !errors.Is(err, ErrInvalid) || law != nil {
+		if law, err := dp.RandomizedResponse(3); !errors.Is(err, privacy.ErrInvalid) || law != nil {
 			t.Errorf("%v: %v, %v", dp, law, err)
 		}
 	}
@@ -141,7 +143,7 @@ func TestHomogeneousNamesTheEdge(t *testing.T) {
 	laws := [][]float64{{0.7, 0.2, 0.1}, {0.6, 0.2, 0.2}, nil}
 	table, err := homogeneous(g, p, Privacy{math.Ln2, 0.1}, laws)
 	var c *ConflictError
-	if !errors.As(err, &c) || !errors.Is(err, ErrInvalid) || table != nil {
+	if !errors.As(err, &c) || !errors.Is(err, privacy.ErrInvalid) || table != nil {
 		t.Fatalf("%v, %v", table, err)
 	}
 	if c.From != 2 || c.To != 1 || !slices.Equal(c.Outputs, []int{0}) || math.Abs(c.ToProbability-c.Bound-0.2) > 1e-15 {
@@ -176,7 +178,7 @@ func TestHomogeneousLawsRefused(t *testing.T) {
 	p := colorsOf(t, 2, 0, 0, 1)
 	check := func(what string, p *Preferences, dp Privacy, laws ...[]float64) {
 		t.Helper()
-		if table, err := homogeneous(g, p, dp, laws); !errors.Is(err, ErrInvalid) || table != nil {
+		if table, err := homogeneous(g, p, dp, laws); !errors.Is(err, privacy.ErrInvalid) || table != nil {
 			t.Errorf("%s: %v, %v", what, table, err)
 		}
 	}
@@ -207,7 +209,7 @@ func TestHomogeneousLawsRefused(t *testing.T) {
 		"laws and weights":  {Graph: g, Preferences: p, Privacy: good, Laws: [][]float64{law, law}, Weights: [][]float64{}},
 		"balanced, δ = NaN": {Graph: g, Preferences: p, Privacy: Privacy{1, math.NaN()}},
 	} {
-		if table, err := problem.Solve(t.Context()); !errors.Is(err, ErrInvalid) || table != nil {
+		if table, err := problem.Solve(t.Context()); !errors.Is(err, privacy.ErrInvalid) || table != nil {
 			t.Errorf("%s: %v, %v", name, table, err)
 		}
 	}

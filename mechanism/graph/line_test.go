@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func TestLineVectors(t *testing.T) {
@@ -329,7 +330,7 @@ func TestLineRefuses(t *testing.T) {
 	good, dp := []float64{0.5, 0.3, 0.2}, Privacy{1, 0.1}
 	check := func(law []float64, dp Privacy, distance int) {
 		t.Helper()
-		if got, err := dp.Law(law, distance); !errors.Is(err, ErrInvalid) || got != nil {
+		if got, err := dp.Law(law, distance); !errors.Is(err, privacy.ErrInvalid) || got != nil {
 			t.Errorf("%v.Law(%v, %d) = %v, %v", law, dp, distance, got, err)
 		}
 	}

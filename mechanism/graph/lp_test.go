@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // fallingWeights returns random weights that fall strictly from rank to rank.
@@ -353,7 +354,7 @@ func TestLPNamesTheConflict(t *testing.T) {
 	given := map[int][]float64{0: {0.3, 0.3, 0.4}, 2: {0.8, 0.1, 0.1}, 5: {0.05, 0.05, 0.9}}
 	problem := Problem{Graph: pathGraph(t, 6), Preferences: p, Privacy: Privacy{Epsilon: math.Ln2}, Given: given}
 	table, err := problem.Solve(t.Context())
-	if !reflect.DeepEqual(err, &ConflictError{From: 2, To: 5, Others: []int{}}) || !errors.Is(err, ErrInvalid) || table != nil {
+	if !reflect.DeepEqual(err, &ConflictError{From: 2, To: 5, Others: []int{}}) || !errors.Is(err, privacy.ErrInvalid) || table != nil {
 		t.Fatalf("%+v, %v", table, err)
 	}
 	if !strings.Contains(err.Error(), "[2 5]") {
@@ -513,7 +514,7 @@ func TestLPRefuses(t *testing.T) {
 	p := colorsOf(t, 2, 0, 0, 1)
 	check := func(what string, g *Graph, dp Privacy, given map[int][]float64, weights [][]float64) {
 		t.Helper()
-		if table, err := maximize(t.Context(), g, p, dp, given, weights); !errors.Is(err, ErrInvalid) || table != nil {
+		if table, err := maximize(t.Context(), g, p, dp, given, weights); !errors.Is(err, privacy.ErrInvalid) || table != nil {
 			t.Errorf("%s: %+v, %v", what, table, err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/big"
 	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // precision, in bits, of the reference computations: far more than anything cancels.
@@ -126,7 +128,7 @@ func TestPrivacyValidate(t *testing.T) {
 		{0, 0}, {-1, 0}, {math.Nextafter(1000, inf), 0}, {nan, 0}, {inf, 0}, {-inf, 0},
 		{1, -1e-300}, {1, 1}, {1, nan}, {1, inf}, {1, -inf},
 	} {
-		if err := dp.Validate(); !errors.Is(err, ErrInvalid) {
+		if err := dp.Validate(); !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%v: %v", dp, err)
 		}
 	}

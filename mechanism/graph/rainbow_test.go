@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func TestPreferences(t *testing.T) {
@@ -53,7 +55,7 @@ func TestPreferencesRefuses(t *testing.T) {
 		{-1, nil, nil, "-1 outputs"},
 	} {
 		p, err := NewPreferences(test.outputs, test.orders, test.of)
-		if p != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.hint) {
+		if p != nil || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), test.hint) {
 			t.Errorf("%v: %v", test, err)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // estimatorRow is a row of estimator.json.
@@ -410,7 +409,7 @@ func TestEstimateRefuses(t *testing.T) {
 		{"ε=0 in the second level", 0.9, []Counts{good, ofValues(privacy.Epsilon{}, []int64{0, 0})}, "ε=0"},
 	} {
 		got, err := Frequencies(Options{Confidence: c.confidence}, c.levels...)
-		if got != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		if got != nil || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
 	}
@@ -424,7 +423,7 @@ func TestVarianceRefuses(t *testing.T) {
 		"negative count": ofValues(one, []int64{5, -1}),
 		"ε=0":            ofValues(privacy.Epsilon{}, []int64{1, 2}),
 	} {
-		if got, err := Variance(truth); got != nil || !errors.Is(err, rrchain.ErrInvalid) {
+		if got, err := Variance(truth); got != nil || !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}

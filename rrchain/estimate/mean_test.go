@@ -280,7 +280,7 @@ func TestMeanRefuses(t *testing.T) {
 		{"ε=0", 0.9, []Counts{ofValues(privacy.Epsilon{}, []int64{1, 2})}, "ε=0"},
 	} {
 		got, err := Mean(Options{Confidence: c.confidence}, rrchain.Range{Low: 0, High: 1}, c.levels...)
-		if got != (Frequency{}) || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		if got != (Frequency{}) || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
 	}
@@ -289,7 +289,7 @@ func TestMeanRefuses(t *testing.T) {
 // TestTheZeroRangeHasNoMean averages over a range without numbers, such as one made
 // with an error.
 func TestTheZeroRangeHasNoMean(t *testing.T) {
-	if _, err := Mean(Options{Confidence: 0.9}, rrchain.Range{}, ofValues(eps(t, "1"), []int64{1, 2})); !errors.Is(err, rrchain.ErrInvalid) {
+	if _, err := Mean(Options{Confidence: 0.9}, rrchain.Range{}, ofValues(eps(t, "1"), []int64{1, 2})); !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("no ErrInvalid but %v", err)
 	}
 }
@@ -300,7 +300,7 @@ func TestAMeanIsANumber(t *testing.T) {
 	for _, r := range []rrchain.Range{{Low: -1e300, High: 1e300}, {Low: 0, High: math.MaxFloat64}, {Low: -8e307, High: 8e307}} {
 		for _, counts := range [][]int64{{3, 4}, {0, 4}} {
 			f, err := Mean(Options{Confidence: 0.95}, r, ofValues(fromNano(t, 1), counts))
-			if f != (Frequency{}) || !errors.Is(err, rrchain.ErrInvalid) {
+			if f != (Frequency{}) || !errors.Is(err, privacy.ErrInvalid) {
 				t.Errorf("[%v, %v], %v: %+v, %v", r.Low, r.High, counts, f, err)
 			}
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -508,7 +507,7 @@ func TestInputsTooNearForNumbers(t *testing.T) {
 			c := ofOutputs(m, []int64{3, 5})
 			shares, err := Frequencies(Options{Confidence: 0.95}, c, c)
 			variances, errVariance := Variance(ofOutputs(m, c.ByValue))
-			if (err != nil) != (errVariance != nil) || err != nil && !errors.Is(err, rrchain.ErrInvalid) {
+			if (err != nil) != (errVariance != nil) || err != nil && !errors.Is(err, privacy.ErrInvalid) {
 				t.Errorf("%s, %s: %v, %v", name, by, err, errVariance)
 			}
 			for x, f := range shares {
@@ -534,7 +533,7 @@ func TestOutputEstimateRefusesManyInputsAtOnce(t *testing.T) {
 		rows[x] = []*big.Rat{big.NewRat(int64(x+1), int64(len(rows)+1)), big.NewRat(int64(len(rows)-x), int64(len(rows)+1))}
 	}
 	start := time.Now()
-	if _, err := Variance(ofOutputs(mechanismOf(t, rows...), make([]int64, len(rows)))); !errors.Is(err, rrchain.ErrInvalid) {
+	if _, err := Variance(ofOutputs(mechanismOf(t, rows...), make([]int64, len(rows)))); !errors.Is(err, privacy.ErrInvalid) {
 		t.Error(err)
 	}
 	if took := time.Since(start); took > 20*time.Second {
@@ -571,7 +570,7 @@ func TestOutputEstimateRefuses(t *testing.T) {
 		{"nothing told", 0.9, []Counts{ofOutputs(written(t, "1/2 1/2", "1/2 1/2"), []int64{1, 2})}, "apart"},
 	} {
 		got, err := Frequencies(Options{Confidence: c.confidence}, c.levels...)
-		isInvalid := errors.Is(err, rrchain.ErrInvalid)
+		isInvalid := errors.Is(err, privacy.ErrInvalid)
 		if got != nil || !isInvalid || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
@@ -584,7 +583,7 @@ func TestOutputEstimateRefuses(t *testing.T) {
 		"inputs alike":    ofOutputs(alike, []int64{1, 2, 3}),
 		"an empty matrix": ofOutputs(&finite.Matrix{}, []int64{1, 2, 3}),
 	} {
-		if got, err := Variance(c); got != nil || !errors.Is(err, rrchain.ErrInvalid) {
+		if got, err := Variance(c); got != nil || !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("OutputVariance with %s: %v, %v", name, got, err)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 func TestNewDesignRefuses(t *testing.T) {
@@ -35,7 +34,7 @@ func TestNewDesignRefuses(t *testing.T) {
 		d := &Design{c.inputs, c.blocks}
 		m, err := d.At(eps(t, "1"))
 		f, err2 := d.Family(eps(t, "1"), eps(t, "2"))
-		if m != nil || f != nil || !errors.Is(err2, rrchain.ErrInvalid) || !errors.Is(err, rrchain.ErrInvalid) ||
+		if m != nil || f != nil || !errors.Is(err2, privacy.ErrInvalid) || !errors.Is(err, privacy.ErrInvalid) ||
 			!strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v, %v; want an error that names %q", c.name, m, err, err2, c.names)
 		}
@@ -75,7 +74,7 @@ func TestSubsetSelection(t *testing.T) {
 		}
 	}
 	for _, c := range [][2]int{{0, 0}, {5, 0}, {5, 5}, {1, 1}, {-1, -2}, {maxCells + 1, 1}, {65, 1}, {12, 5}, {4000, 2000}} {
-		if d, err := SubsetSelection(c[0], c[1]); d != nil || !errors.Is(err, rrchain.ErrInvalid) {
+		if d, err := SubsetSelection(c[0], c[1]); d != nil || !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("subsets of %d of %d: %v, %v", c[1], c[0], d, err)
 		}
 	}
@@ -107,7 +106,7 @@ func TestHadamardResponse(t *testing.T) {
 		}
 	}
 	for _, inputs := range []int{-1, 0, 1, 64, 100_000} {
-		if d, err := HadamardResponse(inputs); d != nil || !errors.Is(err, rrchain.ErrInvalid) {
+		if d, err := HadamardResponse(inputs); d != nil || !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%d inputs: %v, %v", inputs, d, err)
 		}
 	}
@@ -231,10 +230,10 @@ func TestLargerSubsetsBelow(t *testing.T) {
 
 func TestDesignRefusesNoEpsilon(t *testing.T) {
 	d := must(SubsetSelection(3, 1))
-	if m, err := d.At(privacy.Epsilon{}); m != nil || !errors.Is(err, rrchain.ErrInvalid) {
+	if m, err := d.At(privacy.Epsilon{}); m != nil || !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("%v, %v", m, err)
 	}
-	if f, err := d.Family(eps(t, "1"), privacy.Epsilon{}); f != nil || !errors.Is(err, rrchain.ErrInvalid) {
+	if f, err := d.Family(eps(t, "1"), privacy.Epsilon{}); f != nil || !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("%v, %v", f, err)
 	}
 }

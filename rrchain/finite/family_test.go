@@ -325,7 +325,7 @@ func TestNewFamilyRefuses(t *testing.T) {
 		{"other inputs", []*Matrix{two("2"), randomized(t, 3, rat("3"))}, "2 inputs"},
 	} {
 		f, err := NewFamily(t.Context(), c.levels...)
-		if f != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		if f != nil || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, f, err, c.names)
 		}
 	}
@@ -356,11 +356,11 @@ func TestKernelRefuses(t *testing.T) {
 		{"a negative response", low, high, 0, -1},
 		{"a response that never occurs", low, high, 0, 1},
 	} {
-		if law, err := f.Kernel(c.from, c.to, c.truth, c.last); law != nil || !errors.Is(err, rrchain.ErrInvalid) {
+		if law, err := f.Kernel(c.from, c.to, c.truth, c.last); law != nil || !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%s: %v, %v", c.name, law, err)
 		}
 	}
-	if law, err := new(Family).Kernel(low, high, 0, 0); law != nil || !errors.Is(err, rrchain.ErrInvalid) {
+	if law, err := new(Family).Kernel(low, high, 0, 0); law != nil || !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("of a family without levels: %v, %v", law, err)
 	}
 }

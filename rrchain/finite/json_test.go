@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // inJSON returns what a value is written as.
@@ -58,7 +58,7 @@ func TestWhatIsNoProbability(t *testing.T) {
 	} {
 		m := *before
 		err := json.Unmarshal(fmt.Appendf(nil, `[[%s,1],[1,0]]`, text), &m)
-		if !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
+		if !errors.Is(err, privacy.ErrInvalid) || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", text, err)
 		}
 		if !m.equal(before) {
@@ -67,7 +67,7 @@ func TestWhatIsNoProbability(t *testing.T) {
 	}
 	// A long one is not repeated in the error.
 	err := json.Unmarshal([]byte(`[["`+strings.Repeat("7", 100_000)+`x",1],[1,0]]`), new(Matrix))
-	if !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
+	if !errors.Is(err, privacy.ErrInvalid) || len(err.Error()) > 500 {
 		t.Errorf("the error has %d bytes: %.100v", len(err.Error()), err)
 	}
 }
@@ -92,14 +92,14 @@ func TestWhatIsNoMatrix(t *testing.T) {
 		"too many":           `[[` + many + `1,0],[` + many + `1,0]]`,
 	} {
 		m := *written(t, "3/4 1/4", "1/4 3/4")
-		if err := m.UnmarshalJSON([]byte(text)); !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
+		if err := m.UnmarshalJSON([]byte(text)); !errors.Is(err, privacy.ErrInvalid) || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", name, err)
 		} else if m.outputs != 2 {
 			t.Errorf("%s: the matrix is another", name)
 		}
 	}
 	for _, m := range []*Matrix{{}, nil} {
-		if _, err := m.MarshalJSON(); !errors.Is(err, rrchain.ErrInvalid) {
+		if _, err := m.MarshalJSON(); !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("a matrix without probabilities: %v", err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestAFamilyIsWrittenWithItsChannels(t *testing.T) {
 		// Without channels it is not read: to find them may take long.
 		levels, _, _ := strings.Cut(text, `,"channels"`)
 		for _, short := range []string{levels + "}", levels + `,"channels":null}`} {
-			if err := json.Unmarshal([]byte(short), &Family{}); !errors.Is(err, rrchain.ErrInvalid) {
+			if err := json.Unmarshal([]byte(short), &Family{}); !errors.Is(err, privacy.ErrInvalid) {
 				t.Errorf("%s, without channels, is read: %v", name, err)
 			}
 		}
@@ -207,14 +207,14 @@ func TestWhatIsNoFamily(t *testing.T) {
 		"a level that is no matrix":      of(low+`,[["3/4"]]`, channel),
 	} {
 		f := &Family{}
-		if err := f.UnmarshalJSON([]byte(text)); !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
+		if err := f.UnmarshalJSON([]byte(text)); !errors.Is(err, privacy.ErrInvalid) || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", name, err)
 		}
 		if f.levels != nil {
 			t.Errorf("%s: something is left of it", name)
 		}
 	}
-	if _, err := (&Family{}).MarshalJSON(); !errors.Is(err, rrchain.ErrInvalid) {
+	if _, err := (&Family{}).MarshalJSON(); !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("a family of no levels: %v", err)
 	}
 }
@@ -283,7 +283,7 @@ func TestAFamilyTakesBoundedMemory(t *testing.T) {
 					err = new(Family).UnmarshalJSON([]byte(whole))
 				}
 			})
-			if err != nil && !errors.Is(err, rrchain.ErrInvalid) {
+			if err != nil && !errors.Is(err, privacy.ErrInvalid) {
 				t.Errorf("%s, %s: %v", name, way, err)
 			}
 			if used > 1000*uint64(len(whole)) {
@@ -299,7 +299,7 @@ func TestAFamilyTakesBoundedMemory(t *testing.T) {
 func TestAMatrixOfTooManyDenominatorsIsRefused(t *testing.T) {
 	text := bulky(64, 64, 1<<20)
 	err := new(Matrix).UnmarshalJSON([]byte(text))
-	if !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(maxBits, " bits")) {
+	if !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(maxBits, " bits")) {
 		t.Errorf("got the error %.300v", err)
 	}
 }
@@ -330,7 +330,7 @@ func FuzzMatrixJSON(f *testing.F) {
 		}
 		m := &Matrix{}
 		if err := m.UnmarshalJSON(text); err != nil {
-			if !errors.Is(err, rrchain.ErrInvalid) || m.inputs != 0 {
+			if !errors.Is(err, privacy.ErrInvalid) || m.inputs != 0 {
 				t.Errorf("%q: %v", text, err)
 			}
 			return
@@ -366,7 +366,7 @@ func FuzzFamilyJSON(f *testing.F) {
 		}
 		read := &Family{}
 		if err := read.UnmarshalJSON(text); err != nil {
-			if !errors.Is(err, rrchain.ErrInvalid) && !errors.Is(err, ErrNoCertificate) || read.levels != nil {
+			if !errors.Is(err, privacy.ErrInvalid) && !errors.Is(err, ErrNoCertificate) || read.levels != nil {
 				t.Errorf("%q: %v", text, err)
 			}
 			return
@@ -391,12 +391,12 @@ func FuzzFamilyJSON(f *testing.F) {
 func TestNothingIsReadIntoAnother(t *testing.T) {
 	f, other := oneToTwo(t), family(t, written(t, "2/3 1/3", "1/3 2/3"))
 	before := inJSON(t, f)
-	if err := json.Unmarshal([]byte(inJSON(t, other)), f); !errors.Is(err, rrchain.ErrInvalid) || inJSON(t, f) != before {
+	if err := json.Unmarshal([]byte(inJSON(t, other)), f); !errors.Is(err, privacy.ErrInvalid) || inJSON(t, f) != before {
 		t.Errorf("a family became %s, %v", inJSON(t, f), err)
 	}
 	m := f.levels[0]
 	before = inJSON(t, m)
-	if err := json.Unmarshal([]byte(`[["4/5","1/5"],["1/5","4/5"]]`), m); !errors.Is(err, rrchain.ErrInvalid) || inJSON(t, m) != before {
+	if err := json.Unmarshal([]byte(`[["4/5","1/5"],["1/5","4/5"]]`), m); !errors.Is(err, privacy.ErrInvalid) || inJSON(t, m) != before {
 		t.Errorf("a matrix became %s, %v", inJSON(t, m), err)
 	}
 }
@@ -406,7 +406,7 @@ func TestNothingIsReadIntoAnother(t *testing.T) {
 func TestANumberIsNotTooLong(t *testing.T) {
 	long := strings.Repeat("7", mostDigits)
 	err := json.Unmarshal([]byte(`[["1/`+long+`",1],[1,0]]`), &Matrix{})
-	if !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
+	if !errors.Is(err, privacy.ErrInvalid) || len(err.Error()) > 500 {
 		t.Errorf("got the error %.600v", err)
 	}
 }

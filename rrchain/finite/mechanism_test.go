@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 func TestNewMatrixRefuses(t *testing.T) {
@@ -36,7 +35,7 @@ func TestNewMatrixRefuses(t *testing.T) {
 		{"too much", [][]*big.Rat{fractions("1/2", "2/3"), half}, "input 0 add up to 7/6"},
 	} {
 		m, err := NewMatrix(c.rows)
-		if m != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		if m != nil || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, m, err, c.names)
 		}
 	}
@@ -154,7 +153,7 @@ func TestEpsilonRefuses(t *testing.T) {
 		"no matrix":                   nil,
 		"an empty one":                {},
 	} {
-		if got, err := m.Epsilon(); !errors.Is(err, rrchain.ErrInvalid) {
+		if got, err := m.Epsilon(); !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("%s: ε = %v, %v", name, got, err)
 		}
 	}

@@ -199,7 +199,7 @@ func TestRaiseRefuses(t *testing.T) {
 		for truth := range 2 {
 			s := replay()
 			got, err := s.Raise(f, c.last, c.to, truth)
-			if got != (rrchain.Level[int]{}) || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+			if got != (rrchain.Level[int]{}) || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 				t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 			}
 			if s.bits.Uint64() != 0 {
@@ -213,7 +213,7 @@ func TestRaiseRefuses(t *testing.T) {
 			t.Errorf("the error for another truth is %v, want %s", err, want)
 		}
 	}
-	if _, err := new(Sampler).Raise(new(Family), rrchain.Level[int]{}, low, 0); !errors.Is(err, rrchain.ErrInvalid) {
+	if _, err := new(Sampler).Raise(new(Family), rrchain.Level[int]{}, low, 0); !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("in a family without levels: %v", err)
 	}
 }
@@ -247,7 +247,7 @@ func TestBetweenRefuses(t *testing.T) {
 		{"a response below that is none", at(0, 2), at(2, 0), levels[1], "response 2"},
 	} {
 		got, err := new(Sampler).Between(f, c.below, c.above, c.at)
-		if got != none || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		if got != none || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
 	}
@@ -267,7 +267,7 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 			above := rrchain.Level[int]{Epsilon: f.epsilons[2], Response: upper}
 			chance := f.likelihood(2, 0, lower)[upper]
 			drawn, err := new(Sampler).Between(f, below, above, f.epsilons[1])
-			if chance.Sign() == 0 && !errors.Is(err, rrchain.ErrInvalid) || chance.Sign() != 0 && err != nil {
+			if chance.Sign() == 0 && !errors.Is(err, privacy.ErrInvalid) || chance.Sign() != 0 && err != nil {
 				t.Errorf("%d below and %d above, with probability %v: %v, %v", lower, upper, chance, drawn, err)
 			}
 		}
@@ -275,11 +275,11 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 	impossible := place{below: 0, at: 1, above: 2}
 	f.channels[1] = written(t, "0 0 1", "1 0 0", "1 0 0")
 	f.channels[0] = written(t, "1 0", "1 0", "0 1")
-	if laws, err := f.laws(impossible, []int{0}); laws != nil || !errors.Is(err, rrchain.ErrInvalid) {
+	if laws, err := f.laws(impossible, []int{0}); laws != nil || !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("%v, %v", laws, err)
 	}
 	below, above := rrchain.Level[int]{Epsilon: f.epsilons[0]}, rrchain.Level[int]{Epsilon: f.epsilons[2]}
-	if drawn, err := new(Sampler).Between(f, below, above, f.epsilons[1]); drawn != (rrchain.Level[int]{}) || !errors.Is(err, rrchain.ErrInvalid) {
+	if drawn, err := new(Sampler).Between(f, below, above, f.epsilons[1]); drawn != (rrchain.Level[int]{}) || !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("%v, %v", drawn, err)
 	}
 }

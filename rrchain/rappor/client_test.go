@@ -69,7 +69,7 @@ func TestWhatDoesNotDivideIsNotSpent(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = client.Raise(sampler, eps(t, "1.000000001"))
-	if !errors.Is(err, rrchain.ErrInvalid) || len(client.Reports()) != 1 {
+	if !errors.Is(err, privacy.ErrInvalid) || len(client.Reports()) != 1 {
 		t.Errorf("a raise by less than D nano-nats: %v", err)
 	}
 	newClient(t, p, 0, "Emma", client.Reports()...)
@@ -88,7 +88,7 @@ func TestClientRefuses(t *testing.T) {
 		"insert above":        func() (Report, error) { return client.Insert(sampler, eps(t, "2")) },
 	} {
 		report, err := draw()
-		if !errors.Is(err, rrchain.ErrInvalid) || report != (Report{}) || !slices.Equal(client.Reports(), before) {
+		if !errors.Is(err, privacy.ErrInvalid) || report != (Report{}) || !slices.Equal(client.Reports(), before) {
 			t.Errorf("%s: %+v, %v", name, report, err)
 		}
 	}
@@ -117,11 +117,11 @@ func TestClientRefuses(t *testing.T) {
 		"the same twice":   {good, good},
 	} {
 		c, err := p.NewClient(3, "secret", recorded...)
-		if c != nil || !errors.Is(err, rrchain.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+		if c != nil || !errors.Is(err, privacy.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := p.NewClient(4, "secret"); !errors.Is(err, rrchain.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+	if _, err := p.NewClient(4, "secret"); !errors.Is(err, privacy.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("cohort 4 of 4: %v", err)
 	}
 }

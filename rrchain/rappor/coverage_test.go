@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
@@ -203,7 +203,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 
 	three := func(cohort int, s string) (Params, int) { return Params{p.Cohorts, p.Bits, 3}, cohort }
 	_, err := tally(three).Decode(listed, 0.95)
-	if !errors.Is(err, rrchain.ErrInvalid) {
+	if !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("filters with 3 hashes instead of 2: %v", err)
 	}
 	if err == nil || !strings.Contains(err.Error(), "have 3.0") && !strings.Contains(err.Error(), "have 2.9") {
@@ -211,7 +211,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 	}
 	mistaken, copied := newTally(t, p, "6"), tally(nil)
 	mistaken.clients, mistaken.ones = copied.clients, copied.ones
-	if _, err := mistaken.Decode(listed, 0.95); !errors.Is(err, rrchain.ErrInvalid) {
+	if _, err := mistaken.Decode(listed, 0.95); !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("reports at ε=8 taken for ε=6: %v", err)
 	}
 }

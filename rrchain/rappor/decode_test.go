@@ -403,7 +403,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"no reports", empty, []string{"a"}, 0.9, "no reports"},
 	} {
 		result, err := c.tally.Decode(c.candidates, c.confidence)
-		if !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.says) || result.Shares != nil {
+		if !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), c.says) || result.Shares != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -432,7 +432,7 @@ func TestUndecodable(t *testing.T) {
 	} {
 		_, err := tally.Decode(c.candidates, 0.9)
 		var undecodable *UndecodableError
-		if !errors.As(err, &undecodable) || !errors.Is(err, rrchain.ErrInvalid) {
+		if !errors.As(err, &undecodable) || !errors.Is(err, privacy.ErrInvalid) {
 			t.Fatalf("%q: %v", c.candidates, err)
 		}
 		if undecodable.Candidates != len(c.candidates) || undecodable.Counts != 3 ||

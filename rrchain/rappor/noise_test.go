@@ -6,9 +6,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sluicedp/sluice/privacy"
 	"gonum.org/v1/gonum/stat/combin"
-
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // symmetric returns the noise that pan2024 compares with, whose permanent and instantaneous
@@ -166,7 +165,7 @@ func TestNoiseRefuses(t *testing.T) {
 		_, errEstimate := n.Estimate(1, 2, 3)
 		_, errVariance := n.Variance(1, 0.5)
 		for _, err := range []error{errBit, errLoss, errEstimate, errVariance} {
-			if !errors.Is(err, rrchain.ErrInvalid) {
+			if !errors.Is(err, privacy.ErrInvalid) {
 				t.Errorf("%+v: error %v", n, err)
 			}
 		}
@@ -188,7 +187,7 @@ func TestNoiseRefuses(t *testing.T) {
 	}
 	_, errNone := good.Variance(0, 0.5)
 	for i, err := range append(errs, errNone) {
-		if !errors.Is(err, rrchain.ErrInvalid) {
+		if !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("case %d: error %v", i, err)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // TestFilterVectors holds filters that a program in another language computed from the description
@@ -177,25 +176,25 @@ func TestParamsRefuse(t *testing.T) {
 		_, errClient := p.NewClient(0, "a")
 		_, errNoise := Noise{0.5, 0.75, 0.25}.Loss(p, 1)
 		for _, err := range []error{errFilter, errCohort, errBit, errReport, errLoss, errTally, errClient, errNoise} {
-			if !errors.Is(err, rrchain.ErrInvalid) {
+			if !errors.Is(err, privacy.ErrInvalid) {
 				t.Errorf("%+v: error %v", p, err)
 			}
 		}
 	}
 	good := Params{2, 8, 2}
 	for _, cohort := range []int{-1, 2} {
-		if _, err := good.Filter(cohort, "secret"); !errors.Is(err, rrchain.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+		if _, err := good.Filter(cohort, "secret"); !errors.Is(err, privacy.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("cohort %d: %v", cohort, err)
 		}
-		if _, err := good.Loss(cohort, "a", "b", one); !errors.Is(err, rrchain.ErrInvalid) {
+		if _, err := good.Loss(cohort, "a", "b", one); !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("loss in cohort %d: %v", cohort, err)
 		}
 	}
 	for _, e := range []int64{0, 3} {
-		if _, err := good.BitEpsilon(nano(t, e)); !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), "up to 4 bits") {
+		if _, err := good.BitEpsilon(nano(t, e)); !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), "up to 4 bits") {
 			t.Errorf("%d nano-nats for 4 bits: %v", e, err)
 		}
-		if _, err := good.Loss(0, "a", "b", nano(t, e)); !errors.Is(err, rrchain.ErrInvalid) {
+		if _, err := good.Loss(0, "a", "b", nano(t, e)); !errors.Is(err, privacy.ErrInvalid) {
 			t.Errorf("loss at %d nano-nats: %v", e, err)
 		}
 	}

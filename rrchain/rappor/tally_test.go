@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -119,7 +120,7 @@ func TestTalliesMerge(t *testing.T) {
 		t.Errorf("a tally of %+v at ε=%v", all.params, all.epsilon)
 	}
 	for _, other := range []*Tally{newTally(t, Params{2, 4, 1}, "1"), newTally(t, Params{4, 2, 1}, "1"), newTally(t, p, "2")} {
-		if err := all.Merge(other); !errors.Is(err, rrchain.ErrInvalid) || all.Clients() != 20 {
+		if err := all.Merge(other); !errors.Is(err, privacy.ErrInvalid) || all.Clients() != 20 {
 			t.Errorf("merging another kind of tally: %v", err)
 		}
 	}
@@ -135,7 +136,7 @@ func TestTallyRefuses(t *testing.T) {
 		"cohort −1":      {-1, eps(t, "1"), bitsWith(t, 4, 1)},
 	} {
 		err := tally.Add(report)
-		if !errors.Is(err, rrchain.ErrInvalid) || tally.Clients() != 0 || slices.Max(tally.ones) != 0 {
+		if !errors.Is(err, privacy.ErrInvalid) || tally.Clients() != 0 || slices.Max(tally.ones) != 0 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/mechanism/graph"
+	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -172,7 +172,7 @@ func hints() []hint {
 func others(err error) []Error {
 	return []Error{
 		{"no-certificate", ExitMisuse, "fewer outputs", finite.ErrNoCertificate},
-		{"invalid", ExitMisuse, "", graph.ErrInvalid},
+		{"invalid", ExitMisuse, "", privacy.ErrInvalid},
 		{"not-found", ExitMisuse, "", fs.ErrNotExist},
 		{"exists", ExitMisuse, "", fs.ErrExist},
 		{"permission", ExitMisuse, permissionHint(err), fs.ErrPermission},

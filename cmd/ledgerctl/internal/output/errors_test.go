@@ -13,11 +13,8 @@ import (
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/journal"
-	"github.com/sluicedp/sluice/mechanism"
-	"github.com/sluicedp/sluice/mechanism/graph"
 	"github.com/sluicedp/sluice/policy"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -40,10 +37,7 @@ func TestExplain_EveryError_HasItsExitCode(t *testing.T) {
 		{api.ErrNoiseKey, "noise-key", 2},
 		{api.ErrNoSigner, "usage", 2},
 		{policy.ErrInvalid, "invalid", 2},
-		{rrchain.ErrInvalid, "invalid", 2},
-		{mechanism.ErrInvalid, "invalid", 2},
-		{graph.ErrInvalid, "invalid", 2},
-		{rrchain.ErrInvalid, "invalid", 2},
+		{privacy.ErrInvalid, "invalid", 2},
 		{finite.ErrNoCertificate, "no-certificate", 2},
 		{&privacy.ParseError{Kind: "epsilon"}, "invalid", 2},
 		{fs.ErrNotExist, "not-found", 2},
