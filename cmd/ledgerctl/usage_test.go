@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	agreed "github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/check"
+	agreed "github.com/sluicedp/sluice/internal/httpapi"
 )
 
 func TestWantsJSON_BrokenCommandLine_IsFound(t *testing.T) {

@@ -3,8 +3,8 @@ package ledgerhttp
 import (
 	"time"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // What buyers ask, and those who sell to them.

@@ -1,5 +1,3 @@
-// Package httpapi holds what requests and results look like in JSON, for the handler and the client.
-// They are those of package ledger, with what goes over the API in place of functions.
 package httpapi
 
 import (
