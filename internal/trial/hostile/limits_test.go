@@ -217,10 +217,8 @@ func wantRegained(t *testing.T, path, told string) {
 	for lines := bufio.NewScanner(strings.NewReader(told)); lines.Scan(); {
 		var what string
 		var n int
-		_, err := fmt.Sscan(lines.Text(), &what, &n)
-		check.Must(t, err)
-		first, err := enrollSome(t.Context(), l, n)
-		check.Must(t, err)
+		check.Must(t, check.Err(fmt.Sscan(lines.Text(), &what, &n)))
+		first := check.Value(enrollSome(t.Context(), l, n))(t)
 		if what == "done" {
 			if done++; events(t, l) != before {
 				t.Errorf("request %d was told as done, and is done now", n)

@@ -201,8 +201,7 @@ func planTrial(t testing.TB, seed uint64, calls int, mix []weight) (x *trial, pa
 	t.Helper()
 	secret, public, err := note.GenerateKey(rand.Reader, "histories.example")
 	check.Must(t, err)
-	signer, err := note.NewSigner(secret)
-	check.Must(t, err)
+	signer := check.Value(note.NewSigner(secret))(t)
 	path = filepath.Join(pace.Scratch(t), "ledger.db")
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{LogKey: public}))
 	x = &trial{seed: seed, calls: calls, mix: mix}

@@ -452,14 +452,13 @@ const hostPeople = 40
 func newFile(t testing.TB, path string) (id uuid.UUID) {
 	t.Helper()
 	check.Must(t, ledger.Create(t.Context(), path, ledger.CreateOptions{}))
-	l, err := ledger.Open(t.Context(), path, ledger.Options{})
-	check.Must(t, err)
+	l := check.Value(ledger.Open(t.Context(), path, ledger.Options{}))(t)
 	names := make([]string, hostPeople)
 	for n := range names {
 		names[n] = fmt.Sprint("person ", n)
 	}
 	enrollAll(t, l, names)
-	id, err = uuid.Parse(l.About().ID)
+	id, err := uuid.Parse(l.About().ID)
 	check.Must(t, errors.Join(err, l.Close()))
 	return id
 }
@@ -844,8 +843,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 		o.Restore = restore
 		return ledger.Open(t.Context(), path, ledger.Options{Journal: pgjournal.For(o)})
 	}
-	l, err := open(false)
-	check.Must(t, err)
+	l := check.Value(open(false))(t)
 	var all []api.Response
 	call := func(n int) api.Response {
 		response := check.Value(l.Release(t.Context(), api.ReleaseRequest{
@@ -866,7 +864,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 	if _, err := open(false); !errors.Is(err, api.ErrJournal) && !errors.Is(err, journal.ErrLost) {
 		t.Errorf("a database that has less: %v", err)
 	}
-	l, err = open(true)
+	l, err := open(true)
 	check.Must(t, err)
 	all = append(all, call(4))
 	check.Must(t, l.Close())
@@ -876,8 +874,7 @@ func TestAFileThatIsAheadOfItsDatabase(t *testing.T) {
 		again := call(n)
 		check.That(t, again == was, "%v was told, and now %v", was, again)
 	}
-	_, err = l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("found %+v", p) }})
-	check.Must(t, err)
+	check.Must(t, check.Err(l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { t.Errorf("found %+v", p) }})))
 	check.Must(t, l.Close())
 }
 
@@ -1245,8 +1242,7 @@ func (p *pair) loses(groups int) {
 
 func mustID(t testing.TB, l *ledger.Ledger) uuid.UUID {
 	t.Helper()
-	id := check.Value(uuid.Parse(l.About().ID))(t)
-	return id
+	return check.Value(uuid.Parse(l.About().ID))(t)
 }
 
 // A harness that finds nothing may be blind. Hosts that do not hear that they were taken over from, and a database that loses what was told

@@ -483,8 +483,7 @@ func newStall(t testing.TB, f fault, truths []int) *stall {
 }
 
 func newChain(t testing.TB, levels ...rrchain.Level[int]) *rrchain.Chain[int] {
-	c := check.Value(rrchain.NewChain[int](2, levels...))(t)
-	return c
+	return check.Value(rrchain.NewChain[int](2, levels...))(t)
 }
 
 func (s *stall) fill(o order) []string {

@@ -52,22 +52,6 @@ func mutations(t *T) map[string]mutation {
 	}
 }
 
-// The order in which a request names its objects is no part of it.
-func (anyLedger) TheOrderOfObjectsDoesNotMatter(t *T) {
-	l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob")
-	first := CarryOut(t, l, Order(t, "k", "0.5", "ann", "bob"))
-	again := CarryOut(t, l, Order(t, "k", "0.5", "bob", "ann"))
-	check.That(t, reflect.DeepEqual(first, again), "%+v, then %+v", first, again)
-}
-
-// What a caller gives as a list is not written to: its order is the caller's.
-func (anyLedger) RequestsAreNotModified(t *T) {
-	l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob")
-	names := []string{"bob", "ann"}
-	CarryOut(t, l, Order(t, "k", "0.5", names...))
-	check.That(t, names[0] == "bob", "the caller's list is now %q", names)
-}
-
 // The same for an order over many, and with the other mutating calls among the crowd.
 func (anyLedger) KeysUsedByManyAtOnceActOnce(t *T) {
 	l := NewLedger(t)
@@ -167,25 +151,6 @@ func (anyLedger) ARefusedKeyIsStillFree(t *T) {
 	Refusals(t, check.Err(l.Raise(t.Context(), over)))
 	CarryOut(t, l, Order(t, "over", "1", "ann"))
 	check.Is(t, check.Err(l.Raise(t.Context(), over)), api.ErrKeyConflict)
-}
-
-// The result of a partial answer is that of its own panel, also when a later answer was about fewer.
-func (anyLedger) ARepeatedPartialAnswerIsAsItWas(t *T) {
-	l := Voters(t, Open(t, ledger.Options{}), "9", "ann", "bob")
-	Enroll(t, l, "vote", "0.6", "cid")
-	r := Inquire(t, "1", "majority:yes", "0.5", Ballots("ann"), "ann", "bob", "cid")
-	r.Partial = true
-	first := AnswerTo(t, l, r)
-	dearer := r
-	dearer.Key, dearer.Epsilon = "2", Eps(t, "1") // which cid cannot pay
-	AnswerTo(t, l, dearer)
-	again := AnswerTo(t, l, r)
-	check.That(t, reflect.DeepEqual(first, again), "%+v, then %+v", first, again)
-	cheaper := r
-	cheaper.Key, cheaper.Epsilon = "3", Eps(t, "0.25") // from the one at 0.5, which was about three
-	if got := AnswerTo(t, l, cheaper); got.Objects != first.Objects {
-		t.Errorf("an answer about %d objects comes from one about %d", got.Objects, first.Objects)
-	}
 }
 
 // Two different requests race for one key: one of them has it, in all its callers' eyes.
@@ -292,31 +257,6 @@ func (anyLedger) AnOrderSellsToAllOrToNone(t *T) {
 	}
 }
 
-func (anyLedger) APartialOrderLeavesOutExactlyTheRefused(t *T) {
-	l := Voters(t, Open(t, ledger.Options{}), "1", "ann", "bob", "cid", "dot")
-	Define(t, l, Smoker())
-	Enroll(t, l, "smoker", "1", "bob")
-	s := ReleaseOf(t, "s", "bob", "0.5")
-	s.Question = "smoker"
-	Release(t, l, s)
-	Release(t, l, ReleaseOf(t, "0", "ann", "0.75"))
-	r := Order(t, "k", "0.75", "ann", "bob", "cid", "dot", "zoe")
-	r.Partial, r.Truth = true, ListOf("yes", "") // of cid and dot, who alone can need theirs
-	before := Stats(t, l).Events
-	got := CarryOut(t, l, r)
-	want := api.RaiseResult{Drawn: 1, Reused: 1, First: before + 1, Last: before + 5, Refused: []api.Refusal{
-		{Object: "bob", Reason: api.ObjectCap, Ceiling: Eps(t, "1"), Spent: Eps(t, "0.5"), Asked: Eps(t, "0.75"), Cost: Eps(t, "0.75"), Remaining: Eps(t, "0.5"), Remedy: api.RemedyLess, Largest: Eps(t, "0.5")},
-		{Object: "dot", Reason: api.NoTruth, Asked: Eps(t, "0.75"), Remedy: api.RemedyTruth},
-		{Object: "zoe", Reason: api.NotEnrolled, Asked: Eps(t, "0.75"), Remedy: api.RemedyEnrolling},
-	}}
-	check.That(t, reflect.DeepEqual(got, want), "got %+v\nwant %+v", got, want)
-	r.Truth = Never(t)
-	again := CarryOut(t, l, r)
-	check.That(t, reflect.DeepEqual(again, want), "got %+v the second time", again)
-	found := Responses(t, l, "vote", Eps(t, "0.75"))
-	check.That(t, len(found) == 2 && found["cid"].Value != "" && found["ann"].Value != "", "sold to %v", found)
-}
-
 func (anyLedger) WhomARequestIsForMustBeClear(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	raise := func(change func(*api.RaiseRequest)) func() error {
@@ -353,33 +293,17 @@ func (anyLedger) WhomARequestIsForMustBeClear(t *T) {
 	}
 }
 
-// An order for all of nobody is carried out, and sells to nobody.
-func (anyLedger) AnOrderForNobodyYetEnrolled(t *T) {
-	l := Open(t, ledger.Options{})
-	Define(t, l, Vote())
-	r := Order(t, "k", "0.5")
-	r.Truth = Never(t)
-	first := CarryOut(t, l, r)
-	Enroll(t, l, "vote", "1", "ann")
-	again := CarryOut(t, l, r)
-	check.That(t, reflect.DeepEqual(first, again) && first.Drawn == 0, "%+v, then %+v", first, again)
-}
-
 // A context that has ended stops a call before it does anything.
 func (anyLedger) AnEndedContextStopsEveryCall(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "1", "ann")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	Unchanged(t, l, func() {
-		_, err := l.Release(ctx, ReleaseOf(t, "k", "ann", "0.5"))
-		check.Is(t, err, context.Canceled)
-		_, err = l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: Boundless()})
-		check.Is(t, err, context.Canceled)
+		check.Is(t, check.Err(l.Release(ctx, ReleaseOf(t, "k", "ann", "0.5"))), context.Canceled)
+		check.Is(t, check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: []string{"bob"}, Cap: Boundless()})), context.Canceled)
 		check.Is(t, l.DefineQuestion(ctx, "k", Smoker()), context.Canceled)
-		_, err = l.Object(ctx, "ann")
-		check.Is(t, err, context.Canceled)
-		_, err = api.Collect(l.Questions(ctx))
-		check.Is(t, err, context.Canceled)
+		check.Is(t, check.Err(l.Object(ctx, "ann")), context.Canceled)
+		check.Is(t, check.Err(api.Collect(l.Questions(ctx))), context.Canceled)
 		check.Is(t, firstError(l.Events(ctx, 1)), context.Canceled)
 		check.Is(t, firstError(l.Responses(ctx, "vote", Eps(t, "1"))), context.Canceled)
 	})
@@ -394,75 +318,6 @@ func firstError[T any](all func(func(T, error) bool)) (first error) {
 }
 
 // Invariant 3: for an (object, question, ε) there is one response, for ever, for every buyer.
-
-func (anyLedger) ARecordedAnswerIsTheSameForEverybodyForEver(t *T) {
-	house := VotersHouse(t, "3", "ann")
-	l := house.Open(t, ledger.Options{})
-	recorded := map[string]api.Response{}
-	for i, epsilon := range []string{"0.5", "1", "0.7", "2", "0.6", "0.1"} {
-		recorded[epsilon] = Release(t, l, ReleaseOf(t, fmt.Sprint("first ", i), "ann", epsilon))
-	}
-	spent := ObjectOf(t, l, "ann").Spent
-	for i := range 1000 {
-		if i%250 == 249 {
-			check.Must(t, l.Close())
-			l = house.Open(t, ledger.Options{})
-		}
-		for epsilon, want := range recorded { // in random order
-			wantSame(t, l, i, epsilon, want)
-			break
-		}
-	}
-	if now := ObjectOf(t, l, "ann").Spent; now != spent || spent != Eps(t, "2") {
-		t.Errorf("spent %s at first and %s after 1,000 repetitions, want 2", spent, now)
-	}
-	n := CountKind(Events(t, l), "released")
-	check.That(t, n == len(recorded), "%d released events for %d levels", n, len(recorded))
-}
-
-// wantSame asks for a recorded answer in one of several ways; none may need the truth.
-func wantSame(t *T, l Book, i int, epsilon string, want api.Response) {
-	t.Helper()
-	got := want
-	switch i % 4 {
-	case 0:
-		r := ReleaseOf(t, fmt.Sprint("again ", i), "ann", epsilon)
-		r.Truth = Never(t)
-		got = Release(t, l, r)
-	case 1:
-		r := ReleaseOf(t, fmt.Sprint("no truth at hand ", i), "ann", epsilon)
-		r.Truth = nil
-		got = Release(t, l, r)
-	case 2:
-		r := Order(t, fmt.Sprint("all ", i), epsilon)
-		r.Truth = Never(t)
-		result := CarryOut(t, l, r)
-		check.Need(t, result.Reused == 1 && result.Drawn+result.Derived == 0, "%+v", result)
-		got = Responses(t, l, "vote", Eps(t, epsilon))["ann"]
-	case 3:
-		for _, at := range ObjectOf(t, l, "ann").Chains[0].Levels {
-			if at.Epsilon == want.Epsilon {
-				got.Value, got.Event = at.Response, at.Event
-			}
-		}
-	}
-	check.Need(t, got == want, "at ε=%s the answer was %v and is now %v", epsilon, want, got)
-}
-
-// Below the current level nobody needs the truth, at whatever ε.
-func (anyLedger) TheTruthIsNotAskedBelowTheCurrentLevel(t *T) {
-	l := Voters(t, Open(t, ledger.Options{}), "3", "ann")
-	Release(t, l, ReleaseOf(t, "top", "ann", "2"))
-	for i := range 100 {
-		r := ReleaseOf(t, fmt.Sprint(i), "ann", "2")
-		r.Epsilon = Nano(t, rand.Int64N(2_000_000_000)+1)
-		r.Truth = Never(t)
-		Release(t, l, r)
-	}
-	o := ObjectOf(t, l, "ann")
-	check.That(t, o.Spent == Eps(t, "2"), "spent %s", o.Spent)
-	WantClean(t, l, api.VerifyRequest{})
-}
 
 // mostOfAName is how many bytes a name may have.
 const mostOfAName = 256

@@ -7,6 +7,7 @@ import (
 	gofmt "go/format"
 	"go/parser"
 	"go/token"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"reflect"
@@ -96,7 +97,7 @@ func TestGamesOfNote(t *testing.T) {
 	many = append(many, moveQuote{votes("acme", milli(500))}, moveSell{votes("acme", milli(500)), false, unquoted, anything, host{}}, moveCommit{0, false, host{}},
 		moveReserve{votes("bolt", milli(300)), time.Hour, false, unquoted, anything}, moveCancel{5}, moveReserve{votes("bolt", milli(300)), time.Hour, false, unquoted, anything},
 		moveReserve{votes("bolt", milli(300)), time.Hour, false, unquoted, anything}, wait(48*time.Hour), moveReserve{votes("bolt", milli(300)), time.Hour, false, unquoted, anything})
-	for name, moves := range map[string][]move{
+	games := map[string][]move{
 		"as many reservations as can be": many,
 		// Each in the queue is served before the other, also when the clock has gone back.
 		"a queue and a clock": {
@@ -279,9 +280,14 @@ func TestGamesOfNote(t *testing.T) {
 			moveRaise{"vote", []string{"ann", "new"}, milli(400), true, host{}},
 			moveEnroll{Question: "vote", Objects: []string{"new"}, Rule: firstMarket, Cap: 0}, moveForget{"new"}, moveAgain{1, 9}, moveReturn{"vote", "new"},
 		},
-	} {
+	}
+	for _, more := range []func() map[string][]move{notedRequests, notedCalendars, notedAnswers, notedEpochs, notedMarkets, notedTables} {
+		maps.Copy(games, more())
+	}
+	for name, moves := range games {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(4) { // with votes in direct encoding, in unary, as the ledger picks, and with a mechanism
+			// With votes in direct encoding, in unary, as the ledger picks, with a mechanism and over HTTP, and in a file.
+			for _, seed := range []uint64{0, 1, 2, 3, realFiles - 1} {
 				failure := newTable().play(t, seed, moves)
 				check.That(t, failure == "", "seed %d: %s", seed, failure)
 			}

@@ -185,8 +185,7 @@ func Served(t testing.TB, l *ledger.Ledger) *ledgerclient.Client {
 	t.Helper()
 	crowded := ledgerhttp.Limits{Rate: 1e9, Burst: 1e9, Running: 1e4, Memory: 1e12, Streams: 1e4, Each: 1e4, Records: 1e12, RecordBurst: 1e12, Panels: 1e4}
 	h := check.Value(ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit, Limits: crowded}))(t)
-	c := check.Value(ledgerclient.Dial(t.Context(), "http://localhost", ledgerclient.Options{HTTP: &http.Client{Transport: direct{h}}}))(t)
-	return c
+	return check.Value(ledgerclient.Dial(t.Context(), "http://localhost", ledgerclient.Options{HTTP: &http.Client{Transport: direct{h}}}))(t)
 }
 
 // direct is a transport to a handler in this process.
@@ -327,8 +326,7 @@ func ReleaseOf(t testing.TB, key, object, epsilon string) api.ReleaseRequest {
 // Release carries a request out.
 func Release(t testing.TB, l Book, r api.ReleaseRequest) api.Response {
 	t.Helper()
-	response := check.Value(l.Release(t.Context(), r))(t)
-	return response
+	return check.Value(l.Release(t.Context(), r))(t)
 }
 
 // Order asks for the votes of many objects, or of all.
@@ -340,8 +338,7 @@ func Order(t testing.TB, key, epsilon string, objects ...string) api.RaiseReques
 // CarryOut carries a request out.
 func CarryOut(t testing.TB, l Book, r api.RaiseRequest) api.RaiseResult {
 	t.Helper()
-	result := check.Value(l.Raise(t.Context(), r))(t)
-	return result
+	return check.Value(l.Raise(t.Context(), r))(t)
 }
 
 // Never is a source of true values that must not be asked.
@@ -377,8 +374,7 @@ func Inquire(t testing.TB, key, query, epsilon string, truth api.TruthFunc, obje
 // AnswerTo carries a request out.
 func AnswerTo(t testing.TB, l Book, r api.AnswerRequest) api.AnswerResult {
 	t.Helper()
-	result := check.Value(l.Answer(t.Context(), r))(t)
-	return result
+	return check.Value(l.Answer(t.Context(), r))(t)
 }
 
 // ValueName is the name of a value, by its number.
@@ -432,8 +428,7 @@ func Market(t testing.TB, most string, more ...func(*policy.Market)) policy.Poli
 	for _, change := range more {
 		change(&m)
 	}
-	p := check.Value(m.Policy())(t)
-	return p
+	return check.Value(m.Policy())(t)
 }
 
 // EnrollUnder enrols objects in a question under a policy, each with the same cap.
@@ -463,22 +458,19 @@ func Purchase(t testing.TB, key, buyer, epsilon string, objects ...string) api.S
 // Sell makes a sale.
 func Sell(t testing.TB, l Book, r api.SellRequest) api.Sale {
 	t.Helper()
-	s := check.Value(l.Sell(t.Context(), r))(t)
-	return s
+	return check.Value(l.Sell(t.Context(), r))(t)
 }
 
 // Commit makes a sale of a reservation.
 func Commit(t testing.TB, l Book, key string, reservation uint64) api.Sale {
 	t.Helper()
-	s := check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: key, Reservation: reservation, Truth: SameTruth("yes")}))(t)
-	return s
+	return check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: key, Reservation: reservation, Truth: SameTruth("yes")}))(t)
 }
 
 // Reserve makes a reservation.
 func Reserve(t testing.TB, l Book, r api.ReserveRequest) api.Reservation {
 	t.Helper()
-	got := check.Value(l.Reserve(t.Context(), r))(t)
-	return got
+	return check.Value(l.Reserve(t.Context(), r))(t)
 }
 
 // Delivered returns what a sale delivered, by object.
@@ -544,15 +536,13 @@ func (a *Asked) Names() []string {
 // ObjectOf returns what the ledger says of an object.
 func ObjectOf(t testing.TB, l Book, name string) api.ObjectState {
 	t.Helper()
-	o := check.Value(l.Object(t.Context(), name))(t)
-	return o
+	return check.Value(l.Object(t.Context(), name))(t)
 }
 
 // Stats returns the sum of all.
 func Stats(t testing.TB, l Book) api.Stats {
 	t.Helper()
-	s := check.Value(l.Stats(t.Context()))(t)
-	return s
+	return check.Value(l.Stats(t.Context()))(t)
 }
 
 // Responses returns the recorded responses at one ε, by object. They come in order, each once.
@@ -591,8 +581,7 @@ func CountKind(events []says.Event, kind string) (n int) {
 // Text is a document as its holder keeps it.
 func Text(t testing.TB, d any) []byte {
 	t.Helper()
-	data := check.Value(json.Marshal(d))(t)
-	return data
+	return check.Value(json.Marshal(d))(t)
 }
 
 // Document is a receipt or a statement.
@@ -626,10 +615,8 @@ func LogKey(t testing.TB, name string, seed byte) (note.Signer, note.Verifier, s
 	t.Helper()
 	secret, public, err := note.GenerateKey(bytes.NewReader(bytes.Repeat([]byte{seed}, 64)), name)
 	check.Must(t, err)
-	signer, err := note.NewSigner(secret)
-	check.Must(t, err)
-	verifier, err := note.NewVerifier(public)
-	check.Must(t, err)
+	signer := check.Value(note.NewSigner(secret))(t)
+	verifier := check.Value(note.NewVerifier(public))(t)
 	return signer, verifier, public
 }
 

@@ -93,8 +93,7 @@ func newHouse(t testing.TB, k kind, truths []int) *house {
 // upTo sells levels up to an ε.
 func upTo(t testing.TB, epsilon string) policy.Policy {
 	t.Helper()
-	terms := check.Value(policy.Market{Max: Eps(t, epsilon), Prices: []policy.Price{{Epsilon: Eps(t, "2"), Amount: 200}}}.Policy())(t)
-	return terms
+	return check.Value(policy.Market{Max: Eps(t, epsilon), Prices: []policy.Price{{Epsilon: Eps(t, "2"), Amount: 200}}}.Policy())(t)
 }
 
 // changeTerms puts everybody under other terms, of which nobody is told.

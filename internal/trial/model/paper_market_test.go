@@ -1,7 +1,6 @@
 package model
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -728,10 +727,7 @@ func (one moveEnroll) play(g *game) {
 
 func (g *game) enrol(r api.EnrollRequest, of func(string) agreement) {
 	want, refused := g.paper.enrol(r, of)
-	call := func(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error) {
-		return g.ledger.Enroll(ctx, r)
-	}
-	demand(g, r, call, want, refused,
+	demand(g, r, Book.Enroll, want, refused,
 		func(r *api.EnrollRequest) {
 			if r.Cap = epsilonOf(7 + r.Cap.Nano()%7); r.Terms != nil {
 				given, limit := r.Terms, r.Cap
@@ -759,10 +755,7 @@ func (one moveTerms) play(g *game) {
 		return
 	}
 	result, refused := g.paper.changeTerms(r, func(string) agreement { return want })
-	call := func(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) {
-		return g.ledger.ChangeTerms(ctx, r)
-	}
-	demand(g, r, call, result, refused,
+	demand(g, r, Book.ChangeTerms, result, refused,
 		func(r *api.ChangeTermsRequest) { r.Cap = epsilonOf(7 + r.Cap.Nano()%7) },
 		func(r *api.ChangeTermsRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
 		func(r *api.ChangeTermsRequest) { r.Policy = new(fixedRule(7).policy) },

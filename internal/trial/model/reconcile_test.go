@@ -44,8 +44,7 @@ func member(t testing.TB, object string, p *policy.Policy, limit string) api.Mem
 
 func reconcile(t testing.TB, l Book, r api.ReconcileRequest) api.ReconcileResult {
 	t.Helper()
-	done := check.Value(l.Reconcile(t.Context(), r))(t)
-	return done
+	return check.Value(l.Reconcile(t.Context(), r))(t)
 }
 
 // told puts a result on lines.
@@ -119,25 +118,6 @@ func (anyLedger) AStartBringsTheLedgerInLine(t *T) {
 	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "2", Object: "eve"}))
 	again("vote: same 3 left 1 bob refused ann needs-consent", "smoker: same 1 left 1 eve")
 	WantClean(t, l, api.VerifyRequest{})
-}
-
-// Who has withdrawn from everything, or was forgotten, does not come back by a question that is new to them either. Who has come back since takes
-// part in what is new.
-func (anyLedger) AStartBringsNobodyBack(t *T) {
-	l := Voters(t, NewLedger(t), "9", "ann", "bob", "cid")
-	Define(t, l, Smoker())
-	check.Must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "1", Object: "ann"}))
-	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "2", Object: "bob"}))
-	var table []api.Member
-	for _, object := range []string{"ann", "bob"} {
-		table = append(table, member(t, object, nil, "8"), api.Member{Object: object, Question: "smoker", Cap: Eps(t, "8")})
-	}
-	r := api.ReconcileRequest{Members: rows(table...)}
-	Unchanged(t, l, func() {
-		wantTold(t, reconcile(t, l, r), "vote: same 0 left 2 ann,bob", "smoker: same 0 left 2 ann,bob", "gone 1 cid, withdrawn 0")
-	})
-	EnrollUnder(t, l, "vote", policy.Policy{}, "9", "ann")
-	wantTold(t, reconcile(t, l, r), "vote: same 0 changed 1 ann left 1 bob", "smoker: same 0 new 1 ann left 1 bob", "gone 1 cid, withdrawn 0")
 }
 
 // Nor does who withdraws in the course of it.
@@ -245,68 +225,6 @@ func (anyLedger) ATruncatedTableWithdrawsNobody(t *T) {
 	WantClean(t, l, api.VerifyRequest{})
 }
 
-// Who has rows of some questions only is not withdrawn from all; what it takes part in besides is reported.
-func (anyLedger) WhoHasOtherRowsStays(t *T) {
-	l := Sellers(t, NewLedger(t), "2", "9", "ann", "bob")
-	Define(t, l, Smoker())
-	Enroll(t, l, "smoker", "9", "ann", "bob")
-	r := api.ReconcileRequest{Members: rows(member(t, "ann", new(Market(t, "2")), "9"), api.Member{Object: "bob", Question: "smoker"}), Withdraw: true}
-	Unchanged(t, l, func() {
-		wantTold(t, reconcile(t, l, r), "vote: same 1 dropped 1 bob", "smoker: same 1 dropped 1 ann")
-	})
-}
-
-// A cap is over all questions. Consent to a higher one in one row is enough; it is changed also for who is enrolled in a question of its own
-// for the first time.
-func (anyLedger) ACapIsOverAllQuestions(t *T) {
-	l := Sellers(t, NewLedger(t), "2", "5", "ann", "bob", "cid")
-	Define(t, l, Smoker())
-	row := func(object, question, limit, consent string) api.Member {
-		m := api.Member{Object: object, Question: question, Consent: consent}
-		if question == "vote" {
-			m.Policy = Market(t, "2")
-		}
-		if limit != "" {
-			m.Cap = Eps(t, limit)
-		}
-		return m
-	}
-	table := []api.Member{
-		row("ann", "vote", "6", ""), row("ann", "smoker", "6", "agreed"), // more
-		row("bob", "vote", "", ""), row("bob", "smoker", "4", ""), // less
-		row("cid", "vote", "7", ""), row("cid", "smoker", "7", ""), // more, and nobody has asked cid
-	}
-	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 2 refused cid needs-consent", "smoker: same 0 new 2 ann,bob refused cid needs-consent")
-	for object, limit := range map[string]string{"ann": "6", "bob": "4", "cid": "5"} {
-		o := ObjectOf(t, l, object)
-		check.That(t, o.Cap == Eps(t, limit), "%s has the cap %s, want %s", object, o.Cap, limit)
-	}
-	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 2 refused cid needs-consent", "smoker: same 2 refused cid needs-consent")
-	WantClean(t, l, api.VerifyRequest{})
-}
-
-// Who is new to several questions, on another cap than before, is enrolled in all of them at once.
-func (anyLedger) ACapChangesForSeveralNewQuestions(t *T) {
-	l := NewLedger(t)
-	var table []api.Member
-	for i, name := range []string{"vote", "smoker", "driver"} {
-		q := Smoker()
-		q.Name = name
-		Define(t, l, q)
-		table = append(table, api.Member{Object: "ann", Question: name, Cap: Eps(t, "8")})
-		if i == 0 {
-			reconcile(t, l, api.ReconcileRequest{Members: rows(api.Member{Object: "ann", Question: name, Cap: Eps(t, "9")})})
-		}
-	}
-	table[0].Cap = privacy.Epsilon{} // so that it is changed behind the first of the new ones
-	wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 0 new 1 ann", "driver: same 0 new 1 ann")
-	Unchanged(t, l, func() {
-		wantTold(t, reconcile(t, l, api.ReconcileRequest{Members: rows(table...)}), "vote: same 1", "smoker: same 1", "driver: same 1")
-	})
-	o := ObjectOf(t, l, "ann")
-	check.That(t, o.Cap == Eps(t, "8"), "the cap is %s", o.Cap)
-}
-
 // A table of tens of thousands, in no order, is dealt with in parts. What is cut off is finished by the next start, and comes to what an undisturbed
 // one comes to.
 func (openLedger) ALongStartIsCutOffAndFinished(t *T) {
@@ -343,10 +261,9 @@ func (openLedger) ALongStartIsCutOffAndFinished(t *T) {
 				cancel()
 			}
 		}
-		plan, err := l.Reconcile(t.Context(), api.ReconcileRequest{Members: rows(table...), DryRun: true})
-		check.Must(t, err)
+		plan := check.Value(l.Reconcile(t.Context(), api.ReconcileRequest{Members: rows(table...), DryRun: true}))(t)
 		r.Gone = plan.Gone.Count
-		_, err = l.Reconcile(ctx, r)
+		_, err := l.Reconcile(ctx, r)
 		if cancel(); err == nil {
 			check.That(t, cut >= 3, "it was finished by start %d", cut)
 			break
