@@ -8,9 +8,11 @@ import (
 )
 
 // Sampler draws answers of queries, and degrades them, with exactly the probabilities of the
-// formulas: no float decides. The zero Sampler is ready for use.
+// formulas: no float decides.
 //
-// A Sampler is not safe for concurrent use; it is cheap, so make one for each goroutine.
+// The zero value is ready to use. A Sampler is not safe for concurrent use; it is cheap, so make
+// one for each goroutine. It must not be copied after the first draw: copies share one stream of
+// random bits, and two of them used at the same time could draw from the same bits.
 type Sampler struct {
 	// Random returns uniform bits; nil is the operating system's generator. Only tests set it, before
 	// the first draw: if another party can predict the bits, each answer reveals the true one.

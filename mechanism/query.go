@@ -36,9 +36,11 @@ const (
 //   - A majority asks whether more than half of all records hold a value. In a tie, and of no
 //     records, they do not. Its outputs are 0 for no and 1 for yes.
 //   - A threshold asks whether at least t records hold a value. Its outputs are 0 for no and 1 for
-//     yes. If t ≤ 0 the answer is yes for every dataset. If t exceeds the number of records, it is
-//     no for every dataset of that size. Such a query has no boundary: the distance is −1, and the
-//     true answer can be given, for it reveals nothing.
+//     yes. If t ≤ 0 the answer is yes for every dataset: there is no boundary, the distance is −1,
+//     and the true answer reveals nothing. If t exceeds the number of records, the same holds for
+//     [Query.Place] only, because there every dataset has the same number of records. For
+//     [Query.PlaceAddRemove], which hides that number, the answer no reveals something: there is a
+//     boundary, and the answer is drawn.
 //   - A plurality asks which value is the commonest. Its outputs are the values, and a dataset's
 //     rainbow ranks them by their counts; of equally common values the one with the lower number
 //     comes first.
@@ -115,7 +117,8 @@ type Place struct {
 	Order []int
 	// Distance is the number of steps from neighbour to neighbour to the boundary of the dataset's
 	// region: 0 if some neighbour has another rainbow, and −1 if no dataset has. At −1 the optimal
-	// answer is the true one: all datasets have the same, so it reveals nothing.
+	// answer is the true one: all datasets have the same, so it reveals nothing. A distance holds for
+	// the neighbours that it was computed for: those of [Query.Place] or [Query.PlaceAddRemove].
 	Distance int64
 }
 

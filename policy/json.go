@@ -278,19 +278,21 @@ func readInteger(raw []byte) (int64, error) {
 	return int64(n), nil
 }
 
-// readAmount reads an amount of money, which is a JSON integer in minor units of the currency.
+// readAmount reads an amount of money, which is a JSON integer in minor units of the currency. The
+// error for an amount with two decimals says which integer may be meant. It cannot know: the ledger
+// has the currency, and some currencies have minor units of another size.
 func readAmount(raw []byte) (int64, error) {
 	n, err := readInteger(raw)
 	if err == nil {
 		return n, nil
 	}
-	const rule = "%w: an amount is in minor units of the currency (cents, say)"
-	whole, fraction, hasPoint := strings.Cut(strings.Trim(string(raw), `"`), ".")
-	if _, wrong := strconv.ParseUint(whole+fraction, 10, 63); wrong != nil || !hasPoint || len(fraction) > 3 {
+	const rule = "%w: amounts are in minor units"
+	whole, fraction, _ := strings.Cut(strings.Trim(string(raw), `"`), ".")
+	hundredths, wrong := strconv.ParseUint(whole+fraction, 10, 63)
+	if wrong != nil || len(fraction) != 2 {
 		return 0, fmt.Errorf(rule, err)
 	}
-	digits := strings.TrimLeft(whole+fraction+strings.Repeat("0", max(0, 2-len(fraction))), "0")
-	return 0, fmt.Errorf(rule+"; write %s", err, cmp.Or(digits, "0"))
+	return 0, fmt.Errorf(rule+"; if the minor unit is a hundredth, write %d", err, hundredths)
 }
 
 // readInstant reads a time in strict RFC 3339, with any offset.

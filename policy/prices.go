@@ -18,7 +18,7 @@ const maxAmount = 1_000_000_000_000
 // the ledger's currency, 0 to 10¹².
 type Price struct {
 	Epsilon privacy.Epsilon // the level, above 0
-	Amount  int64           // cents, say
+	Amount  int64           // in minor units
 }
 
 func readPrice(raw []byte) (p Price, err error) {

@@ -8,14 +8,15 @@ import (
 )
 
 // Bits is a row of 1 to 2²⁰ bits, numbered from 0. It never changes, and can be compared with ==.
-// The zero value has no bits. Its text is a 0 or 1 for each bit, that of number 0 first.
+// Its text is a 0 or 1 for each bit, that of number 0 first. The zero value has no bits, and stands
+// for no response; its text is empty, and not read back.
 type Bits struct {
 	n      int
 	packed string // bit i is bit i%8 of byte i/8; bits from n on are 0
 }
 
 // NewBits returns the n bits that [Bits.Pack] packs: bit i is bit i%8 of byte i/8. It returns
-// [ErrInvalid] for another number of bytes than ⌈n/8⌉, or a bit set beyond the last.
+// [ErrInvalid] unless 1 ≤ n ≤ 2²⁰, there are ⌈n/8⌉ bytes, and the bits after bit n−1 are 0.
 func NewBits(n int, packed []byte) (Bits, error) {
 	if n < 1 || n > maxValues || len(packed) != packedLen(n) {
 		return Bits{}, fmt.Errorf("%w: %d bytes for a row of %d bits", ErrInvalid, len(packed), n)
@@ -67,7 +68,8 @@ func (b Bits) String() string {
 // MarshalText returns [Bits.String].
 func (b Bits) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// UnmarshalText reads what [Bits.String] writes. It returns [ErrInvalid] for any other text.
+// UnmarshalText reads what [Bits.String] writes for 1 to 2²⁰ bits. For any other text, also the
+// empty one, it returns [ErrInvalid] and leaves b as it is.
 func (b *Bits) UnmarshalText(text []byte) error {
 	packed := make([]byte, packedLen(len(text)))
 	for i, digit := range text {

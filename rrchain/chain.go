@@ -114,8 +114,12 @@ func (c *Chain[R]) find(epsilon privacy.Epsilon) (int, bool) {
 // (54), Algorithm 1; a first response when the chain is empty) and records it. The chain's privacy
 // loss rises to that ε. truth is the number of the object's true value; it must be the same in
 // every call and is not kept. Raise returns [ErrInvalid], and leaves the chain as it was, when the
-// ε is not above the current one or truth is not a value of the question.
+// ε is not above the current one, truth is not a value of the question, or the chain is the zero
+// value.
 func (c *Chain[R]) Raise(s *Sampler, to privacy.Epsilon, truth int) (Level[R], error) {
+	if c.encoding.raise == nil {
+		return Level[R]{}, fmt.Errorf("%w: a raise of the zero Chain; NewChain makes chains", ErrInvalid)
+	}
 	response, err := c.encoding.raise(s, c.m, c.Current(), to, truth)
 	return c.record(len(c.levels), to, response, err)
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
@@ -31,27 +32,17 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.ParseEpsilon(text))
-}
+func eps(text string) privacy.Epsilon { return must(privacy.ParseEpsilon(text)) }
 
-func fromNano(t testing.TB, nano int64) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.EpsilonFromNano(nano))
-}
+func fromNano(nano int64) privacy.Epsilon { return must(privacy.EpsilonFromNano(nano)) }
 
 // vectors reads the rows of a file of reference numbers (testdata/README.md).
 func vectors[Row any](t *testing.T, name string) []Row {
 	t.Helper()
 	data := must(os.ReadFile(filepath.Join("..", "testdata", "vectors", name)))
 	var file struct{ Rows []Row }
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Rows) < 20 {
-		t.Fatalf("%s has %d rows", name, len(file.Rows))
-	}
+	check.Must(t, json.Unmarshal(data, &file))
+	check.Need(t, len(file.Rows) >= 20, "%s has %d rows", name, len(file.Rows))
 	return file.Rows
 }
 
@@ -96,7 +87,7 @@ func near(got, want any, tolerance float64) bool {
 // wantNear reports a number that is not within a relative tolerance of want.
 func wantNear(t *testing.T, name string, got, want any, tolerance float64) {
 	t.Helper()
-	if !near(got, want, tolerance) {
+	if !near(got, want, tolerance) { // a relative error is computed only where there is one
 		t.Errorf("%s = %.20g, want %.20g (relative error %.3g)", name, number(got), number(want), quo(sub(got, want), want))
 	}
 }
@@ -172,8 +163,7 @@ func replay(words ...uint64) *Sampler {
 func noBits() *Sampler { return &Sampler{bits: exact.ReplayBits(nil)} }
 
 // row returns a row of n bits with some of them set.
-func row(t testing.TB, n int, ones ...int) Bits {
-	t.Helper()
+func row(n int, ones ...int) Bits {
 	packed := make([]byte, packedLen(n))
 	for _, i := range ones {
 		packed[i/8] |= 1 << (i % 8)
@@ -184,9 +174,7 @@ func row(t testing.TB, n int, ones ...int) Bits {
 // parsed returns the row that is written as text.
 func parsed(t testing.TB, text string) (b Bits) {
 	t.Helper()
-	if err := b.UnmarshalText([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, b.UnmarshalText([]byte(text)))
 	return b
 }
 
@@ -199,13 +187,12 @@ func count(b Bits) (n int) {
 }
 
 // randomRow returns a row of n fair bits.
-func randomRow(t testing.TB, random *rand.Rand, n int) Bits {
-	t.Helper()
+func randomRow(random *rand.Rand, n int) Bits {
 	var ones []int
 	for i := range n {
 		if random.IntN(2) == 1 {
 			ones = append(ones, i)
 		}
 	}
-	return row(t, n, ones...)
+	return row(n, ones...)
 }

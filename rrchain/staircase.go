@@ -19,8 +19,8 @@ import (
 // noiseKeySize is the length of a noise key in bytes.
 const noiseKeySize = 32
 
-// NoiseKey draws responses that are functions of a secret key, the question, the object, the ε and
-// the truth, and of nothing else: drawn again, in whatever order, on whatever machine, they are the
+// NoiseKey draws responses that are functions of a secret key, the encoding, the [Staircase], the ε
+// and the truth, and of nothing else. Drawn again, in any order and on any machine, they are the
 // same.
 //
 // The law of all responses of an object together is that of a [Chain]. Put t =
@@ -35,22 +35,22 @@ const noiseKeySize = 32
 // with U_j uniform on the m values. V_j and λ(ε) are compared exactly, by as many digits as it
 // takes.
 //
-// W and U come from the key: AES-256 in the place of a random function, under a key of its own for
-// each object and question, which HMAC-SHA256 derives. Whoever does not know the key cannot tell
-// them from random ones, and what follows from that for privacy is computational: it holds against
-// whoever cannot break AES or HMAC. That AES never gives a block twice, as a random function might,
-// tells it from one with an advantage of at most q²/2¹²⁹ after q blocks: a staircase has fewer than
-// 2⁷ blocks in use for a value or a bit, so that it is below 2⁻¹¹⁵ for a response of one value and
-// 2⁻⁷⁵ for 2²⁰ bits. These add over the staircases.
+// W and U come from the key, by AES-256 in place of a random function. Each encoding and staircase
+// has an AES key of its own, which HMAC-SHA256 derives. Privacy is therefore computational: it holds
+// against an adversary that does not know the key and can break neither AES nor HMAC. Unlike a
+// random function, AES never gives a block twice. After q blocks that distinguishes the two with an
+// advantage of at most q²/2¹²⁹. A staircase uses fewer than 2⁷ blocks for a value or a bit, so the
+// advantage is below 2⁻¹¹⁵ for a response of one value, and below 2⁻⁷⁵ for one of 2²⁰ bits. The
+// advantages of several staircases add up.
 //
-// Whoever knows the key and the responses knows, most often, the truth. So the key must not be kept
-// with the responses.
+// An adversary that has both the key and the responses can in most cases compute the truth. So the
+// key must not be kept with the responses.
 //
 // The work that a draw takes does not depend on the truth. It depends on the noise only where 64
 // bits do not decide, which for one value or one bit has a probability below 2⁻⁵⁴ + m·2⁻⁵⁷.
 //
-// A NoiseKey is not safe for concurrent use: it keeps what it computed of recent levels. It is
-// cheap, so make one for each goroutine.
+// A NoiseKey is not safe for concurrent use: every draw changes its HMAC, and it caches what it
+// computed for recent levels. It is cheap, so make one for each goroutine.
 type NoiseKey struct {
 	mac    hash.Hash // HMAC-SHA256 under the key
 	floors map[law]floor
@@ -152,17 +152,17 @@ func (n *noise) unary(to floor, m, truth int) Bits {
 	return n.fallBits(to, m, hiddenRow(m, byte(word&1), truth))
 }
 
-// fallBits returns what becomes of n bits from above at the floor.
-func (n *noise) fallBits(to floor, bits int, above string) Bits {
+// fallBits returns what becomes of count bits from above at the floor.
+func (n *noise) fallBits(to floor, count int, above string) Bits {
 	packed := []byte(above)
-	for first := 0; first < bits; first += runLanes {
-		lanes := min(runLanes, bits-first)
+	for first := 0; first < count; first += runLanes {
+		lanes := min(runLanes, count-first)
 		row := packed[first/8 : first/8+packedLen(lanes)]
 		if !n.fallTogether(to, first, lanes, row) {
 			n.fallApart(to, first, lanes, row)
 		}
 	}
-	return Bits{bits, string(packed)}
+	return Bits{count, string(packed)}
 }
 
 // runLanes is how many bits fall together, a multiple of 8.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
@@ -195,9 +196,8 @@ func TestAWrongCoinIsFoundOut(t *testing.T) {
 	} {
 		for m := 2; m <= 3; m++ {
 			got := inspect(unaryChains(m, trueOdds, c.hidden), levels)
-			if !slices.Equal(got, slices.Sorted(slices.Values(c.want))) {
-				t.Errorf("%s, m=%d: found %q, want %q", c.name, m, got, c.want)
-			}
+			check.That(t, slices.Equal(got, slices.Sorted(slices.Values(c.want))),
+				"%s, m=%d: found %q, want %q", c.name, m, got, c.want)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestTheUnaryKernelByBayesRule(t *testing.T) {
 
 		raise := plan(2, c[:], []int{0, 1})
 		own, other := ownLaw(raise, trueOdds, trueCoin), jointLaw(2, raise, trueOdds)[0]
-		kernel := must(NewKernel(2, fromNano(t, from), fromNano(t, to)))
+		kernel := must(NewKernel(2, fromNano(from), fromNano(to)))
 		closed := [2][2]float64{{kernel.PAA, kernel.OneMinusPAA}, {kernel.PBA, kernel.PBB}}
 		for last := range 2 {
 			for next := range 2 {

@@ -3,7 +3,7 @@
 // Datasets are the vertices of a graph whose edges join neighbours, datasets that differ by one
 // individual. Colours are true answers; with more than two outputs each dataset ranks them all, by
 // a rainbow ([Preferences]). A mechanism gives each vertex a law over the outputs ([Table]), and is
-// (ε,δ)-differentially private if laws of neighbours differ by no more than that ([Check]).
+// (ε,δ)-differentially private if laws of neighbours differ by no more than that ([Table.Check]).
 //
 // The mathematics is that of
 //

@@ -32,7 +32,7 @@ type Counts struct {
 	Epsilon privacy.Epsilon // above 0
 	ByValue []int64         // one count for each of the m values, or for each output of Mechanism
 
-	Unary   bool  // in unary encoding
+	Unary   bool  // in unary encoding; not together with Mechanism
 	Objects int64 // how many responses in unary encoding there are, no count being larger; else the sum of ByValue
 
 	// Mechanism is the finite mechanism that drew the responses, or nil. [rrchain.ErrInvalid] is
@@ -43,6 +43,14 @@ type Counts struct {
 	Mechanism *finite.Matrix
 }
 
+// checkEncoding refuses counts of two encodings at once: either one would give another estimate.
+func (c Counts) checkEncoding() error {
+	if c.Unary && c.Mechanism != nil {
+		return invalid("counts with Unary and a Mechanism; responses have one encoding")
+	}
+	return nil
+}
+
 // Variance returns, for each value, the exact variance of the estimate from a fixed population of
 // objects that all answer at the same ε. truth.ByValue has the counts of their true values (of
 // inputs, for a mechanism); truth.Objects does not matter. It serves to plan: how good will an
@@ -50,6 +58,9 @@ type Counts struct {
 // (n_v·p(1−p) + (n−n_v)·q(1−q)) / (n²(p−q)²), pan2024 Appendix G, and in unary encoding
 // (n_v/4 + (n−n_v)·q(1−q)) / (n²(1/2−q)²). Errors are those of [Frequencies].
 func Variance(truth Counts) ([]float64, error) {
+	if err := truth.checkEncoding(); err != nil {
+		return nil, err
+	}
 	if truth.Mechanism != nil {
 		return outputVariance(truth)
 	}
@@ -67,6 +78,9 @@ func Variance(truth Counts) ([]float64, error) {
 
 // stratum checks the counts.
 func (c Counts) stratum() (stratum, error) {
+	if err := c.checkEncoding(); err != nil {
+		return nil, err
+	}
 	switch {
 	case c.Mechanism != nil:
 		return newOutputs(c)

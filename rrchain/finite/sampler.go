@@ -16,7 +16,8 @@ import (
 // probability below 2⁻⁵⁰. A Sampler keeps the thresholds of recent laws.
 //
 // The zero value is ready to use. A Sampler is not safe for concurrent use; it is cheap, so make
-// one for each goroutine.
+// one for each goroutine. It must not be copied after the first draw: copies share one stream of
+// random bits, and two of them used at the same time could draw from the same bits.
 type Sampler struct {
 	// Random returns uniform bits; nil is the operating system's generator. Only tests set it, before
 	// the first draw: if another party can predict the bits, each response reveals the truth.

@@ -70,6 +70,18 @@ func (c *Client) Raise(s *rrchain.Sampler, to privacy.Epsilon) (Report, error) {
 // above it. It costs nothing. It returns [rrchain.ErrInvalid], and leaves the client as it was,
 // unless there is a report above it, and none at this ε, or if ε is too small.
 func (c *Client) Insert(s *rrchain.Sampler, at privacy.Epsilon) (Report, error) {
+	cost, _, err := c.params.atMost(at)
+	if err != nil {
+		return Report{}, err
+	}
+	switch i, found := c.find(cost); {
+	case found:
+		return Report{}, fmt.Errorf("%w: an insertion at ε=%v: there is a report at ε=%v already",
+			rrchain.ErrInvalid, at, cost)
+	case i == len(c.reports):
+		return Report{}, fmt.Errorf("%w: an insertion at ε=%v needs a report above ε=%v; the last one is at ε=%v",
+			rrchain.ErrInvalid, at, cost, c.Spent())
+	}
 	return c.draw(at, func(i int, bit privacy.Epsilon) (rrchain.Bits, error) {
 		return s.BetweenBits(c.params.Bits, c.level(i-1), bit, c.level(i))
 	})
