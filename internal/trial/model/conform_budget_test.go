@@ -58,8 +58,7 @@ func (anyLedger) TheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 	failed := race(t, buyers, func(i int) error {
 		r := ReleaseOf(t, fmt.Sprint(i), "ann", "0.03")
 		r.Question = fmt.Sprintf("question %d", i)
-		_, err := l.Release(t.Context(), r)
-		return err
+		return check.Err(l.Release(t.Context(), r))
 	})
 	check.That(t, len(failed) == buyers-fit, "%d buyers were refused, want %d", len(failed), buyers-fit)
 	wantOverCap(t, failed)
@@ -82,9 +81,8 @@ func (anyLedger) BuyersOfOneQuestionPayForTheHighestOnly(t *T) {
 	check.That(t, len(failed) == buyers-fit, "%d buyers were refused, want %d", len(failed), buyers-fit)
 	wantOverCap(t, failed)
 	o := ObjectOf(t, l, "ann")
-	if o.Spent != Eps(t, "1") || len(o.Chains[0].Levels) != fit {
-		t.Errorf("spent %s on %d levels", o.Spent, len(o.Chains[0].Levels))
-	}
+	check.That(t, o.Spent == Eps(t, "1") && len(o.Chains[0].Levels) == fit,
+		"spent %s on %d levels", o.Spent, len(o.Chains[0].Levels))
 	WantClean(t, l, api.VerifyRequest{})
 }
 

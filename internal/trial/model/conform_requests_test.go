@@ -67,9 +67,8 @@ func (anyLedger) KeysUsedByManyAtOnceActOnce(t *T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, one := range results {
-			if !reflect.DeepEqual(one, results[0]) {
-				t.Errorf("%s: one caller got %+v, another %+v", name, results[0], one)
-			}
+			check.That(t, reflect.DeepEqual(one, results[0]),
+				"%s: one caller got %+v, another %+v", name, results[0], one)
 		}
 	}
 	// 2 raised at 0.5 and 1, one degraded, two raised at 2; the define above settled once more.
@@ -114,8 +113,7 @@ func conflicts(t *T, l Book, used api.RaiseRequest) map[string]func() error {
 		"partial":     raise(func(r *api.RaiseRequest) { r.Partial = true }),
 		"release":     func() error { _, err := l.Release(ctx, ReleaseOf(t, used.Key, "ann", "0.5")); return err },
 		"enroll": func() error {
-			_, err := l.Enroll(ctx, api.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: Boundless()})
-			return err
+			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: Boundless()}))
 		},
 		"define": func() error { return l.DefineQuestion(ctx, used.Key, Vote()) },
 	}
@@ -157,8 +155,7 @@ func (anyLedger) ARefusedKeyIsStillFree(t *T) {
 func (anyLedger) OfTwoRequestsWithOneKeyOneWins(t *T) {
 	l := Voters(t, NewLedger(t), "3", "ann")
 	failed := race(t, 32, func(i int) error {
-		_, err := l.Release(t.Context(), ReleaseOf(t, "k", "ann", []string{"0.5", "0.75"}[i%2]))
-		return err
+		return check.Err(l.Release(t.Context(), ReleaseOf(t, "k", "ann", []string{"0.5", "0.75"}[i%2])))
 	})
 	check.That(t, len(failed) == 16, "%d callers failed, want 16", len(failed))
 	for _, err := range failed {
@@ -264,14 +261,12 @@ func (anyLedger) WhomARequestIsForMustBeClear(t *T) {
 			r := Order(t, "k", "0.5", "ann")
 			r.Truth = Never(t)
 			change(&r)
-			_, err := l.Raise(t.Context(), r)
-			return err
+			return check.Err(l.Raise(t.Context(), r))
 		}
 	}
 	enrol := func(objects ...string) func() error {
 		return func() error {
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: Boundless()})
-			return err
+			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: Boundless()}))
 		}
 	}
 	for name, call := range map[string]func() error{
@@ -337,8 +332,7 @@ func nameFields(t testing.TB, l Book) map[string]func(name string) error {
 	ctx, n := t.Context(), 0
 	fresh := func() string { n++; return fmt.Sprint("key ", n) }
 	enroll := func(key, object string) error {
-		_, err := l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()})
-		return err
+		return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()}))
 	}
 	define := func(key, name, value string) error {
 		return l.DefineQuestion(ctx, key, api.Question{Name: name, Values: []string{"other", value}, Encoding: api.Direct})

@@ -308,9 +308,8 @@ func (openLedger) TermsOfManyChangeInParts(t *T) {
 	}
 	before := len(Events(t, l))
 	_, err := l.ChangeTerms(ctx, r)
-	if err == nil || len(Events(t, l)) != before+1+partSize+1 {
-		t.Errorf("%v: cut off with %d events more", err, len(Events(t, l))-before)
-	}
+	check.That(t, err != nil && len(Events(t, l)) == before+1+partSize+1,
+		"%v: cut off with %d events more", err, len(Events(t, l))-before)
 	last := names[len(names)-1]
 	changeTerms(t, l, to(t, "2", nil, "4", last))
 	_, err = l.ChangeTerms(t.Context(), r)

@@ -560,12 +560,7 @@ func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) m
 // Events returns the log in words.
 func Events(t testing.TB, l Book) []says.Event {
 	t.Helper()
-	var all []says.Event
-	for ev, err := range l.Events(t.Context(), 1) {
-		check.Must(t, err)
-		all = append(all, ev)
-	}
-	return all
+	return check.Value(api.Collect(l.Events(t.Context(), 1)))(t)
 }
 
 // CountKind counts the events of a kind.
@@ -594,9 +589,7 @@ type Document interface {
 func WantSound(t testing.TB, what string, d Document, keys note.Verifiers) {
 	t.Helper()
 	c := d.Verify(keys)
-	if !c.OK() {
-		t.Errorf("%s: signed %v, faults %q", what, c.Signed, Faults(c))
-	}
+	check.That(t, c.OK(), "%s: signed %v, faults %q", what, c.Signed, Faults(c))
 	if alone := d.Verify(nil); alone.Signed || alone.OK() || len(alone.Faults) != 0 || alone.Head != c.Head {
 		t.Errorf("%s, without a key: %+v", what, alone)
 	}
@@ -724,9 +717,7 @@ func AuditMarket(t testing.TB, l Book) {
 		b.enter(ev)
 	}
 	for number, price := range b.sales {
-		if b.sold[number] != price {
-			t.Errorf("sale %d costs %d, its objects %d", number, price, b.sold[number])
-		}
+		check.That(t, b.sold[number] == price, "sale %d costs %d, its objects %d", number, price, b.sold[number])
 	}
 	for at, want := range b.buyers {
 		for _, c := range ObjectOf(t, l, at.object).Chains {
@@ -837,9 +828,7 @@ func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
 	}
 	check.That(t, gone == 0, "those who were forgotten have earned %d less than was paid for them", gone)
 	for name, b := range BuyersOf(t, l) {
-		if b.Paid != invoices[name] {
-			t.Errorf("%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])
-		}
+		check.That(t, b.Paid == invoices[name], "%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])
 	}
 	got := Stats(t, l).Revenue
 	check.That(t, got == revenue, "the revenue is %d, the sales brought %d", got, revenue)

@@ -817,9 +817,8 @@ func (one moveReconcile) play(g *game) {
 	again, err := g.ledger.Reconcile(g.Context(), r) // there is nothing left to do
 	check.Must(g, err)
 	for _, q := range again.Questions {
-		if q.New.Count+q.Changed.Count+again.Withdrawn > 0 {
-			g.Fatalf("a second time there is still to do: %s", asJSON(again))
-		}
+		check.Need(g, q.New.Count+q.Changed.Count+again.Withdrawn == 0,
+			"a second time there is still to do: %s", asJSON(again))
 	}
 	if g.closed == nil {
 		g.compareObjects()
@@ -1007,8 +1006,7 @@ func (m *paper) carryOut(todo *reconciling) error {
 			if len(todo.enrol[q]) == 0 {
 				return nil
 			}
-			_, err := m.enrol(api.EnrollRequest{Question: q, Objects: todo.enrol[q], Partial: true}, func(name string) agreement { return todo.enrolled[[2]string{q, name}] })
-			return err
+			return check.Err(m.enrol(api.EnrollRequest{Question: q, Objects: todo.enrol[q], Partial: true}, func(name string) agreement { return todo.enrolled[[2]string{q, name}] }))
 		},
 		func(q string) error { return m.changeAll(q, todo.then[q], todo) },
 	} {
@@ -1025,6 +1023,5 @@ func (m *paper) changeAll(q string, names []string, todo *reconciling) error {
 	if len(names) == 0 {
 		return nil
 	}
-	_, err := m.changeTerms(api.ChangeTermsRequest{Question: q, Objects: names, Partial: true}, func(name string) agreement { return todo.changed[[2]string{q, name}] })
-	return err
+	return check.Err(m.changeTerms(api.ChangeTermsRequest{Question: q, Objects: names, Partial: true}, func(name string) agreement { return todo.changed[[2]string{q, name}] }))
 }
