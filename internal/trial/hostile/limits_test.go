@@ -201,9 +201,7 @@ func fillBehind(t *testing.T, wall string, memory int) {
 	if wall == "disk" && (len(out) == 0 && err != nil && !errors.As(err, new(*exec.ExitError)) || strings.Contains(faults.String(), "no wall: operation not permitted")) {
 		pace.Impossible(t, fmt.Sprintf("no namespace of users, and so no disk of our own: %v, %s", err, faults.String()))
 	}
-	if err != nil {
-		t.Fatalf("%v: %s\n%s", err, faults.String(), out)
-	}
+	check.Need(t, err == nil, "%v: %s\n%s", err, faults.String(), out)
 	wantRegained(t, path, string(out))
 }
 

@@ -156,9 +156,8 @@ func TestARefusalComesWithinASecond(t *testing.T) {
 				break
 			}
 		}
-		if fastest >= time.Second {
-			t.Errorf("%s of %s is refused after %v at best", one.mode, filepath.Base(one.path), fastest)
-		}
+		check.That(t, fastest < time.Second,
+			"%s of %s is refused after %v at best", one.mode, filepath.Base(one.path), fastest)
 		t.Logf("%s of %s is refused after %v", one.mode, filepath.Base(one.path), fastest)
 	}
 }

@@ -183,9 +183,7 @@ func (tr *trial) wantGuilty() {
 	last := len(tr.pooled) - 1
 	_, highest := tr.sees(tr, tr.pooled[last])
 	v := tr.evidence[last].judge(highest.Float64())
-	if !v.guilty() {
-		tr.Errorf("not noticed in %d objects: %v", tr.objects, v)
-	}
+	check.That(tr, v.guilty(), "not noticed in %d objects: %v", tr.objects, v)
 	tr.Logf("%d objects: %v", tr.objects, v)
 }
 

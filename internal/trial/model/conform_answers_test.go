@@ -67,9 +67,8 @@ func (anyLedger) ConcurrentAnswersChargeOnce(t *T) {
 		})
 	}
 	group.Wait()
-	if len(seen) != 1 || CountKind(Events(t, l), "answered") != 1 {
-		t.Errorf("answers %v, %d of them recorded", seen, CountKind(Events(t, l), "answered"))
-	}
+	check.That(t, len(seen) == 1 && CountKind(Events(t, l), "answered") == 1,
+		"answers %v, %d of them recorded", seen, CountKind(Events(t, l), "answered"))
 	WantClean(t, l, api.VerifyRequest{})
 }
 

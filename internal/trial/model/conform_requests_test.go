@@ -67,9 +67,8 @@ func (anyLedger) KeysUsedByManyAtOnceActOnce(t *T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, one := range results {
-			if !reflect.DeepEqual(one, results[0]) {
-				t.Errorf("%s: one caller got %+v, another %+v", name, results[0], one)
-			}
+			check.That(t, reflect.DeepEqual(one, results[0]),
+				"%s: one caller got %+v, another %+v", name, results[0], one)
 		}
 	}
 	// 2 raised at 0.5 and 1, one degraded, two raised at 2; the define above settled once more.
@@ -81,7 +80,7 @@ func (anyLedger) KeysUsedByManyAtOnceActOnce(t *T) {
 
 func (anyLedger) AKeyIsNotGoodForAnotherRequest(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "3", "ann", "bob")
-	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
 	Enroll(t, l, "smoker", "3", "ann", "bob")
 	used := Order(t, "used", "0.5", "ann", "bob")
 	CarryOut(t, l, used)
@@ -114,8 +113,7 @@ func conflicts(t *T, l Book, used api.RaiseRequest) map[string]func() error {
 		"partial":     raise(func(r *api.RaiseRequest) { r.Partial = true }),
 		"release":     func() error { _, err := l.Release(ctx, ReleaseOf(t, used.Key, "ann", "0.5")); return err },
 		"enroll": func() error {
-			_, err := l.Enroll(ctx, api.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: Boundless()})
-			return err
+			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: used.Key, Question: "vote", Objects: []string{"ann", "bob"}, Cap: Boundless()}))
 		},
 		"define": func() error { return l.DefineQuestion(ctx, used.Key, Vote()) },
 	}
@@ -157,8 +155,7 @@ func (anyLedger) ARefusedKeyIsStillFree(t *T) {
 func (anyLedger) OfTwoRequestsWithOneKeyOneWins(t *T) {
 	l := Voters(t, NewLedger(t), "3", "ann")
 	failed := race(t, 32, func(i int) error {
-		_, err := l.Release(t.Context(), ReleaseOf(t, "k", "ann", []string{"0.5", "0.75"}[i%2]))
-		return err
+		return check.Err(l.Release(t.Context(), ReleaseOf(t, "k", "ann", []string{"0.5", "0.75"}[i%2])))
 	})
 	check.That(t, len(failed) == 16, "%d callers failed, want 16", len(failed))
 	for _, err := range failed {
@@ -264,14 +261,12 @@ func (anyLedger) WhomARequestIsForMustBeClear(t *T) {
 			r := Order(t, "k", "0.5", "ann")
 			r.Truth = Never(t)
 			change(&r)
-			_, err := l.Raise(t.Context(), r)
-			return err
+			return check.Err(l.Raise(t.Context(), r))
 		}
 	}
 	enrol := func(objects ...string) func() error {
 		return func() error {
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: Boundless()})
-			return err
+			return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "k", Question: "vote", Objects: objects, Cap: Boundless()}))
 		}
 	}
 	for name, call := range map[string]func() error{
@@ -337,11 +332,10 @@ func nameFields(t testing.TB, l Book) map[string]func(name string) error {
 	ctx, n := t.Context(), 0
 	fresh := func() string { n++; return fmt.Sprint("key ", n) }
 	enroll := func(key, object string) error {
-		_, err := l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()})
-		return err
+		return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()}))
 	}
 	define := func(key, name, value string) error {
-		return l.DefineQuestion(ctx, key, api.Question{Name: name, Values: []string{"other", value}, Encoding: api.Direct})
+		return l.DefineQuestion(ctx, key, api.Question{Name: name, Values: []string{"other", value}, Encoding: "direct"})
 	}
 	return map[string]func(name string) error{
 		"question":   func(name string) error { return define(fresh(), name, "a") },
@@ -396,7 +390,7 @@ func (anyLedger) QuestionsNeedTwoDifferentValues(t *T) {
 			check.That(t, errors.Is(err, api.ErrInvalid), "%s: got the error %v", name, err)
 		})
 	}
-	check.Must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: []string{"a", "A"}, Encoding: api.Direct}))
+	check.Must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: []string{"a", "A"}, Encoding: "direct"}))
 }
 
 // A question of 70,000 values, such as postcodes, on disk and back; and the last of its values as a
@@ -678,7 +672,7 @@ func answersLaw(position int, e [3]float64) map[string]float64 {
 func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 	const values = 90
 	panels := pace.Tries(2, 12/pace.Step(6), 12)
-	q := api.Question{Name: "vote", Encoding: api.Direct}
+	q := api.Question{Name: "vote", Encoding: "direct"}
 	for i := range values {
 		q.Values = append(q.Values, fmt.Sprint("v", i))
 	}
@@ -788,7 +782,7 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 // with 1/(1+e^ε), independently.
 func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 	names := Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000))
-	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: api.Unary}
+	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: "unary"}
 	l := Open(t, ledger.Options{NoiseKey: NoiseKeys("law")})
 	Define(t, l, q)
 	Enroll(t, l, q.Name, "9", names...)

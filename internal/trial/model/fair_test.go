@@ -45,7 +45,7 @@ func newFair(t *T) *fair {
 	Define(t, f.ledger, Smoker())
 	EnrollUnder(t, f.ledger, "vote", growing, fairCap, f.objects...)
 	EnrollUnder(t, f.ledger, "smoker", Market(t, "2"), fairCap, f.objects...)
-	Define(t, f.ledger, api.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	Define(t, f.ledger, api.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: "direct"})
 	EnrollUnder(t, f.ledger, "diary", timed, fairCap, f.objects...) // not for sale: it comes by itself
 	return f
 }
@@ -78,8 +78,7 @@ func (f *fair) visit(i int) error {
 	case n < 82:
 		return f.leaves(key, o.Objects[0], o.Question, random)
 	case n < 84:
-		_, err := f.ledger.Advance(f.Context(), api.AdvanceRequest{Key: key, Truth: f.truth})
-		return err
+		return check.Err(f.ledger.Advance(f.Context(), api.AdvanceRequest{Key: key, Truth: f.truth}))
 	case n < 95:
 		r, err := f.ledger.Release(f.Context(), api.ReleaseRequest{Key: key, Question: o.Question, Object: o.Objects[0], Epsilon: o.Epsilon, Truth: f.truth})
 		if err == nil {
@@ -264,9 +263,8 @@ func (f *fair) wantCeilings() {
 		case ev.Kind() == "charged":
 			spent[charged.Object] += charged.Epsilon.Nano()
 		}
-		if spent[ev.Object()] > limit {
-			f.Errorf("event %d: %q has spent %d of %d", ev.Number, ev.Object(), spent[ev.Object()], limit)
-		}
+		check.That(f, spent[ev.Object()] <= limit,
+			"event %d: %q has spent %d of %d", ev.Number, ev.Object(), spent[ev.Object()], limit)
 	}
 	times := f.truths.Times()
 	for chain, n := range draws {
@@ -275,9 +273,7 @@ func (f *fair) wantCeilings() {
 	}
 	for _, name := range f.objects {
 		o := ObjectOf(f, f.ledger, name)
-		if o.Spent != Nano(f, spent[name]) {
-			f.Errorf("%q has spent %s, by the log %d", name, o.Spent, spent[name])
-		}
+		check.That(f, o.Spent == Nano(f, spent[name]), "%q has spent %s, by the log %d", name, o.Spent, spent[name])
 		if all, err := o.Spent.Add(o.Held); err != nil || o.Cap.Less(all) {
 			f.Errorf("%q has spent %s and holds %s under the cap %s", name, o.Spent, o.Held, o.Cap)
 		}
@@ -321,8 +317,7 @@ func (anyLedger) BuyersOfOneObjectGetOneResponse(t *T) {
 	l := Sellers(t, NewLedger(t), "2", "2", "ann")
 	failed := race(t, buyers*levels, func(i int) error {
 		r := Purchase(t, fmt.Sprint(i), fmt.Sprint("buyer ", i%buyers), fmt.Sprintf("%d.%d", (i/buyers+1)/10, (i/buyers+1)%10), "ann")
-		_, err := l.Sell(t.Context(), r)
-		return err
+		return check.Err(l.Sell(t.Context(), r))
 	})
 	for _, err := range failed {
 		t.Error(err)
@@ -440,8 +435,7 @@ func (anyLedger) WhatIsReservedCanBePaidFor(t *T) {
 			o := api.Order{Buyer: fmt.Sprint("buyer ", i), Question: []string{"vote", "smoker"}[i%2], Epsilon: Nano(t, int64(i+2)*100_000_000), Objects: []string{"ann"}}
 			key := fmt.Sprint(i)
 			if (i/2+round)%2 == 0 {
-				_, err := l.Sell(t.Context(), api.SellRequest{Key: key, Order: o, Truth: SameTruth("yes")})
-				return err
+				return check.Err(l.Sell(t.Context(), api.SellRequest{Key: key, Order: o, Truth: SameTruth("yes")}))
 			}
 			r, err := l.Reserve(t.Context(), api.ReserveRequest{Key: key, Order: o, For: time.Hour})
 			if err != nil {

@@ -312,9 +312,8 @@ func TestWhatWasLostComesAgain(t *testing.T) {
 		failure := b.play(t, seed, moves)
 		check.That(t, failure == "" && b.hasFile(seed) == onDisk, "seed %d: %s", seed, failure)
 		// Four of the last sale, which draws for who is derived before, and of the others two, one and one.
-		if b.restores != 1 || b.rollbacks != 1 || b.repeats != 8 {
-			t.Errorf("seed %d: %d copies restored, %d refused, %d responses drawn again", seed, b.restores, b.rollbacks, b.repeats)
-		}
+		check.That(t, b.restores == 1 && b.rollbacks == 1 && b.repeats == 8,
+			"seed %d: %d copies restored, %d refused, %d responses drawn again", seed, b.restores, b.rollbacks, b.repeats)
 	}
 }
 
@@ -475,9 +474,8 @@ func (g *game) compareState() {
 	g.compareObjects()
 	buyers := check.Value(api.Collect(g.ledger.Buyers(g.Context())))(g)
 	for i := range buyers {
-		if buyers[i].Event != uint64(len(g.paper.log)) {
-			g.Fatalf("a buyer as of event %d of %d", buyers[i].Event, len(g.paper.log))
-		}
+		check.Need(g, buyers[i].Event == uint64(len(g.paper.log)),
+			"a buyer as of event %d of %d", buyers[i].Event, len(g.paper.log))
 		buyers[i].Event = 0
 	}
 	g.same("the list of buyers", buyers, g.paper.buyers)
@@ -544,11 +542,10 @@ func (c *paperChain) levelStates() (all []api.LevelState) {
 
 func (g *game) compareResponses(question string, e int64) {
 	g.Helper()
-	var got, want []api.Response
-	for r, err := range g.ledger.Responses(g.Context(), question, epsilonOf(e)) {
-		check.Must(g, err)
+	var want []api.Response
+	got := check.Value(api.Collect(g.ledger.Responses(g.Context(), question, epsilonOf(e))))(g)
+	for _, r := range got {
 		g.see(question, r.Object, e, r.Event, r.Value)
-		got = append(got, r)
 	}
 	for _, name := range SortedKeys(g.paper.people) {
 		if c := g.paper.chain(question, name); c != nil && c.levels[e] != nil {
@@ -559,16 +556,10 @@ func (g *game) compareResponses(question string, e int64) {
 }
 
 func (g *game) compareDeals(buyer string) {
-	var sales, wantSales []api.Sale
-	var held, wantHeld []api.Reservation
-	for s, err := range g.ledger.Sales(g.Context(), buyer) {
-		check.Must(g, err)
-		sales = append(sales, s)
-	}
-	for r, err := range g.ledger.Reservations(g.Context(), buyer) {
-		check.Must(g, err)
-		held = append(held, r)
-	}
+	var wantSales []api.Sale
+	var wantHeld []api.Reservation
+	sales := check.Value(api.Collect(g.ledger.Sales(g.Context(), buyer)))(g)
+	held := check.Value(api.Collect(g.ledger.Reservations(g.Context(), buyer)))(g)
 	for _, d := range g.paper.deals {
 		switch {
 		case buyer != "" && d.Buyer != buyer:
@@ -585,13 +576,12 @@ func (g *game) compareDeals(buyer string) {
 }
 
 func (g *game) compareDeliveries(d *paperDeal) {
-	var got, want []api.Delivery
-	for one, err := range g.ledger.Deliveries(g.Context(), d.sale.Number) {
-		check.Must(g, err)
+	var want []api.Delivery
+	got := check.Value(api.Collect(g.ledger.Deliveries(g.Context(), d.sale.Number)))(g)
+	for _, one := range got {
 		if !one.Erased {
 			g.see(one.Question, one.Object, one.Epsilon.Nano(), one.Sold, one.Value)
 		}
-		got = append(got, one)
 	}
 	for _, one := range d.deliveries {
 		if !one.Erased {
@@ -605,9 +595,7 @@ func (g *game) compareDeliveries(d *paperDeal) {
 // compareLog holds the log against the paper, and what is counted and paid against the log.
 func (g *game) compareLog() {
 	log := Events(g, g.ledger)
-	if len(log) != len(g.paper.log) {
-		g.Fatalf("%d events, want %d", len(log), len(g.paper.log))
-	}
+	check.Need(g, len(log) == len(g.paper.log), "%d events, want %d", len(log), len(g.paper.log))
 	for i, ev := range log {
 		if got, want := (entry{ev.Kind(), ev.Object(), ev.Time, ev.Erased}), g.paper.log[i]; got != want || ev.Number != uint64(i)+1 {
 			g.Fatalf("event %d is %v as number %d, want %v", i+1, got, ev.Number, want)
@@ -790,7 +778,7 @@ func (m *paper) counts(q api.Question, e int64, but string) (all []estimate.Coun
 		}
 		byLevel[at].Objects++
 		for i, value := range responsesOnPaper(q, at) {
-			if l.response == value || q.Encoding == api.Unary && l.response[i] == '1' {
+			if l.response == value || q.Encoding == "unary" && l.response[i] == '1' {
 				byLevel[at].ByValue[i]++
 			}
 		}
@@ -815,7 +803,7 @@ func sharesOf(t testing.TB, q api.Question, counts []estimate.Counts) (shares []
 	o := estimate.Options{Confidence: 0.95}
 	counts = slices.Clone(counts)
 	for i := range counts {
-		counts[i].Unary = q.Encoding == api.Unary
+		counts[i].Unary = q.Encoding == "unary"
 		if q.Mechanism != nil {
 			counts[i].Mechanism, _ = q.Mechanism.Family.Level(counts[i].Epsilon)
 		}

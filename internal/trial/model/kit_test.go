@@ -147,18 +147,18 @@ type Book interface {
 	Withdraw(ctx context.Context, r api.ObjectRequest) error                                  // as of [ledger.Ledger]
 	Forget(ctx context.Context, r api.ObjectRequest) error                                    // as of [ledger.Ledger]
 
-	Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error)                                              // as of [ledger.Ledger]
-	Quote(ctx context.Context, o api.Order) (api.Quote, error)                                                        // as of [ledger.Ledger]
-	Sell(ctx context.Context, r api.SellRequest) (api.Sale, error)                                                    // as of [ledger.Ledger]
-	Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error)                                       // as of [ledger.Ledger]
-	Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error)                                              // as of [ledger.Ledger]
-	Cancel(ctx context.Context, key string, reservation uint64) error                                                 // as of [ledger.Ledger]
-	Sale(ctx context.Context, number uint64) (api.Sale, error)                                                        // as of [ledger.Ledger]
-	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]                                               // as of [ledger.Ledger]
-	Reservation(ctx context.Context, number uint64) (api.Reservation, error)                                          // as of [ledger.Ledger]
-	Reservations(ctx context.Context, buyer string, states ...api.ReservationState) iter.Seq2[api.Reservation, error] // as of [ledger.Ledger]
-	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]                                       // as of [ledger.Ledger]
-	Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error]                                                      // as of [ledger.Ledger]
+	Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error)                                // as of [ledger.Ledger]
+	Quote(ctx context.Context, o api.Order) (api.Quote, error)                                          // as of [ledger.Ledger]
+	Sell(ctx context.Context, r api.SellRequest) (api.Sale, error)                                      // as of [ledger.Ledger]
+	Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error)                         // as of [ledger.Ledger]
+	Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error)                                // as of [ledger.Ledger]
+	Cancel(ctx context.Context, key string, reservation uint64) error                                   // as of [ledger.Ledger]
+	Sale(ctx context.Context, number uint64) (api.Sale, error)                                          // as of [ledger.Ledger]
+	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]                                 // as of [ledger.Ledger]
+	Reservation(ctx context.Context, number uint64) (api.Reservation, error)                            // as of [ledger.Ledger]
+	Reservations(ctx context.Context, buyer string, states ...string) iter.Seq2[api.Reservation, error] // as of [ledger.Ledger]
+	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]                         // as of [ledger.Ledger]
+	Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error]                                        // as of [ledger.Ledger]
 
 	Object(ctx context.Context, name string) (api.ObjectState, error)                                       // as of [ledger.Ledger]
 	Estimate(ctx context.Context, r api.EstimateRequest) (api.Estimate, error)                              // as of [ledger.Ledger]
@@ -242,7 +242,7 @@ func WantChanged(t testing.TB, err error, names ...string) {
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
-		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: api.RemedyTruth, Largest: r.Largest}) {
+		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: "truth", Largest: r.Largest}) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}
@@ -391,7 +391,7 @@ func ValuesOf(n int) []string {
 
 // Home is a question in unary encoding.
 func Home(values int) api.Question {
-	return api.Question{Name: "home", Values: ValuesOf(values), Encoding: api.Unary}
+	return api.Question{Name: "home", Values: ValuesOf(values), Encoding: "unary"}
 }
 
 // HomesOf asks for the homes of many objects, or of all.
@@ -560,12 +560,7 @@ func Responses(t testing.TB, l Book, question string, epsilon privacy.Epsilon) m
 // Events returns the log in words.
 func Events(t testing.TB, l Book) []says.Event {
 	t.Helper()
-	var all []says.Event
-	for ev, err := range l.Events(t.Context(), 1) {
-		check.Must(t, err)
-		all = append(all, ev)
-	}
-	return all
+	return check.Value(api.Collect(l.Events(t.Context(), 1)))(t)
 }
 
 // CountKind counts the events of a kind.
@@ -594,9 +589,7 @@ type Document interface {
 func WantSound(t testing.TB, what string, d Document, keys note.Verifiers) {
 	t.Helper()
 	c := d.Verify(keys)
-	if !c.OK() {
-		t.Errorf("%s: signed %v, faults %q", what, c.Signed, Faults(c))
-	}
+	check.That(t, c.OK(), "%s: signed %v, faults %q", what, c.Signed, Faults(c))
 	if alone := d.Verify(nil); alone.Signed || alone.OK() || len(alone.Faults) != 0 || alone.Head != c.Head {
 		t.Errorf("%s, without a key: %+v", what, alone)
 	}
@@ -724,9 +717,7 @@ func AuditMarket(t testing.TB, l Book) {
 		b.enter(ev)
 	}
 	for number, price := range b.sales {
-		if b.sold[number] != price {
-			t.Errorf("sale %d costs %d, its objects %d", number, price, b.sold[number])
-		}
+		check.That(t, b.sold[number] == price, "sale %d costs %d, its objects %d", number, price, b.sold[number])
 	}
 	for at, want := range b.buyers {
 		for _, c := range ObjectOf(t, l, at.object).Chains {
@@ -837,9 +828,7 @@ func auditMoney(t testing.TB, l Book, paid map[holding]int64) {
 	}
 	check.That(t, gone == 0, "those who were forgotten have earned %d less than was paid for them", gone)
 	for name, b := range BuyersOf(t, l) {
-		if b.Paid != invoices[name] {
-			t.Errorf("%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])
-		}
+		check.That(t, b.Paid == invoices[name], "%q has paid %d, its deliveries cost %d", name, b.Paid, invoices[name])
 	}
 	got := Stats(t, l).Revenue
 	check.That(t, got == revenue, "the revenue is %d, the sales brought %d", got, revenue)

@@ -274,7 +274,7 @@ func notedMarkets() map[string][]move {
 		// The new price less what is paid, never less than nothing; what is held, or less, is free.
 		"upgrades at other prices": {
 			joins(14, boundless, "ann"), sells("acme", 500, "ann"), sells("bolt", 1000, "ann"), agrees(12, "ann"), sells("acme", 500, "ann"), sells("acme", 200, "ann"),
-			quotes("acme", 700, "ann"), sells("acme", 700, "ann"), sells("bolt", 1000, "ann"), sells("cryo", 500, "ann"), agrees(14, "ann"), sells("acme", 1000, "ann"),
+			sells("acme", 700, "ann"), quotes("acme", 1000, "ann"), sells("bolt", 1000, "ann"), sells("cryo", 500, "ann"), agrees(14, "ann"), sells("acme", 1000, "ann"),
 			sells("cryo", 1000, "ann"), sells("dawn", 1000, "ann"), agrees(12, "ann"), quotes("dawn", 1000, "ann"), moveEpoch{"vote", "ann"}, sells("acme", 1000, "ann"),
 			joins(12, boundless, "bob"), sells("acme", 500, "bob"), moveForget{"bob"}, moveReturn{"vote", "bob"}, sells("acme", 1000, "bob"),
 		},

@@ -311,9 +311,7 @@ func (openLedger) WhatIsNewerThanTheTableStays(t *T) {
 	}
 	table[0].Consent, table[1].Consent = "to 8, before they thought better of it", "before that, too"
 	done := reconcile(t, l, r)
-	if done.Gone.Count != 1 || done.Gone.First[0] != "cid" || done.Withdrawn != 1 {
-		t.Errorf("%q", told(done))
-	}
+	check.That(t, done.Gone.Count == 1 && done.Gone.First[0] == "cid" && done.Withdrawn == 1, "%q", told(done))
 	o := ObjectOf(t, l, "ann")
 	check.That(t, o.Cap == Eps(t, "2"), "ann has the cap %s", o.Cap)
 	for object, limit := range map[string]string{"bob": "3", "dan": "4", "eve": "4"} {
