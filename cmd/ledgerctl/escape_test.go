@@ -60,7 +60,7 @@ func TestCommands_SteeringNames_AreEscaped(t *testing.T) {
 	l, err := ledger.Open(t.Context(), db, ledger.Options{})
 	check.Must(t, err)
 	defer func() { _ = l.Close() }()
-	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit})
+	handler, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: "operator"}.Admit})
 	check.Must(t, err)
 	server := httptest.NewServer(renamed(handler, question, value, buyer, object))
 	defer server.Close()
