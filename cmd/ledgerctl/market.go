@@ -81,7 +81,8 @@ func tableInstead(t *output.Table, b *api.Budget, currency string) {
 		}
 	}
 	if top := b.Levels[len(b.Levels)-1]; top.Later > 0 {
-		t.Row("who will answer at this ε by time alone", fmt.Sprintf("%d more by %s", top.Later, output.Stamp(top.From)))
+		more := fmt.Sprintf("%d more by %s", top.Later, output.Stamp(top.From))
+		t.Row("who will answer at this ε by time alone", more)
 	}
 }
 

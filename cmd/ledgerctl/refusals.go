@@ -20,8 +20,8 @@ func addRefused(out *output.Fields, refused []api.Refusal, unlisted int, key str
 // were forgotten since.
 func tableUnlisted(t *output.Table, unlisted int, key string) {
 	if unlisted > 0 {
-		t.Line("… and %d that are not listed; \"ledgerctl log --refused-by %s\" prints all but the forgotten", unlisted,
-			output.Quoted(key))
+		t.Line(`… and %d that are not listed; "ledgerctl log --refused-by %s" prints all but the forgotten`,
+			unlisted, output.Quoted(key))
 	}
 }
 

@@ -80,8 +80,8 @@ func (f *Fields) InlineDone(done any, rows ...string) {
 
 // Span is a range of events.
 type Span struct {
-	First uint64 `json:"first"`
-	Last  uint64 `json:"last"`
+	First uint64 `json:"first"` // its first event; those of other requests may be in the range
+	Last  uint64 `json:"last"`  // its last one
 }
 
 // String implements [fmt.Stringer].
