@@ -298,8 +298,8 @@ func TestTrim_DuringWhichAnOutcomeIsResolved_IsHeld(t *testing.T) {
 	b := f.open(t, "b")
 	check.Must(t, b.Folded(t.Context(), a.log.End()))
 	begun := false
-	f.keys["b"].Inject(func(call string) error {
-		if call == "Keep" && !begun {
+	f.keys["b"].Inject(func(c keyCall) error {
+		if c.method == "Keep" && !begun {
 			begun = true
 			broken(f.proxy, true)
 			return a.j.Append(context.Background(), a.group("its connection breaks"))
