@@ -82,7 +82,7 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	err := a.j.Append(ctx, g)
 	check.That(t, isRejected(err) && errors.Is(err, context.DeadlineExceeded), "given up: %v", err)
 	a.log.Undo(1)
-	h.fail(nil, "a", "b", "c", "d")
+	h.fail(nil)
 	a.add("the handle goes on")
 	if found, err := read(t, a.j, first.Before); err != nil || len(found) != 4 {
 		t.Errorf("%d groups: %v", len(found), err)
@@ -152,7 +152,7 @@ func TestASegmentIsBegunDuringAClaim(t *testing.T) {
 	_, _, err := c.Claim(t.Context())
 	check.That(t, errors.Is(err, keyholder.ErrNoKey) && !begin, "without the key of what was begun meanwhile: %v", err)
 	third := a.add("a was not fenced")
-	h.fail(nil, "a", "b", "c", "d")
+	h.fail(nil)
 	b := &author{TB: t, j: c, log: a.log.Clone()}
 	b.claim()
 	b.holds(first.Before, first, second, third)
