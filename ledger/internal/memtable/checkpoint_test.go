@@ -210,9 +210,7 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 				go func() { second <- s.Checkpoint() }()
 				stillWaits(t, second, "a checkpoint does not wait for the one that runs")
 				close(goOn)
-				if err := errors.Join(<-done, <-second); err != nil {
-					return err
-				}
+				check.Must(t, errors.Join(<-done, <-second))
 				want(t, b, "a=3", "b=3", "c=2")
 				found, err := all(r)
 				wantSame(t, found, []string{"a=1", "b=1"}, "an older view")
@@ -503,8 +501,7 @@ func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
 			write(t, s, 1, "a", "1")
 			checkpoint(t, s)
 			write(t, s, 2, "a", "2")
-			err := meet(s, func() { write(t, &b.Memory, 7, "a", "other") })
-			check.WantErr(t, err, kv.ErrOverwritten, "it")
+			check.WantErr(t, meet(s, func() { write(t, &b.Memory, 7, "a", "other") }), kv.ErrOverwritten, "it")
 			wantStopped(t, s, kv.ErrOverwritten)
 			want(t, b, "a=other")
 		})
