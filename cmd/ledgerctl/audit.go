@@ -171,9 +171,7 @@ func (a *app) auditVerify(cmd *cobra.Command, _ []string, f *verifyFlags) error 
 
 // audit verifies the ledger, and collects what it finds.
 func (a *app) audit(ctx context.Context, l book, request api.VerifyRequest, out *auditResult) (err error) {
-	shown, progress := a.progress("verifying")
-	defer shown.Clear()
-	if progress != nil {
+	if progress := a.Progress("verifying"); progress != nil {
 		request.Progress = func(done, total uint64) { progress(int(done), int(total)) }
 	}
 	request.Report = func(p api.Finding) { out.problems = append(out.problems, p) }

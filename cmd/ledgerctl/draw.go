@@ -23,28 +23,23 @@ type raiseFlags struct {
 	keyFlag
 }
 
-func (a *app) raise(cmd *cobra.Command, _ []string, f *raiseFlags) (err error) {
-	var done api.RaiseResult
-	err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-		if done, err = a.draw(ctx, l, f); err != nil {
+func (a *app) raise(cmd *cobra.Command, _ []string, f *raiseFlags) error {
+	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		done, err := a.draw(ctx, l, f)
+		if err != nil {
 			return "", nil, err
 		}
-		err := f.Out.SaveCSV(f.Columns.Raw, func(out input.RowWriter) error { return f.write(ctx, l, done.Last, out) })
+		err = f.Out.SaveCSV(f.Columns.Raw, func(out input.RowWriter) error { return f.write(ctx, l, done.Last, out) })
+		a.endRefused(f.Question, done.Drawn+done.Reused+done.Derived, done.Refused, done.Unlisted)
 		return "the raise is done", a.raised(f, done), output.Unfinished("the raise is done, but its file is not", 0,
 			err)
 	})
-	if err != nil {
-		return err
-	}
-	return refusedAll(f.Question, done.Drawn+done.Reused+done.Derived, done.Refused, done.Unlisted)
 }
 
 func (a *app) draw(ctx context.Context, l book, f *raiseFlags) (api.RaiseResult, error) {
-	bar, progress := a.progress("raising")
-	defer bar.Clear()
 	done, err := l.Raise(ctx, api.RaiseRequest{
 		Key: a.key, Question: f.Question, Epsilon: f.To, Objects: f.Objects, All: f.Objects == nil,
-		Partial: f.Partial, Truth: f.Source(a.Files, l, f.Partial).Ask, Progress: progress,
+		Partial: f.Partial, Truth: f.Source(a.Files, l, f.Partial).Ask, Progress: a.Progress("raising"),
 	})
 	a.WarnTruths(done.TruthChanged, done.TruthInvalid)
 	return done, output.Refusal(atLevels(ctx, l, f.Question, f.To, err), f.Partial)
@@ -103,10 +98,8 @@ func (a *app) advance(cmd *cobra.Command, _ []string, f *advanceFlags) error {
 			}
 			truth.Several = len(all) > 1
 		}
-		bar, progress := a.progress("advancing")
-		defer bar.Clear()
 		done, err := l.Advance(ctx, api.AdvanceRequest{Key: a.key, Question: f.Question, Truth: truth.Ask,
-			Progress: progress})
+			Progress: a.Progress("advancing")})
 		for _, q := range done.Questions {
 			a.WarnTruths(q.TruthChanged, q.TruthInvalid)
 		}
@@ -155,7 +148,7 @@ func (a *app) answer(cmd *cobra.Command, _ []string, f *answerFlags) error {
 	if err := input.CheckStdin(f.Objects, f.Truth); err != nil {
 		return err
 	}
-	people, err := input.ReadPanel(cmd.Context(), a.Files, f.Objects, input.Columns{IDColumn: f.Columns.IDColumn})
+	people, err := a.panel(cmd.Context(), f.Objects, f.Question, input.Columns{IDColumn: f.Columns.IDColumn})
 	if err != nil {
 		return err
 	}
@@ -165,17 +158,11 @@ func (a *app) answer(cmd *cobra.Command, _ []string, f *answerFlags) error {
 	}
 	if f.Quote {
 		return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-			if err := f.Columns.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
-				return nil, err
-			}
 			quote, err := l.QuoteAnswer(ctx, r)
 			return answerQuote{r, quote}.result(l.About().Currency), err
 		})
 	}
 	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-		if err := f.Columns.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
-			return "", nil, err
-		}
 		r.Truth = f.Source(a.Files, l, r.Partial).Ask
 		done, err := l.Answer(ctx, r)
 		a.WarnTruths(done.TruthChanged, done.TruthInvalid)

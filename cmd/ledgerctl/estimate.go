@@ -32,7 +32,7 @@ func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
 	}
 	r := api.EstimateRequest{Question: f.Question, Epsilon: f.Epsilon, Confidence: f.Confidence, Pool: f.Pool,
 		Population: f.Population}
-	people, err := input.ReadPanel(cmd.Context(), a.Files, f.Objects, input.Columns{IDColumn: f.IDColumn})
+	people, err := a.panel(cmd.Context(), f.Objects, f.Question, input.Columns{IDColumn: f.IDColumn})
 	if err != nil {
 		return err
 	}
@@ -47,9 +47,6 @@ func (a *app) estimate(cmd *cobra.Command, _ []string, f *estimateFlags) error {
 		return output.UsageError("name a file that ends in .svg", "--plot: %q is not an .svg file", f.Plot.Path)
 	}
 	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-		if err := f.CheckPeople(ctx, l, f.Objects, f.Question, people); err != nil {
-			return nil, err
-		}
 		e, err := l.Estimate(ctx, r)
 		if err != nil || f.Plot.Path == "" {
 			return estimateResult{e, r.Confidence}, err

@@ -29,7 +29,7 @@ type orderFlags struct {
 // order reads the people to buy from, and counts those left out.
 func (f *orderFlags) order(ctx context.Context, a *app, c input.Columns) (api.Order, error) {
 	c.Skipped = &f.skipped
-	people, err := input.ReadPanel(ctx, a.Files, f.Objects, c)
+	people, err := a.panel(ctx, f.Objects, f.Question, c)
 	return api.Order{Buyer: f.Buyer, Question: f.Question, Epsilon: f.Epsilon, Objects: people, All: people == nil},
 		err
 }
@@ -53,9 +53,6 @@ func (a *app) quote(cmd *cobra.Command, _ []string, f *quoteFlags) error {
 		return err
 	}
 	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-		if err := f.CheckPeople(ctx, l, f.Objects, order.Question, order.Objects); err != nil {
-			return nil, err
-		}
 		q, err := l.Quote(ctx, order)
 		var out output.Fields
 		out.Inline(q, offerRows(q.Offer)...)
@@ -142,9 +139,7 @@ func (a *app) deliver(cmd *cobra.Command, d delivering) (err error) {
 	var sale api.Sale
 	erased := 0
 	err = a.with(ctx, writing, func(l book) error {
-		bar, progress := a.progress("selling")
-		sale, err = d.sell(ctx, l, d.Source(a.Files, l, d.partial).Ask, progress)
-		bar.Clear()
+		sale, err = d.sell(ctx, l, d.Source(a.Files, l, d.partial).Ask, a.Progress("selling"))
 		a.WarnTruths(sale.TruthChanged, sale.TruthInvalid)
 		if err == nil {
 			erased, err = d.write(ctx, l, sale.Number)
@@ -227,9 +222,6 @@ func (a *app) sell(cmd *cobra.Command, _ []string, f *sellFlags) (err error) {
 		return err
 	}
 	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress func(done, total int)) (api.Sale, error) {
-		if err := c.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
-			return api.Sale{}, err
-		}
 		r.Truth, r.Progress = truth, progress
 		sale, err := l.Sell(ctx, r)
 		return sale, atLevels(ctx, l, r.Question, r.Epsilon, err)
@@ -254,9 +246,6 @@ func (a *app) reserve(cmd *cobra.Command, _ []string, f *reserveFlags) (err erro
 		return err
 	}
 	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-		if err := f.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
-			return "", nil, err
-		}
 		held, err := l.Reserve(ctx, r)
 		err = output.Refusal(atLevels(ctx, l, r.Question, r.Epsilon, err), r.Partial)
 		var out output.Fields
@@ -345,14 +334,11 @@ func (a *app) budget(cmd *cobra.Command, _ []string, f *budgetFlags) (err error)
 	r := api.BudgetRequest{Question: f.Question, Buyer: f.Buyer, Epsilons: f.Epsilons}
 	skipped := 0
 	f.Skipped = &skipped
-	if r.Objects, err = input.ReadPanel(cmd.Context(), a.Files, f.Objects, f.Columns); err != nil {
+	if r.Objects, err = a.panel(cmd.Context(), f.Objects, f.Question, f.Columns); err != nil {
 		return err
 	}
 	r.All = r.Objects == nil
 	return a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-		if err := f.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
-			return nil, err
-		}
 		b, err := l.Budget(ctx, r)
 		currency := ""
 		if r.Buyer != "" {

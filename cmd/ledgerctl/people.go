@@ -73,35 +73,28 @@ func (a *app) enroll(cmd *cobra.Command, _ []string, f *enrollFlags) error {
 	if err != nil {
 		return err
 	}
-	var done api.EnrollResult
 	enroll := func(ctx context.Context, l book) (output.Result, error) {
 		if err := p.values.Check(ctx, l, f.Objects, f.Question); err != nil {
 			return nil, err
 		}
-		bar, progress := a.progress("enrolling")
-		defer bar.Clear()
-		done, err = l.Enroll(ctx, api.EnrollRequest{
+		done, err := l.Enroll(ctx, api.EnrollRequest{
 			Key: a.key, Question: f.Question, Objects: p.objects, Policy: p.policy, Cap: f.Cap, Partial: f.Partial,
-			Progress: progress, New: f.ByRow && !f.SameRows, DryRun: f.DryRun,
+			Progress: a.Progress("enrolling"), New: f.ByRow && !f.SameRows, DryRun: f.DryRun,
 		})
 		if errors.Is(err, api.ErrNotNew) {
 			err = output.InputError("--same-rows says that these are the rows of before; if they are other people, "+
 				"--id-prefix P names them P1, P2, …", "%w", err)
 		}
+		a.endRefused(f.Question, done.Enrolled+done.Already, done.Refused, done.Unlisted)
 		return a.enrolled(f, p.skipped, done), output.Refusal(err, f.Partial)
 	}
 	if f.DryRun {
-		err = a.query(cmd, enroll)
-	} else {
-		err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
-			out, err := enroll(ctx, l)
-			return "they are enrolled", out, err
-		})
+		return a.query(cmd, enroll)
 	}
-	if err != nil {
-		return err
-	}
-	return refusedAll(f.Question, done.Enrolled+done.Already, done.Refused, done.Unlisted)
+	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+		out, err := enroll(ctx, l)
+		return "they are enrolled", out, err
+	})
 }
 
 // enrolled is the result of an enrolment.
@@ -133,27 +126,21 @@ func (a *app) terms(cmd *cobra.Command, _ []string, f *termsFlags) error {
 	if err != nil {
 		return err
 	}
-	var done api.ChangeTermsResult
-	err = a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
+	return a.change(cmd, func(ctx context.Context, l book) (string, output.Result, error) {
 		err := errors.Join(f.CheckPeople(ctx, l, f.Objects, f.Question, p.objects),
 			p.values.Check(ctx, l, f.Objects, f.Question))
 		if err != nil {
 			return "", nil, err
 		}
-		bar, progress := a.progress("changing")
-		defer bar.Clear()
 		r := api.ChangeTermsRequest{Key: a.key, Question: f.Question, Objects: p.objects, Cap: f.Cap,
-			Consent: f.Consent, Partial: f.Partial, Progress: progress}
+			Consent: f.Consent, Partial: f.Partial, Progress: a.Progress("changing")}
 		if f.NoPolicy || f.Policy != "" {
 			r.Policy = &p.policy // else each stays as it is
 		}
-		done, err = l.ChangeTerms(ctx, r)
+		done, err := l.ChangeTerms(ctx, r)
+		a.endRefused(f.Question, done.Changed+done.Unchanged, done.Refused, done.Unlisted)
 		return "their terms are changed", a.changed(f, p.skipped, done), output.Refusal(err, f.Partial)
 	})
-	if err != nil {
-		return err
-	}
-	return refusedAll(f.Question, done.Changed+done.Unchanged, done.Refused, done.Unlisted)
 }
 
 // changed is the result of a change of terms.
@@ -253,9 +240,7 @@ func (a *app) forget(cmd *cobra.Command, args []string, f *forgetFlags) error {
 		pages := `kept: what was forgotten may still be in them until the next "ledgerctl forget" without --keep-pages`
 		if !f.KeepPages {
 			pages = "dropped: the file was rewritten"
-			bar, progress := a.progress("compacting")
-			defer bar.Clear()
-			if err := l.Compact(ctx, progress); err != nil {
+			if err := l.Compact(ctx, a.Progress("compacting")); err != nil {
 				done += ", but the old bytes may still be in unused pages of the file"
 				return done, nil, output.Unfinished(done, 0, err)
 			}

@@ -120,9 +120,7 @@ func (a *app) copyCommand(
 				"a copy of the ledger cannot be standard output: it is verified where it is written")
 		}
 		err := a.query(cmd, func(ctx context.Context, l book) (output.Result, error) {
-			bar, progress := a.progress(doing)
-			defer bar.Clear()
-			copied, err := write(l, ctx, args[0], progress)
+			copied, err := write(l, ctx, args[0], a.Progress(doing))
 			var out output.Fields
 			out.Add("file", "copy, verified", args[0])
 			out.Inline(copied, "bytes", "events")

@@ -20,17 +20,17 @@ func addRefused(out *output.Fields, refused []api.Refusal, unlisted int, key str
 // were forgotten since.
 func tableUnlisted(t *output.Table, unlisted int, key string) {
 	if unlisted > 0 {
-		t.Line("… and %d that are not listed; \"ledgerctl log --refused-by %s\" prints all but the forgotten", unlisted,
-			output.Quoted(key))
+		t.Line(`… and %d that are not listed; "ledgerctl log --refused-by %s" prints all but the forgotten`,
+			unlisted, output.Quoted(key))
 	}
 }
 
-// refusedAll is the error of a request that left all objects out, and so did nothing.
-func refusedAll(question string, done int, refused []api.Refusal, unlisted int) error {
-	if done > 0 || len(refused)+unlisted == 0 {
-		return nil
+// endRefused has the command end with an error if its request left all objects out, and so did
+// nothing.
+func (a *app) endRefused(question string, done int, refused []api.Refusal, unlisted int) {
+	if done == 0 && len(refused)+unlisted > 0 {
+		a.after = &started{&api.RefusedError{Question: question, Refused: refused, Unlisted: unlisted}}
 	}
-	return &api.RefusedError{Question: question, Refused: refused, Unlisted: unlisted}
 }
 
 // mostRows is how many rows of a list that may be long a table has.

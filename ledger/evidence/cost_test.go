@@ -185,41 +185,6 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 				}
 			})
 		},
-		"charged": func(n int) []said.Detail {
-			return repeat(200*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
-				return []said.Detail{&said.Charged{Object: "ann", Question: "q", Epsilon: epsilonOf(1)}}
-			})
-		},
-		"refused": func(n int) []said.Detail {
-			return repeat(200*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
-				return []said.Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: "consent", Why: "more"}}}
-			})
-		},
-		"withdrawn": func(n int) []said.Detail {
-			return repeat(100*n, []said.Detail{question}, func(int) []said.Detail { return []said.Detail{enrolled, &said.Withdrawn{Object: "ann"}} })
-		},
-		"epochs": func(n int) []said.Detail {
-			return repeat(100*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
-				return []said.Detail{&said.TruthBound{Object: "ann", Question: "q", Truth: make(said.Hex, 16)}, &said.EpochBegun{Object: "ann", Question: "q"}}
-			})
-		},
-		"epochs under a long policy": func(n int) []said.Detail {
-			p := policyOf(t, kindsOfPolicies()["steps"](0))
-			return repeat(200*n, []said.Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}, &said.Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}},
-				func(int) []said.Detail { return []said.Detail{&said.EpochBegun{Object: "ann", Question: "q"}} })
-		},
-		"stated": func(n int) []said.Detail {
-			return repeat(20*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
-				return []said.Detail{&said.Stated{Object: "ann", Events: make([]uint64, 1000)}}
-			})
-		},
-		"forgotten": func(n int) []said.Detail {
-			var chains []said.ForgottenChain
-			for range 500 {
-				chains = append(chains, said.ForgottenChain{Question: "q", Spent: epsilonOf(1)})
-			}
-			return repeat(4*n, []said.Detail{question, enrolled}, func(int) []said.Detail { return []said.Detail{&said.Forgotten{Object: "ann", Chains: chains}} })
-		},
 		"questions": func(n int) []said.Detail {
 			return repeat(5*n, nil, func(i int) []said.Detail {
 				values := make([]string, 1000)
@@ -228,14 +193,6 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 				}
 				return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: values, Encoding: "unary"}}
 			})
-		},
-		"nothing is defined": func(n int) []said.Detail {
-			return repeat(200*n, nil, func(int) []said.Detail {
-				return []said.Detail{&said.Released{Object: "ann", Question: "none", Epsilon: epsilonOf(1)}}
-			})
-		},
-		"somebody else": func(n int) []said.Detail {
-			return repeat(200*n, []said.Detail{question}, func(int) []said.Detail { return []said.Detail{&said.Withdrawn{Object: "bob"}} })
 		},
 		"unary": func(n int) []said.Detail {
 			values := make([]string, event.MaxUnaryValues)
@@ -246,13 +203,6 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 				return []said.Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: strings.Repeat("01", len(values)/2), Method: "raise"}}
 			})
 		},
-		"finite": func(n int) []said.Detail {
-			m := manyOutputs(t)
-			names := m.Outputs[0]
-			return repeat(100*n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: "finite", Mechanism: m}, enrolled}, func(int) []said.Detail {
-				return []said.Detail{&said.Released{Object: "ann", Question: "q", Epsilon: m.Family.Epsilons()[0], Response: names[len(names)-1], Method: "raise"}}
-			})
-		},
 		"mechanisms": func(n int) []said.Detail {
 			m := manyOutputs(t)
 			return repeat(n, nil, func(i int) []said.Detail {
@@ -260,16 +210,52 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 			})
 		},
 	}
+	type says = []said.Detail
+	about, m := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: "finite"}, manyOutputs(t)
+	about.Mechanism = m
+	lengthy := policyOf(t, kindsOfPolicies()["steps"](0))
+	defined := &said.PolicyDefined{Number: 1, Policy: *lengthy}
+	under := &said.Enrolled{Object: "ann", Question: "q", Policy: lengthy, Cap: epsilonOf(2e9)}
+	epoch := &said.EpochBegun{Object: "ann", Question: "q"}
+	refused := func(why string) *said.ObjectRefused {
+		r := api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: "consent", Why: why}
+		return &said.ObjectRefused{Question: "q", Refusal: r}
+	}
+	for name, c := range map[string]struct {
+		times       int
+		begin, each says
+	}{
+		"charged":   {200, says{question, enrolled}, says{&said.Charged{Object: "ann", Question: "q", Epsilon: epsilonOf(1)}}},
+		"refused":   {200, says{question, enrolled}, says{refused("more")}},
+		"withdrawn": {100, says{question}, says{enrolled, &said.Withdrawn{Object: "ann"}}},
+		"epochs": {
+			100, says{question, enrolled}, says{&said.TruthBound{Object: "ann", Question: "q", Truth: make(said.Hex, 16)}, epoch},
+		},
+		"epochs under a long policy": {200, says{question, defined, under}, says{epoch}},
+		"enrolled again and again":   {20, says{question, defined}, says{under, &said.Withdrawn{Object: "ann"}}},
+		"holdings under long policies": {
+			2, says{question, defined, &said.BuyerNamed{Number: 1, Name: "acme"}, enrolled, &said.Reserved{
+				Sale: 1, Buyer: "acme", Question: "q", Epsilon: epsilonOf(1), Objects: 1 << 20, Expires: hostileTime,
+			}}, says{&said.Held{Sale: 1, Object: "ann", Policy: lengthy}},
+		},
+		"stated": {20, says{question, enrolled}, says{&said.Stated{Object: "ann", Events: make([]uint64, 1000)}}},
+		"forgotten": {4, says{question, enrolled}, says{&said.Forgotten{
+			Object: "ann", Chains: slices.Repeat([]said.ForgottenChain{{Question: "q", Spent: epsilonOf(1)}}, 500),
+		}}},
+		"nothing is defined": {200, nil, says{&said.Released{Object: "ann", Question: "none", Epsilon: epsilonOf(1)}}},
+		"somebody else":      {200, says{question}, says{&said.Withdrawn{Object: "bob"}}},
+		"finite": {100, says{about, enrolled}, says{&said.Released{
+			Object: "ann", Question: "q", Epsilon: m.Family.Epsilons()[0], Response: m.Outputs[0][len(m.Outputs[0])-1], Method: "raise",
+		}}},
+		// each byte of the reason is six bytes of JSON
+		"refused at length": {50, says{question, enrolled}, says{refused(strings.Repeat("\x01", event.MaxWhy))}},
+	} {
+		all[name] = func(n int) says { return repeat(c.times*n, slices.Clip(c.begin), func(int) says { return c.each }) }
+	}
 	all["enrolled in questions with long names"] = func(n int) []said.Detail {
 		return repeat(20*n, nil, func(i int) []said.Detail {
 			name := fmt.Sprintf("%0*d", event.MaxNameBytes, i)
 			return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: "direct"}, &said.Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
-		})
-	}
-	all["refused at length"] = func(n int) []said.Detail {
-		why := strings.Repeat("\x01", event.MaxWhy) // each is six bytes of JSON
-		return repeat(50*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
-			return []said.Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: "consent", Why: why}}}
 		})
 	}
 	all["forgotten in many questions"] = func(n int) []said.Detail {
@@ -284,12 +270,6 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 			return []said.Detail{&said.Enrolled{Object: "ann", Question: fmt.Sprint("q", i), Cap: epsilonOf(9e9)}}
 		})
 	}
-	all["holdings under long policies"] = func(n int) []said.Detail {
-		p := policyOf(t, kindsOfPolicies()["steps"](0))
-		reserved := &said.Reserved{Sale: 1, Buyer: "acme", Question: "q", Epsilon: epsilonOf(1), Objects: 1 << 20, Expires: hostileTime}
-		return repeat(2*n, []said.Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}, &said.BuyerNamed{Number: 1, Name: "acme"}, enrolled, reserved},
-			func(int) []said.Detail { return []said.Detail{&said.Held{Sale: 1, Object: "ann", Policy: p}} })
-	}
 	all["levels of one mechanism"] = func(n int) []said.Detail {
 		m := manyLevels(t, 60)
 		return repeat(n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: "finite", Mechanism: m}, enrolled}, func(int) []said.Detail {
@@ -298,12 +278,6 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 				epoch = append(epoch, &said.Released{Object: "ann", Question: "q", Epsilon: epsilon, Response: m.Outputs[level][0], Method: "degrade"})
 			}
 			return epoch
-		})
-	}
-	all["enrolled again and again"] = func(n int) []said.Detail {
-		p := policyOf(t, kindsOfPolicies()["steps"](0))
-		return repeat(20*n, []said.Detail{question, &said.PolicyDefined{Number: 1, Policy: *p}}, func(int) []said.Detail {
-			return []said.Detail{&said.Enrolled{Object: "ann", Question: "q", Policy: p, Cap: epsilonOf(2e9)}, &said.Withdrawn{Object: "ann"}}
 		})
 	}
 	all["refused in many questions"] = func(n int) []said.Detail {

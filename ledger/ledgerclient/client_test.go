@@ -43,33 +43,43 @@ func polled(t *testing.T, l *ledger.Ledger, people ...string) *ledger.Ledger {
 	return l
 }
 
-// around serves a ledger behind something, and returns a client of it.
-func around(t *testing.T, l *ledger.Ledger, behind func(http.Handler) http.Handler) *Client {
+// around serves a ledger, and returns a client of it. If answer is not nil, it answers the requests to a path, or all if
+// that is empty; it may hand them on.
+func around(t *testing.T, l *ledger.Ledger, path string, answer func(http.Handler, http.ResponseWriter, *http.Request)) *Client {
 	t.Helper()
 	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: "operator"}.Admit})
 	check.Must(t, err)
-	server := httptest.NewServer(behind(h))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answer == nil || path != "" && r.URL.Path != path {
+			h.ServeHTTP(w, r)
+			return
+		}
+		answer(h, w, r)
+	}))
 	t.Cleanup(server.Close)
 	c := check.Value(Dial(t.Context(), server.URL, Options{}))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
-func plainly(h http.Handler) http.Handler { return h }
+// served returns a ledger of people, and a client of it.
+func served(t *testing.T, people ...string) (*ledger.Ledger, *Client) {
+	t.Helper()
+	l := polled(t, ledgertest.New(t).Ledger, people...)
+	return l, around(t, l, "", nil)
+}
 
 // An answer that is lost leaves open what was done: the error says so, and the same request with the same key gives it.
 func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	var lose atomic.Bool
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
-	c := around(t, l, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !lose.Load() || r.Method != http.MethodPost {
-				h.ServeHTTP(w, r)
-				return
-			}
-			h.ServeHTTP(httptest.NewRecorder(), r)
-			panic(http.ErrAbortHandler)
-		})
+	c := around(t, l, "", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		if !lose.Load() || r.Method != http.MethodPost {
+			h.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
 	})
 	r := api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: check.Eps(t, "1"), Truth: api.TruthOf("yes")}
 	sent := r.Truth
@@ -97,13 +107,11 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 func TestATrueValueGoesAlong(t *testing.T) {
 	l := polled(t, ledgertest.New(t).Ledger, "ann")
 	var sent atomic.Int64
-	c := around(t, l, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodPost {
-				sent.Add(1)
-			}
-			h.ServeHTTP(w, r)
-		})
+	c := around(t, l, "", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			sent.Add(1)
+		}
+		h.ServeHTTP(w, r)
 	})
 	r := api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: check.Eps(t, "1"), TrueValue: "yes", Truth: api.TruthOf("yes")}
 	if _, err := c.Release(t.Context(), r); !errors.Is(err, api.ErrInvalid) || sent.Load() != 0 {
@@ -127,8 +135,7 @@ func isInvalidTruth(err error) bool {
 
 // A true value that is no UTF-8 is none of the question's, as in process: the same request may do once the source is mended.
 func TestATrueValueThatCannotBeSent(t *testing.T) {
-	l := polled(t, ledgertest.New(t).Ledger, "ann")
-	c := around(t, l, plainly)
+	l, c := served(t, "ann")
 	for name, r := range map[string]api.ReleaseRequest{"at hand": {TrueValue: "\xff"}, "of a source": {Truth: api.TruthOf("\xff")}} {
 		r.Key, r.Question, r.Object, r.Epsilon = name, "vote", "ann", check.Eps(t, "1")
 		_, here := l.Release(t.Context(), r)
@@ -148,13 +155,9 @@ func TestOnlyNeededTruthsAreSent(t *testing.T) {
 	_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "k", Question: "vote", Object: people[7], Epsilon: check.Eps(t, "1"), Truth: api.TruthOf("no")})
 	check.Must(t, err)
 	var rounds atomic.Int64
-	c := around(t, l, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/v1/raises" {
-				rounds.Add(1)
-			}
-			h.ServeHTTP(w, r)
-		})
+	c := around(t, l, "/v1/raises", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		rounds.Add(1)
+		h.ServeHTTP(w, r)
 	})
 	var asked []string
 	done, err := c.Raise(t.Context(), api.RaiseRequest{Key: "r", Question: "vote", Epsilon: check.Eps(t, "1"), All: true, Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
@@ -182,11 +185,9 @@ func TestASweepSendsWhatItsPartNeeds(t *testing.T) {
 	check.Must(t, err)
 	held.Clock.Set(ledgertest.Begin().Add(time.Hour))
 	var largest atomic.Int64
-	c := around(t, l, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			largest.Store(max(largest.Load(), r.ContentLength))
-			h.ServeHTTP(w, r)
-		})
+	c := around(t, l, "", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		largest.Store(max(largest.Load(), r.ContentLength))
+		h.ServeHTTP(w, r)
 	})
 	asked := map[string]int{}
 	done, err := c.Advance(t.Context(), api.AdvanceRequest{Key: "a", Truth: func(_ context.Context, _ string, objects []string) ([]string, error) {
@@ -238,16 +239,10 @@ func TestAddresses(t *testing.T) {
 
 // A server may answer without an end. A document has one.
 func TestCheckpoint_AnswerWithoutEnd_IsRefused(t *testing.T) {
-	c := around(t, ledgertest.New(t).Ledger, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/v1/checkpoint" {
-				h.ServeHTTP(w, r)
-				return
-			}
-			for range 4 * maxCheckpoint / 1024 {
-				_, _ = w.Write(make([]byte, 1024))
-			}
-		})
+	c := around(t, ledgertest.New(t).Ledger, "/v1/checkpoint", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		for range 4 * maxCheckpoint / 1024 {
+			_, _ = w.Write(make([]byte, 1024))
+		}
 	})
 	text, err := c.Checkpoint(t.Context())
 	check.That(t, kindOf(err) == problem.Unreachable && strings.Contains(err.Error(), "more than"),
@@ -281,7 +276,7 @@ func TestARefusedClientLeavesNoConnection(t *testing.T) {
 
 // A name that is no UTF-8 is refused, and does not become another one on the way.
 func TestNamesAreNotChanged(t *testing.T) {
-	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), plainly)
+	_, c := served(t, "ann")
 	check.Is(t, c.Withdraw(t.Context(), api.ObjectRequest{Key: "k", Object: "\xff"}), api.ErrInvalid)
 	check.Is(t, check.Err(c.Object(t.Context(), "\xff")), api.ErrInvalid)
 	for _, name := range []string{"a/b", "..", "a&b=c", "ü ?#%2f", "+"} {
@@ -307,16 +302,10 @@ func TestListsAreWhole(t *testing.T) {
 		}, problem.Corrupt},
 		"something else": {func(text string) string { return "x\n" + text }, problem.Unreachable},
 	} {
-		client := around(t, l, func(h http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path != "/v1/events" {
-					h.ServeHTTP(w, r)
-					return
-				}
-				rec := httptest.NewRecorder()
-				h.ServeHTTP(rec, r)
-				_, _ = w.Write([]byte(c.cut(rec.Body.String())))
-			})
+		client := around(t, l, "/v1/events", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+			rec := httptest.NewRecorder()
+			h.ServeHTTP(rec, r)
+			_, _ = w.Write([]byte(c.cut(rec.Body.String())))
 		})
 		var last error
 		n := 0
@@ -333,8 +322,7 @@ func TestListsAreWhole(t *testing.T) {
 
 // Events are followed; whoever has enough leaves, and the end of the context is the end.
 func TestWatch(t *testing.T) {
-	l := polled(t, ledgertest.New(t).Ledger, "ann")
-	c := around(t, l, plainly)
+	l, c := served(t, "ann")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	next := uint64(2)
@@ -407,20 +395,14 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 	polled(t, l, "ann", "bob", "cid")
 	var lies atomic.Pointer[func([]byte) []byte]
 	tell := func(lie func(text []byte) []byte) { lies.Store(&lie) }
-	c := around(t, l, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/v1/backup" {
-				h.ServeHTTP(w, r)
-				return
-			}
-			rec := httptest.NewRecorder()
-			h.ServeHTTP(rec, r)
-			text := (*lies.Load())(rec.Body.Bytes())
-			w.Header().Set("Content-Length", fmt.Sprint(len(text)))
-			_, _ = w.Write(text)
-		})
+	c := around(t, l, "/v1/backup", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		text := (*lies.Load())(rec.Body.Bytes())
+		w.Header().Set("Content-Length", fmt.Sprint(len(text)))
+		_, _ = w.Write(text)
 	})
-	direct := around(t, l, plainly)
+	direct := around(t, l, "", nil)
 	found := check.Value(direct.Verify(t.Context(), api.VerifyRequest{}))(t)
 	stats := check.Value(l.Stats(t.Context()))(t)
 	check.That(t, found.Problems == 0 && found.Events == stats.Events && found.Objects == 3, "%+v", found)
@@ -476,14 +458,8 @@ func TestWhatIsFetchedIsVerifiedHere(t *testing.T) {
 }
 
 func TestCopy_LocalFileFails_TheErrorNamesThePath(t *testing.T) {
-	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/v1/backup" {
-				h.ServeHTTP(w, r)
-				return
-			}
-			_, _ = w.Write([]byte("no ledger"))
-		})
+	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), "/v1/backup", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("no ledger"))
 	})
 	dir, temp := pace.Scratch(t), pace.Scratch(t)
 	path := filepath.Join(dir, "copy.db")
@@ -503,15 +479,9 @@ func TestCopy_LocalFileFails_TheErrorNamesThePath(t *testing.T) {
 
 // A disk that is full here is no server that cannot be reached.
 func TestFetch_DiskFails_IsNotUnreachable(t *testing.T) {
-	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/v1/backup" {
-				h.ServeHTTP(w, r)
-				return
-			}
-			w.Header().Set("Content-Length", strconv.Itoa(1<<20))
-			_, _ = w.Write(make([]byte, 1<<20))
-		})
+	c := around(t, polled(t, ledgertest.New(t).Ledger, "ann"), "/v1/backup", func(h http.Handler, w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(1<<20))
+		_, _ = w.Write(make([]byte, 1<<20))
 	})
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -524,8 +494,7 @@ func TestFetch_DiskFails_IsNotUnreachable(t *testing.T) {
 
 // Proofs arrive as they are made.
 func TestProofs(t *testing.T) {
-	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
-	c := around(t, l, plainly)
+	_, c := served(t, "ann", "bob")
 	now := check.Value(c.Head(t.Context(), 0))(t)
 	then := check.Value(c.Head(t.Context(), 2))(t)
 	proof := check.Value(c.Consistency(t.Context(), 2, now.Events))(t)
@@ -537,8 +506,7 @@ func TestProofs(t *testing.T) {
 
 // Each is enrolled under terms of their own, is held until an instant, and is put under others, with or without a policy.
 func TestTermsOfEach(t *testing.T) {
-	l := polled(t, ledgertest.New(t).Ledger, "ann")
-	c := around(t, l, plainly)
+	l, c := served(t, "ann")
 	dear, err := policy.Market{Max: check.Eps(t, "2"), Prices: []policy.Price{{Epsilon: check.Eps(t, "2"), Amount: 300}}}.Policy()
 	check.Must(t, err)
 	r := api.EnrollRequest{Key: "each", Question: "vote", Objects: []string{"dan", "bob", "cid"}}
@@ -584,8 +552,7 @@ func TestTermsOfEach(t *testing.T) {
 
 // A table is brought in line as in process: whoever confirms is told what is done, and if anything else is to be done by then, nothing is.
 func TestATableIsConfirmed(t *testing.T) {
-	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
-	c := around(t, l, plainly)
+	l, c := served(t, "ann", "bob")
 	rows := []api.Member{{Object: "ann", Question: "vote"}, {Object: "bob", Question: "vote"}, {Object: "cid", Question: "vote", Cap: check.Eps(t, "2")}}
 	r := api.ReconcileRequest{Members: func(yield func(api.Member, error) bool) {
 		for _, row := range rows {
@@ -640,8 +607,7 @@ func kindOf(err error) string {
 
 // A table takes its time to be read and sent: whose terms are changed meanwhile keeps these, whatever consent the older row has.
 func TestWhatIsNewerThanASentTableStays(t *testing.T) {
-	l := polled(t, ledgertest.New(t).Ledger, "ann", "bob")
-	c := around(t, l, plainly)
+	l, c := served(t, "ann", "bob")
 	less := func(key, object string) {
 		_, err := l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: check.Eps(t, "1")})
 		check.Must(t, err)
@@ -667,13 +633,12 @@ func TestWhatIsNewerThanASentTableStays(t *testing.T) {
 	o, err := l.Object(t.Context(), "bob")
 	check.That(t, err == nil && o.Cap == check.Eps(t, "1"), "an older table brings back the cap %s, %v", o.Cap, err)
 	r.AsOf = 1 << 40
-	_, err = c.Reconcile(t.Context(), r)
-	check.That(t, errors.Is(err, api.ErrInvalid), "a table of the future: %v", err)
+	check.WantErr(t, check.Err(c.Reconcile(t.Context(), r)), api.ErrInvalid, "a table of the future")
 }
 
 // A mechanism without names of outputs means another thing than one with an empty list of them: the client sends which it is.
 func TestDefineQuestion_OutputsNilOrEmpty_AreTwoRequests(t *testing.T) {
-	c := around(t, ledgertest.New(t).Ledger, plainly)
+	c := around(t, ledgertest.New(t).Ledger, "", nil)
 	family := fixture.Skewed(t)
 	q := api.Question{Name: "party", Values: []string{"a", "b"}, Mechanism: &api.Mechanism{Family: family}}
 	check.Must(t, c.DefineQuestion(t.Context(), "1", q))

@@ -30,7 +30,7 @@ func TestPages_AreThoseOfTheLedger(t *testing.T) {
 		}
 		check.Must(t, err)
 	}
-	c := around(t, l, plainly)
+	c := around(t, l, "", nil)
 	for _, p := range []api.Page{
 		{Limit: 2}, {Limit: 2, Newest: true}, {Limit: 5000}, {Limit: 1, After: 2}, {Limit: 9, Buyer: "zeta"}, {Limit: 9, Question: "pets"}, {Limit: 9, Question: "vote"},
 		{Limit: 9, Since: time.Date(2001, 1, 1, 0, 0, 0, 5, time.UTC)}, {Limit: 9, Until: time.Date(2001, 1, 1, 0, 0, 0, 5, time.UTC)},

@@ -169,7 +169,7 @@ func TestWrongSegments(t *testing.T) {
 				for _, err = range j.Read(noLimit, h.begin) {
 				}
 			}
-			check.WantErr(t, err, c.want, "%v, not %v", err, c.want)
+			check.Is(t, err, c.want)
 		})
 	}
 	check.WantErr(t, check.Err(open(h.s, small, place, [16]byte{1})), journal.ErrForked, "the journal of another ledger")

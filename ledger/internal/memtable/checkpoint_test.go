@@ -28,7 +28,9 @@ type base struct {
 	updates  int
 	written  []string // by the last update, in order
 	readLive bool     // readers see what is there, not what was when they began
+	early    func()   // before each view
 	late     error    // of each view, in the end
+	asked    []string // the records that were prefetched
 }
 
 func (b *base) fail(instead func(update func() error) error) { b.fault.Store(&instead) }
@@ -46,12 +48,10 @@ func (b *base) Update(fn func(kv.Writer) error) error {
 }
 
 func (b *base) View(fn func(kv.Reader) error) error {
-	return b.Memory.View(func(r kv.Reader) error {
-		if b.readLive {
-			r = live{r, b}
-		}
-		return errors.Join(fn(r), b.late)
-	})
+	if b.early != nil {
+		b.early()
+	}
+	return b.Memory.View(func(r kv.Reader) error { return errors.Join(fn(reading{r, b}), b.late) })
 }
 
 // noting notes what is written.
@@ -70,15 +70,24 @@ func (w noting) Delete(bucket string, key []byte) error {
 	return w.Writer.Delete(bucket, key)
 }
 
-// live is a reader of a base whose pages may be overwritten at any time.
-type live struct {
+// reading is a reader of a base, whose pages may be overwritten at any time.
+type reading struct {
 	kv.Reader
 	base *base
 }
 
-func (r live) Get(bucket string, key []byte) (value []byte, err error) {
+func (r reading) Get(bucket string, key []byte) (value []byte, err error) {
+	if !r.base.readLive {
+		return r.Reader.Get(bucket, key)
+	}
 	err = r.base.Memory.View(func(now kv.Reader) error { value, err = now.Get(bucket, key); return err })
 	return value, err
+}
+
+func (r reading) Prefetch(bucket string, keys [][]byte) {
+	for _, key := range keys {
+		r.base.asked = append(r.base.asked, bucket+" "+string(key))
+	}
 }
 
 var errDisk = errors.New("disk full")
@@ -95,6 +104,17 @@ func write(t testing.TB, s kv.Store, n uint64, pairs ...string) {
 	t.Helper()
 	err := s.Update(func(w kv.Writer) error { return errors.Join(setMark(w, n), put(w, pairs...)) })
 	check.Need(t, err == nil, "update %d: %v", n, err)
+}
+
+// fill makes updates with a large record each, from n on, until one fails, or n is most. It returns the next n.
+func fill(s kv.Store, n, most uint64, size int) (uint64, error) {
+	var err error
+	for ; err == nil && n < most; n++ {
+		err = s.Update(func(w kv.Writer) error {
+			return errors.Join(setMark(w, n), w.Put("large", fmt.Append(nil, n), make([]byte, size)))
+		})
+	}
+	return n, err
 }
 
 // put puts pairs into bucket b, and deletes where there is no value.
@@ -190,9 +210,7 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 				go func() { second <- s.Checkpoint() }()
 				stillWaits(t, second, "a checkpoint does not wait for the one that runs")
 				close(goOn)
-				if err := errors.Join(<-done, <-second); err != nil {
-					return err
-				}
+				check.Must(t, errors.Join(<-done, <-second))
 				want(t, b, "a=3", "b=3", "c=2")
 				found, err := all(r)
 				wantSame(t, found, []string{"a=1", "b=1"}, "an older view")
@@ -205,29 +223,17 @@ func TestWorkGoesOnAtEachStepOfACheckpoint(t *testing.T) {
 // A reader that took the layers before a checkpoint and meets the base behind it begins again.
 func TestAReaderBetweenLayersAndBaseBeginsAgain(t *testing.T) {
 	for _, m := range []Mark{mark, {}} {
-		b := &slowBase{}
+		b := &base{}
 		s := tableOver(t, b, Options{Mark: m})
 		write(t, s, 1, "a", "1")
-		b.before = func() { // the layers are taken, and there is no snapshot yet
-			b.before = nil
+		b.early = func() { // the layers are taken, and there is no snapshot yet
+			b.early = nil
 			write(t, s, 2, "a", "2", "b", "2")
 			checkpoint(t, s)
 			write(t, s, 3, "c", "3")
 		}
 		want(t, s, "a=2", "b=2", "c=3")
 	}
-}
-
-type slowBase struct {
-	kv.Memory
-	before func()
-}
-
-func (b *slowBase) View(fn func(kv.Reader) error) error {
-	if b.before != nil {
-		b.before()
-	}
-	return b.Memory.View(fn)
 }
 
 // When the limit is passed a checkpoint begins by itself; when much more is in memory before it
@@ -374,13 +380,7 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	check.WantErr(t, s.Checkpoint(), errDisk, "a checkpoint that fails returns")
 	write(t, s, 2, "a", "2", "b", "")
 	want(t, s, "a=2")
-	n := uint64(2)
-	var err error
-	for ; err == nil && n < 100; n++ {
-		err = s.Update(func(w kv.Writer) error {
-			return errors.Join(setMark(w, n+1), w.Put("large", fmt.Append(nil, n), make([]byte, 1000)))
-		})
-	}
+	n, err := fill(s, 3, 100, 1000)
 	check.That(t, errors.Is(err, errDisk) && s.Bytes() >= 2*limit && s.Bytes() <= 3*limit,
 		"after %d updates with %d bytes in memory: %v", n, s.Bytes(), err)
 	check.WantErr(t, s.Update(func(kv.Writer) error { t.Error("an update has begun without room"); return nil }), errDisk, "error")
@@ -388,7 +388,7 @@ func TestAFailedCheckpointIsMadeAgain(t *testing.T) {
 	want(t, s, "a=2")
 	b.fail(nil)
 	checkpoint(t, s)
-	write(t, s, n+1, "c", "3")
+	write(t, s, n, "c", "3")
 	want(t, s, "a=2", "c=3")
 	want(t, b, "a=2")
 }
@@ -398,13 +398,7 @@ func TestAFailedCheckpointIsMadeAgainAfterAPause(t *testing.T) {
 	b := &base{}
 	s := tableOver(t, b, Options{Mark: mark, Limit: 1000, Pause: time.Millisecond})
 	b.fail(before)
-	var err error
-	n := uint64(1)
-	for ; err == nil; n++ {
-		err = s.Update(func(w kv.Writer) error {
-			return errors.Join(setMark(w, n), w.Put("large", fmt.Append(nil, n), make([]byte, 100)))
-		})
-	}
+	n, err := fill(s, 1, math.MaxUint64, 100)
 	check.WantErr(t, err, errDisk, "error")
 	b.fail(nil)
 	time.Sleep(2 * time.Millisecond)
@@ -462,12 +456,7 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 	s := tableOver(t, b, Options{Mark: mark, Limit: 1000})
 	done := make(chan error)
 	go func() {
-		var err error
-		for n := uint64(1); err == nil; n++ {
-			err = s.Update(func(w kv.Writer) error {
-				return errors.Join(setMark(w, n), w.Put("large", fmt.Append(nil, n), make([]byte, 100)))
-			})
-		}
+		_, err := fill(s, 1, math.MaxUint64, 100)
 		done <- err
 	}()
 	stillWaits(t, done, "no update waits")
@@ -475,62 +464,48 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 	check.WantErr(t, <-done, kv.ErrUncertain, "error")
 }
 
-// A base that somebody else has written to is not read, nor written.
+// A base that somebody else has written to, before it is used or while somebody reads it or decides
+// by it, is not read, nor written.
 func TestAnOverwrittenBaseStopsTheTable(t *testing.T) {
-	for name, meet := range map[string]func(s *Table) error{
-		"view": func(s *Table) error { return s.View(func(kv.Reader) error { return nil }) },
-		"inspect": func(s *Table) error {
+	for name, meet := range map[string]func(s *Table, overwrite func()) error{
+		"view": func(s *Table, overwrite func()) error {
+			overwrite()
+			return s.View(func(kv.Reader) error { return nil })
+		},
+		"inspect": func(s *Table, overwrite func()) error {
+			overwrite()
 			return s.Inspect(func(kv.Fault) {}, func(kv.Reader) error { return nil })
 		},
-		"update":     func(s *Table) error { return s.Update(func(w kv.Writer) error { return setMark(w, 9) }) },
-		"checkpoint": func(s *Table) error { return s.Checkpoint() },
+		"update": func(s *Table, overwrite func()) error {
+			overwrite()
+			return s.Update(func(w kv.Writer) error { return setMark(w, 9) })
+		},
+		"checkpoint": func(s *Table, overwrite func()) error { overwrite(); return s.Checkpoint() },
+		"within a view": func(s *Table, overwrite func()) error {
+			return s.View(func(kv.Reader) error { overwrite(); return errors.New("met damage") })
+		},
+		"within an update": func(s *Table, overwrite func()) error {
+			return s.Update(func(w kv.Writer) error {
+				check.OK(t, w.(Checker).Check())
+				overwrite()
+				return w.Put("b", []byte("a"), []byte("3"))
+			})
+		},
+		"before a check": func(s *Table, overwrite func()) error {
+			return s.Update(func(w kv.Writer) error { overwrite(); return w.(Checker).Check() })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &base{}
+			b := &base{readLive: true}
 			s := tableOver(t, b, Options{Mark: mark})
 			write(t, s, 1, "a", "1")
 			checkpoint(t, s)
 			write(t, s, 2, "a", "2")
-			write(t, &b.Memory, 7, "a", "other")
-			check.WantErr(t, meet(s), kv.ErrOverwritten, "it")
+			check.WantErr(t, meet(s, func() { write(t, &b.Memory, 7, "a", "other") }), kv.ErrOverwritten, "it")
 			wantStopped(t, s, kv.ErrOverwritten)
 			want(t, b, "a=other")
 		})
 	}
-}
-
-// A base that is overwritten while somebody reads it, or decides by it.
-func TestABaseOverwrittenMeanwhileStopsTheTable(t *testing.T) {
-	begin := func(t *testing.T) (*base, *Table) {
-		b := &base{readLive: true}
-		s := tableOver(t, b, Options{Mark: mark})
-		write(t, s, 1, "a", "1")
-		checkpoint(t, s)
-		return b, s
-	}
-	t.Run("view", func(t *testing.T) {
-		b, s := begin(t)
-		other := errors.New("met damage")
-		check.WantErr(t, s.View(func(kv.Reader) error { write(t, &b.Memory, 7, "a", "other"); return other }), kv.ErrOverwritten, "error")
-		wantStopped(t, s, kv.ErrOverwritten)
-	})
-	t.Run("update", func(t *testing.T) {
-		b, s := begin(t)
-		check.WantErr(t, s.Update(func(w kv.Writer) error {
-			check.OK(t, w.(Checker).Check())
-			write(t, &b.Memory, 7, "a", "other")
-			return w.Put("b", []byte("a"), []byte("2"))
-		}), kv.ErrOverwritten, "error")
-		wantStopped(t, s, kv.ErrOverwritten)
-	})
-	t.Run("check", func(t *testing.T) {
-		b, s := begin(t)
-		check.WantErr(t, s.Update(func(w kv.Writer) error {
-			write(t, &b.Memory, 7, "a", "other")
-			return w.(Checker).Check()
-		}), kv.ErrOverwritten, "error")
-		wantStopped(t, s, kv.ErrOverwritten)
-	})
 }
 
 // Check knows the base at each step of a checkpoint that runs.
@@ -664,33 +639,12 @@ func TestCopiesHaveWhatIsInMemory(t *testing.T) {
 
 // What a reader will need is fetched from the base, if that can.
 func TestPrefetchReachesTheBase(t *testing.T) {
-	var asked []string
-	s := tableOver(t, fetching{new(kv.Memory), &asked}, Options{})
-	err := s.View(func(r kv.Reader) error {
+	b := &base{}
+	check.OK(t, tableOver(t, b, Options{}).View(func(r kv.Reader) error {
 		r.(kv.Prefetcher).Prefetch("b", [][]byte{[]byte("x"), []byte("y")})
 		return nil
-	})
-	check.That(t, err == nil && slices.Equal(asked, []string{"b x", "b y"}), "asked for %q (%v)", asked, err)
-}
-
-type fetching struct {
-	kv.Store
-	asked *[]string
-}
-
-func (f fetching) View(fn func(kv.Reader) error) error {
-	return f.Store.View(func(r kv.Reader) error { return fn(fetchingReader{r, f.asked}) })
-}
-
-type fetchingReader struct {
-	kv.Reader
-	asked *[]string
-}
-
-func (r fetchingReader) Prefetch(bucket string, keys [][]byte) {
-	for _, key := range keys {
-		*r.asked = append(*r.asked, bucket+" "+string(key))
-	}
+	}))
+	wantSame(t, b.asked, []string{"b x", "b y"}, "asked for")
 }
 
 // A record that is updated often takes no more memory than one, once nobody reads the older ones.

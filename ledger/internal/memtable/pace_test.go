@@ -173,9 +173,7 @@ func TestACheckpointIsReckonedByTheOneBefore(t *testing.T) {
 	check.Must(t, s.Update(func(w kv.Writer) error {
 		for i := range 2 * fewRecords {
 			for _, bucket := range []string{"a", "b"} {
-				if err := w.Put(bucket, fmt.Append(nil, "m", i), []byte("v")); err != nil {
-					return err
-				}
+				check.Must(t, w.Put(bucket, fmt.Append(nil, "m", i), []byte("v")))
 			}
 		}
 		return w.Put("m", []byte("m"), []byte("1"))

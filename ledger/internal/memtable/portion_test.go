@@ -65,9 +65,7 @@ func TestWhatIsAsideIsInOrder(t *testing.T) {
 					b = appendText(appendText(b, key), "value")
 				}
 				number := numbered(uint64(i + 1))
-				if err := w.Put(Aside, number, endPortion(b, number, i == len(buckets)-1)); err != nil {
-					return err
-				}
+				check.Must(t, w.Put(Aside, number, endPortion(b, number, i == len(buckets)-1)))
 			}
 			return w.Put(mark.Bucket, mark.Key, []byte("now"))
 		}))

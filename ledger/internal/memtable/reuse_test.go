@@ -16,9 +16,7 @@ func TestALayerIsUsedAgain(t *testing.T) {
 		n++
 		check.Must(t, s.Update(func(w kv.Writer) error {
 			for i := range 100 {
-				if err := w.Put("b", fmt.Appendf(nil, "%03d", i*37%100), []byte(value)); err != nil {
-					return err
-				}
+				check.Must(t, w.Put("b", fmt.Appendf(nil, "%03d", i*37%100), []byte(value)))
 			}
 			return w.Put("m", []byte("mark"), []byte(fmt.Sprint(n)))
 		}))

@@ -134,14 +134,10 @@ func TestAStandbyThatLaggedIsNoticed(t *testing.T) {
 	check.That(t, err != nil, "who had claimed it goes on")
 	check.Must(t, l.j.Close()) // which tells the others what was told last
 	l.refuses(t, "a", "a", l.told())
-	for _, keys := range l.keys {
-		keys.Fail(errors.New("the network is gone"))
-	}
+	l.hosts.fail(errors.New("the network is gone"))
 	l.keys["b"].Fail(nil)
 	l.refuses(t, "b", "b", l.told()) // who was never here
-	for _, keys := range l.keys {
-		keys.Fail(nil)
-	}
+	l.hosts.fail(nil)
 	reader := l.open(t, "c")
 	if found, err := read(t, reader, l.begin); err != nil || len(found) != 3 {
 		t.Errorf("what is left: %d groups, %v", len(found), err)

@@ -52,6 +52,15 @@ func newFaulty(t *testing.T, s *pgtest.Server, patience time.Duration) *faulty {
 	return f
 }
 
+// sharingFaulty is sharing, with a proxy before the server.
+func sharingFaulty(t *testing.T, patience time.Duration) (*pgtest.Server, *faulty, *author) {
+	t.Helper()
+	s := shared(t)
+	s.Database(t, "journals")
+	f := newFaulty(t, s, patience)
+	return s, f, started(t, f.hosts, "a")
+}
+
 // struck does something while a message of it meets with a fault, for each message and each fault, and looks then. begin makes what is needed.
 func struck(t *testing.T, s *pgtest.Server, begin func(*author, *faulty), do func(context.Context, *author) error, look func(*author, *faulty, error)) {
 	t.Helper()
@@ -251,10 +260,7 @@ func TestAnAnswerIsNotTakenForAnother(t *testing.T) {
 
 // An append that arrives late, when somebody else has claimed the journal, changes nothing; nor does one that arrives two times.
 func TestALateAppendChangesNothing(t *testing.T) {
-	s := shared(t)
-	s.Database(t, "journals")
-	f := newFaulty(t, s, 20*time.Second)
-	a := started(t, f.hosts, "a")
+	s, f, a := sharingFaulty(t, 20*time.Second)
 	there := []journal.Group{a.add("before")}
 	on := make(chan struct{})
 	f.proxy.Rule(func(m pgtest.Message) pgtest.Action {

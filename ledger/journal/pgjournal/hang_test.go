@@ -25,10 +25,7 @@ func (h *hosts) beside(database string, timeout time.Duration) *hosts {
 // A host that stops between BEGIN and COMMIT holds the head of the journal until the server ends its transaction, after
 // Options.Timeout. A claim does not wait for that, and what the host commits late is not in the journal.
 func TestClaim_LeaderHangsInsideATransaction_EndsItsSession(t *testing.T) {
-	s := shared(t)
-	s.Database(t, "journals")
-	f := newFaulty(t, s, time.Hour)
-	a := started(t, f.hosts, "a")
+	s, f, a := sharingFaulty(t, time.Hour)
 	before := a.add("before")
 
 	held, on := make(chan struct{}), make(chan struct{})

@@ -5,6 +5,7 @@ package pgjournal
 import (
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,10 +51,12 @@ func newHosts(t testing.TB, database string, names ...string) *hosts {
 	return h
 }
 
-// fail has all calls to the keys of some hosts fail with an error; nil ends that.
+// fail has all calls to the keys of some hosts, or of all if there are no names, fail with an error; nil ends that.
 func (h *hosts) fail(err error, names ...string) {
-	for _, name := range names {
-		h.keys[name].Fail(err)
+	for name, keys := range h.keys {
+		if len(names) == 0 || slices.Contains(names, name) {
+			keys.Fail(err)
+		}
 	}
 }
 

@@ -49,11 +49,11 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	// It waits for a holder that is slow, and for none that is not needed.
 	h.keys["c"].Fail(nil)
 	over := make(chan struct{})
-	h.keys["d"].Inject(func(string) error { <-over; return nil })
+	h.keys["d"].Inject(func(keyCall) error { <-over; return nil })
 	var asked atomic.Bool
 	on := make(chan struct{})
-	h.keys["b"].Inject(func(call string) error {
-		if call == "Put" {
+	h.keys["b"].Inject(func(c keyCall) error {
+		if c.method == "Put" {
 			asked.Store(true)
 			<-on
 		}
@@ -74,7 +74,7 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	close(over)
 	// A context that ends while a holder is waited for has sent nothing.
 	h.keys["b"].Fail(off)
-	h.keys["c"].Inject(func(string) error { time.Sleep(50 * time.Millisecond); return off })
+	h.keys["c"].Inject(func(keyCall) error { time.Sleep(50 * time.Millisecond); return off })
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	g = a.group("given up")
@@ -82,7 +82,7 @@ func TestAppendWaitsForCopiesOfTheKey(t *testing.T) {
 	err := a.j.Append(ctx, g)
 	check.That(t, isRejected(err) && errors.Is(err, context.DeadlineExceeded), "given up: %v", err)
 	a.log.Undo(1)
-	h.fail(nil, "a", "b", "c", "d")
+	h.fail(nil)
 	a.add("the handle goes on")
 	if found, err := read(t, a.j, first.Before); err != nil || len(found) != 4 {
 		t.Errorf("%d groups: %v", len(found), err)
@@ -134,11 +134,11 @@ func TestASegmentIsBegunDuringAClaim(t *testing.T) {
 	})
 	off, begin := errors.New("it is off"), true
 	var second journal.Group
-	h.keys["c"].Inject(func(call string) error {
+	h.keys["c"].Inject(func(c keyCall) error {
 		switch {
-		case call == "Put":
+		case c.method == "Put":
 			return off
-		case call == "Get" && begin:
+		case c.method == "Get" && begin:
 			begin = false
 			second = a.group("but not of this")
 			second.Cut = true
@@ -152,23 +152,10 @@ func TestASegmentIsBegunDuringAClaim(t *testing.T) {
 	_, _, err := c.Claim(t.Context())
 	check.That(t, errors.Is(err, keyholder.ErrNoKey) && !begin, "without the key of what was begun meanwhile: %v", err)
 	third := a.add("a was not fenced")
-	h.fail(nil, "a", "b", "c")
+	h.fail(nil)
 	b := &author{TB: t, j: c, log: a.log.Clone()}
 	b.claim()
 	b.holds(first.Before, first, second, third)
-}
-
-// busy has somebody else begin a segment whenever the key of the first one is asked for.
-type busy struct {
-	*faultyKeys
-	begin func()
-}
-
-func (b busy) Get(ctx context.Context, name string, id keyholder.Segment) (keyholder.Key, error) {
-	if id.Number == 1 {
-		b.begin()
-	}
-	return b.faultyKeys.Get(ctx, name, id)
 }
 
 // However many segments are begun while a host claims, it goes on until it is the faster one.
@@ -177,13 +164,15 @@ func TestAClaimOutlastsWhoeverGoesOn(t *testing.T) {
 	all := []journal.Group{a.add("first")}
 	const often = 50
 	left := often
-	h.change = func(o *Options) {
-		o.Keys = busy{h.keys["b"], func() {
-			if left--; left > 0 {
-				all = append(all, a.cut("another"))
-			}
-		}}
-	}
+	h.keys["b"].Inject(func(c keyCall) error { // whenever the key of the first segment is asked for, another one begins
+		if c.method != "Get" || c.of.Number != 1 {
+			return nil
+		}
+		if left--; left > 0 {
+			all = append(all, a.cut("another"))
+		}
+		return nil
+	})
 	b := &author{TB: t, j: h.open(t, "b"), log: a.log.Clone()}
 	_, end, err := b.j.Claim(t.Context())
 	check.That(t, err == nil && end == a.log.End() && len(all) == often,
@@ -239,7 +228,8 @@ func TestAHolderThatHangsHoldsNobodyUp(t *testing.T) {
 	h := newHosts(t, s.Database(t, "hanging"), "a", "b", "c")
 	a := started(t, h, "a")
 	a.add("before")
-	hanging := hanging{newKeys(t, "hanging")}
+	hanging := newKeys(t, "hanging")
+	hanging.Inject(func(c keyCall) error { <-c.Done(); return c.Err() })
 	h.change = func(o *Options) { o.Others = append(o.Others, hanging) }
 	a.j = h.open(t, "a")
 	began := time.Now()
@@ -248,22 +238,4 @@ func TestAHolderThatHangsHoldsNobodyUp(t *testing.T) {
 	check.Must(t, a.j.Close())
 	took := time.Since(began)
 	check.That(t, took <= 15*time.Second, "it took %v", took)
-}
-
-// hanging is a holder that does not answer.
-type hanging struct{ *faultyKeys }
-
-func (hanging) Put(ctx context.Context, _ string, _ keyholder.Segment, _ keyholder.Key) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func (hanging) Mark(ctx context.Context, _ string, _ keyholder.Mark) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func (hanging) Seen(ctx context.Context, _ string) (keyholder.Mark, uint64, error) {
-	<-ctx.Done()
-	return keyholder.Mark{}, 0, ctx.Err()
 }

@@ -226,11 +226,8 @@ func withoutCancel(m pgtest.Message) pgtest.Action {
 // When the database does not answer at all, the append is uncertain after twice the timeout at most, and
 // the handle stops.
 func TestAppend_DatabaseDoesNotAnswer_StopsAfterTwiceTheTimeout(t *testing.T) {
-	s := shared(t)
-	s.Database(t, "journals")
 	const timeout = time.Second
-	f := newFaulty(t, s, timeout)
-	a := started(t, f.hosts, "a")
+	_, f, a := sharingFaulty(t, timeout)
 	a.add("before")
 	f.proxy.Rule(func(pgtest.Message) pgtest.Action { return pgtest.Freeze })
 	began := time.Now()
@@ -289,17 +286,14 @@ func TestAppend_AnotherHostClaimsBeforeTheOutcomeIsFound_IsFenced(t *testing.T) 
 
 // A trim during which the outcome of an append is found out is held, and does not stop the ledger.
 func TestTrim_DuringWhichAnOutcomeIsResolved_IsHeld(t *testing.T) {
-	s := shared(t)
-	s.Database(t, "journals")
-	f := newFaulty(t, s, 20*time.Second)
-	a := started(t, f.hosts, "a")
+	_, f, a := sharingFaulty(t, 20*time.Second)
 	old := a.add("old")
 	a.add("young")
 	b := f.open(t, "b")
 	check.Must(t, b.Folded(t.Context(), a.log.End()))
 	begun := false
-	f.keys["b"].Inject(func(call string) error {
-		if call == "Keep" && !begun {
+	f.keys["b"].Inject(func(c keyCall) error {
+		if c.method == "Keep" && !begun {
 			begun = true
 			broken(f.proxy, true)
 			return a.j.Append(context.Background(), a.group("its connection breaks"))

@@ -279,8 +279,8 @@ func (a *Amount) Set(text string) error {
 	}
 	parts := hundredths.FindStringSubmatch(text)
 	if parts == nil {
-		return fmt.Errorf("%q is not an amount: it is a whole number from 0 on, "+
-			"in minor units of the currency (cents, say)", text)
+		return fmt.Errorf("%q is not an amount: it is a whole number from 0 on, in minor units of the currency "+
+			"(cents, say)", text)
 	}
 	digits := strings.TrimLeft(strings.NewReplacer(",", "", "'", "", ".", "").Replace(parts[1]), "0")
 	return fmt.Errorf("%q is not an amount: amounts are in minor units; if the minor unit is a hundredth, write %s",

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -461,24 +460,25 @@ const mostVertices = 100
 
 // regions returns the vertices of each colour at each distance, which have the same law.
 func (r solveResult) regions() (all [][]vertexResult) {
-	type region struct {
-		color    int
-		distance int64
+	compare := func(a, b vertexResult) int {
+		return cmp.Or(cmp.Compare(a.color, b.color), cmp.Compare(a.steps(), b.steps()))
 	}
-	of := map[region][]vertexResult{}
-	for _, v := range r.Vertices {
-		at := region{v.color, 1 << 32} // no boundary comes last
-		if v.Distance != nil {
-			at.distance = int64(*v.Distance)
+	for _, v := range slices.SortedStableFunc(slices.Values(r.Vertices), compare) {
+		if last := len(all) - 1; last >= 0 && compare(all[last][0], v) == 0 {
+			all[last] = append(all[last], v)
+		} else {
+			all = append(all, []vertexResult{v})
 		}
-		of[at] = append(of[at], v)
-	}
-	for _, at := range slices.SortedFunc(maps.Keys(of), func(a, b region) int {
-		return cmp.Or(cmp.Compare(a.color, b.color), cmp.Compare(a.distance, b.distance))
-	}) {
-		all = append(all, of[at])
 	}
 	return all
+}
+
+// steps returns the distance, by which a vertex without a boundary comes last.
+func (v *vertexResult) steps() int64 {
+	if v.Distance == nil {
+		return 1 << 32
+	}
+	return int64(*v.Distance)
 }
 
 func (v *vertexResult) distance() string {

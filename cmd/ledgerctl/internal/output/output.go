@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/schollz/progressbar/v3"
+
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
@@ -78,8 +80,8 @@ func (f *Fields) InlineDone(done any, rows ...string) {
 
 // Span is a range of events, by their numbers.
 type Span struct {
-	First uint64 `json:"first"` // the first event of the range
-	Last  uint64 `json:"last"`  // the last one, inclusive
+	First uint64 `json:"first"` // its first event; those of other requests may be in the range
+	Last  uint64 `json:"last"`  // its last one
 }
 
 // String implements [fmt.Stringer].
@@ -158,10 +160,12 @@ type Printer struct {
 	Taken          bool      // standard output is a file that the command writes, and has no room for the result
 	Pager          string    // shows tables that are longer than the terminal; "" for none
 	warned         []string
+	bar            *progressbar.ProgressBar // on the terminal; nil for none
 }
 
 // Print writes a result to stdout at once, unless that has a file instead.
 func (p *Printer) Print(r Result) error {
+	p.clearBar()
 	if p.Taken {
 		return nil
 	}
@@ -186,6 +190,7 @@ func (p *Printer) PrintDone(done, key string, r Result) error {
 
 // Fail reports what went wrong and returns the exit code.
 func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
+	p.clearBar()
 	var refused *api.RefusedError
 	if errors.As(err, &refused) {
 		p.WarnTruths(refused.TruthChanged, refused.TruthInvalid)
@@ -206,6 +211,7 @@ func (p *Printer) Fail(err error, jsonAsked bool) ExitCode {
 
 // Warn prints a warning once, unless --quiet is given.
 func (p *Printer) Warn(text string) {
+	p.clearBar()
 	known := slices.Contains(p.warned, text)
 	p.warned = append(p.warned, text)
 	switch {

@@ -31,6 +31,13 @@ func mustOpen(t *testing.T, path string) *Store {
 	return s
 }
 
+// opened is a file with one record, and its store.
+func opened(t *testing.T) (path string, s *Store) {
+	t.Helper()
+	path = newFile(t)
+	return path, mustOpen(t, path)
+}
+
 func TestCreateIsWholeOrNothing(t *testing.T) {
 	dir := pace.Scratch(t)
 	path := filepath.Join(dir, "data.db")
@@ -76,8 +83,7 @@ func TestOpenRefuses(t *testing.T) {
 
 // Without the check of its length, a file that was cut off would end the process by a signal.
 func TestOpenRefusesACutOffFile(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	for i := range 200 {
 		check.Must(t, s.Update(func(w kv.Writer) error {
 			return w.Put("b", []byte{byte(i)}, make([]byte, 3000))
@@ -94,8 +100,7 @@ func TestOpenRefusesACutOffFile(t *testing.T) {
 
 // A file that is cut off while it is open cannot be foreseen, only survived.
 func TestCutOffWhileOpenIsAnError(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	check.Must(t, s.Update(func(w kv.Writer) error { return w.Put("b", []byte("k"), make([]byte, 100_000)) }))
 	check.Must(t, os.Truncate(path, 4096))
 	check.WantErr(t, s.View(func(r kv.Reader) error {
@@ -132,8 +137,7 @@ func TestReadersShare(t *testing.T) {
 }
 
 func TestReplacedFileIsNoticed(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	check.Must(t, os.Rename(path, path+"-moved"))
 	check.WantErr(t, s.Update(putK("lost")), kv.ErrReplaced, "after a rename")
 	check.Must(t, Create(path, putK("other")))

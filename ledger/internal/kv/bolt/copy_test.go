@@ -127,8 +127,7 @@ func secret() string {
 
 // Deleting nothing costs no commit.
 func TestDeleteOfNothingWritesNothing(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	before := check.Value(os.ReadFile(path))(t)
 	check.Must(t, deleteOne(s, "first", "none"))
 	check.Must(t, deleteOne(s, "none", "k"))
@@ -142,8 +141,7 @@ func TestDeleteOfNothingWritesNothing(t *testing.T) {
 
 func TestCopyHoldsEveryRecord(t *testing.T) {
 	eachWay(t, func(t *testing.T, how kv.Copying) {
-		path := newFile(t)
-		s := mustOpen(t, path)
+		s := mustOpen(t, newFile(t))
 		grow(t, s)
 		for i := 0; i < grown; i += 200 {
 			key := binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15)
@@ -243,8 +241,7 @@ func TestCopyIsOneSnapshot(t *testing.T) {
 func TestCopyRefuses(t *testing.T) {
 	failure := errors.New("no")
 	eachWay(t, func(t *testing.T, how kv.Copying) {
-		path := newFile(t)
-		s := mustOpen(t, path)
+		path, s := opened(t)
 		dir := pace.Scratch(t)
 		to := filepath.Join(dir, "copy")
 
@@ -288,8 +285,7 @@ func TestCopyRefuses(t *testing.T) {
 // The cut is found where the file is read, and not taken for its end.
 func TestCopyOfACutOffFileFails(t *testing.T) {
 	eachWay(t, func(t *testing.T, how kv.Copying) {
-		path := newFile(t)
-		s := mustOpen(t, path)
+		path, s := opened(t)
 		grow(t, s)
 		check.Must(t, os.Truncate(path, 1<<20))
 		to := filepath.Join(pace.Scratch(t), "copy")
@@ -303,8 +299,7 @@ func TestCopyOfACutOffFileFails(t *testing.T) {
 }
 
 func TestWhatWasDeletedIsNotInRecords(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	grow(t, s)
 	deleted, key, replaced, kept := secret(), secret(), secret(), secret()
 	long := strings.Repeat("x", 9000)
@@ -383,8 +378,7 @@ func TestCompactShrinksAndKeeps(t *testing.T) {
 }
 
 func TestCompactUnderLoadLosesNothing(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	const writers = 4
 	compactions := pace.Tries(5, 12, 12)
 	done := make(chan struct{})
@@ -481,8 +475,7 @@ func TestCompactUnderLoadLosesNothing(t *testing.T) {
 // While the new file is written, views and copies go on and updates wait; these then go to the new
 // file. A view that began before keeps the old one.
 func TestWhoWaitsForCompact(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	at, on := make(chan struct{}), make(chan struct{})
 	s.hook = func(step string) error {
 		if step == stepName {
@@ -532,8 +525,7 @@ func TestWhoWaitsForCompact(t *testing.T) {
 
 // A copy goes to the disk in small parts: commits would wait behind a large one.
 func TestACopyIsSyncedBitByBit(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	check.Must(t, putOne(s, "first", "large", string(make([]byte, 4*syncStep))))
 	parts := 0
 	s.hook = func(step string) error {
@@ -569,8 +561,7 @@ func TestACompactedFileIsSyncedBitByBit(t *testing.T) {
 var errFull = errors.New("the disk is full")
 
 func TestCloseWaitsForCompact(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	at := make(chan struct{})
 	s.hook = func(step string) error {
 		if step == stepSync {
@@ -591,8 +582,7 @@ func TestCloseWaitsForCompact(t *testing.T) {
 
 func TestAfterCompactTheFileIsStillGuarded(t *testing.T) {
 	t.Parallel() // it waits, mostly
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	check.Must(t, s.Compact(t.Context(), nil))
 	for _, readOnly := range []bool{false, true} {
 		check.WantErr(t, check.Err(Open(path, readOnly)), kv.ErrInUse, "a second Open, read-only %v", readOnly)
@@ -613,8 +603,7 @@ func TestAfterCompactTheFileIsStillGuarded(t *testing.T) {
 
 // Somebody who waits for the lock of a file gets it when the file is not the one any more.
 func TestOpenDoesNotStayWithTheOldFile(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	result := make(chan error, 1)
 	go func() {
 		_, err := Open(path, true)
@@ -676,8 +665,7 @@ func TestCompactRefuses(t *testing.T) {
 
 // In a copy one of two equal keys would be gone, and with it the trace of the damage.
 func TestCopyDoesNotHideDamagedKeys(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	check.Must(t, s.Update(func(w kv.Writer) error {
 		return errors.Join(w.Put("first", []byte("key-aaaa"), []byte("1")), w.Put("first", []byte("key-zzzz"), []byte("2")))
 	}))
@@ -692,8 +680,7 @@ func TestCopyDoesNotHideDamagedKeys(t *testing.T) {
 
 func TestCompactThatFailsChangesNothing(t *testing.T) {
 	failure := errors.New("no")
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	grow(t, s)
 	want := records(t, s)
 	s.hook = func(string) error { return failure }
@@ -721,8 +708,7 @@ func TestCompactThatFailsChangesNothing(t *testing.T) {
 // be lost.
 func TestCompactThatFailsLateStopsWriting(t *testing.T) {
 	failure := errors.New("no")
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	s.hook = failAt(stepSync, failure)
 	err := s.Compact(t.Context(), nil)
 	check.That(t, errors.Is(err, failure) && errors.Is(err, kv.ErrUncertain), "Compact returned %v", err)
@@ -742,8 +728,7 @@ func TestCompactThatFailsLateStopsWriting(t *testing.T) {
 
 // A store that gave up must not be revived from memory that may be damaged, nor be waited for.
 func TestCompactOfABrokenStore(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	s.hook = func(string) error { s.current.broken.Store(true); return nil }
 	for range 2 {
 		check.WantErr(t, s.Compact(t.Context(), nil), kv.ErrCorrupt, "Compact")

@@ -59,9 +59,7 @@ func TestCompactOutlivesSIGKILL(t *testing.T) {
 		check.Must(t, s.Update(func(w kv.Writer) error {
 			for name := range all {
 				bucket, key, _ := strings.Cut(name, "/")
-				if err := w.Delete(bucket, []byte(key)); err != nil {
-					return err
-				}
+				check.Must(t, w.Delete(bucket, []byte(key)))
 			}
 			return nil
 		}))

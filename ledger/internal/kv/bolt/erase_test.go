@@ -13,8 +13,7 @@ import (
 
 // Afterwards every page that is not in use is zeros, what was deleted is gone, and all records are there.
 func TestEraseUnused(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	grow(t, s)
 	deleted := secret()
 	check.Must(t, putOne(s, "second", "deleted", deleted))

@@ -20,9 +20,7 @@ func wantNoFaults(t testing.TB, s *Store) {
 	t.Helper()
 	check.Must(t, s.Inspect(func(f kv.Fault) { t.Errorf("%+v", f) }, func(r kv.Reader) error {
 		for bucket := range map[string]bool{"first": true, "wide": true, "high": true, "leaf": true} {
-			if err := r.Scan(bucket, nil, func(_, _ []byte) bool { return true }); err != nil {
-				return err
-			}
+			check.Must(t, r.Scan(bucket, nil, func(_, _ []byte) bool { return true }))
 		}
 		return nil
 	}))
@@ -90,9 +88,7 @@ func numbers(t testing.TB, records, transactions int, ordered bool) (path string
 				if !ordered {
 					key = random.Uint64()
 				}
-				if err := w.Put("numbers", binary.BigEndian.AppendUint64(nil, key), make([]byte, 200)); err != nil {
-					return err
-				}
+				check.Must(t, w.Put("numbers", binary.BigEndian.AppendUint64(nil, key), make([]byte, 200)))
 			}
 			return nil
 		}))

@@ -151,9 +151,7 @@ func writeEverything(t *testing.T, s *Store, content map[string]string) {
 	t.Helper()
 	check.Must(t, s.Update(func(w kv.Writer) error {
 		for key, value := range content {
-			if err := w.Put("tall", []byte(key), []byte(value+" again")); err != nil {
-				return err
-			}
+			check.Must(t, w.Put("tall", []byte(key), []byte(value+" again")))
 		}
 		return nil
 	}))

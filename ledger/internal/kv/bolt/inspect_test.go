@@ -48,15 +48,11 @@ func forest(t testing.TB) (path string, content map[string]map[string]string) {
 					if random.IntN(4) == 0 || bucket == "empty" && round > 0 {
 						key = fmt.Sprintf("%s %04d", bucket, 0)
 						delete(content[bucket], key)
-						if err := w.Delete(bucket, []byte(key)); err != nil {
-							return err
-						}
+						check.Must(t, w.Delete(bucket, []byte(key)))
 						continue
 					}
 					content[bucket][key] = value
-					if err := w.Put(bucket, []byte(key), []byte(value)); err != nil {
-						return err
-					}
+					check.Must(t, w.Put(bucket, []byte(key), []byte(value)))
 				}
 			}
 			return nil

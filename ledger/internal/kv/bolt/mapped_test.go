@@ -30,8 +30,7 @@ func mapped(d *database) int64 { return reflect.ValueOf(d.db).Elem().FieldByName
 // A large file may grow much before it must be mapped anew, for which everybody would wait behind a copy that is being made; also once it is compacted.
 func TestALargeFileHasRoomToGrow(t *testing.T) {
 	needsMapping(t)
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	got := mapped(s.current)
 	check.That(t, got == 4<<30, "for a small file %d bytes are mapped", got)
 	check.Must(t, s.Close())

@@ -21,8 +21,7 @@ func TestNobodyWaitsForAFileThatWasOverwritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // as whoever begins a transaction does
-			path := newFile(t)
-			s := mustOpen(t, path)
+			path, s := opened(t)
 			inside, done := make(chan struct{}), make(chan struct{})
 			var all sync.WaitGroup
 			all.Go(func() { // ends a transaction, for which bbolt needs a lock, after another could not begin
@@ -95,8 +94,7 @@ func TestAFileOfZerosIsNotCopied(t *testing.T) {
 // bbolt takes meta pages that say that the file has no pages.
 func TestAFileThatSaysItIsEmptyIsNotRead(t *testing.T) {
 	for _, writable := range []bool{false, true} {
-		path := newFile(t)
-		s := mustOpen(t, path)
+		path, s := opened(t)
 		i := readImage(t, path)
 		i.setMeta(40, 0, 8)
 		overwriteAt(t, path, i.data[:metaPages*i.pageSize()], 0)
@@ -108,8 +106,7 @@ func TestAFileThatSaysItIsEmptyIsNotRead(t *testing.T) {
 
 // Who comes after the one in whose call bbolt gave up on an overwritten file is told the same.
 func TestWhoComesAfterAPanicIsToldWhy(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	s.current.broken.Store(true) // as after a panic, before it is known what it was about
 	if err := s.View(func(kv.Reader) error { return nil }); !errors.Is(err, kv.ErrCorrupt) || errors.Is(err, kv.ErrOverwritten) {
 		t.Errorf("a file that was not overwritten: %v", err)

@@ -151,8 +151,7 @@ func TestWhatIsNotOursStays(t *testing.T) {
 
 // What somebody is about to finish in the same directory is not removed, not even while nobody has it open.
 func TestWhatIsBeingMadeStays(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	to := filepath.Join(filepath.Dir(path), "copy")
 	check.Must(t, s.CopyTo(t.Context(), to, 0, nil, func(temp string) error {
 		check.Must(t, Create(to+"-2", putK("v")))

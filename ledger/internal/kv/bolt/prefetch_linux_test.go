@@ -23,9 +23,7 @@ func prefetchFile(t *testing.T, records int) (s *Store, keys [][]byte) {
 	check.Must(t, s.Update(func(w kv.Writer) error {
 		for i := range records {
 			keys = append(keys, fmt.Appendf(nil, "key %06d", 2*i))
-			if err := w.Put("large", keys[i], make([]byte, 100)); err != nil {
-				return err
-			}
+			check.Must(t, w.Put("large", keys[i], make([]byte, 100)))
 		}
 		return w.Put("small", []byte("k"), []byte("v"))
 	}))

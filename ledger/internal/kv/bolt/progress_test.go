@@ -25,8 +25,7 @@ func copiers(s *Store, path string) map[string]func(context.Context, kv.Progress
 
 // A copy ends with its context, at whichever moment, and leaves nothing; the store goes on.
 func TestCopyEndsWithItsContext(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	grow(t, s)
 	want := records(t, s)
 	for name, write := range copiers(s, path) {
@@ -59,8 +58,7 @@ func TestCopyEndsWithItsContext(t *testing.T) {
 
 // What is told never falls, and ends with all.
 func TestCopyTellsHowFarItIs(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	grow(t, s)
 	for name, write := range copiers(s, path) {
 		var last, all int64
@@ -78,8 +76,7 @@ func TestCopyTellsHowFarItIs(t *testing.T) {
 // Progress is first told of nothing read yet, when the snapshot is taken: what comes then is in no copy, and updates go on, but for a
 // store that is compacted.
 func TestProgressBeginsWithTheSnapshot(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	path, s := opened(t)
 	grow(t, s)
 	for name, write := range copiers(s, path) {
 		told := 0

@@ -54,8 +54,7 @@ func TestReadersShareATransaction(t *testing.T) {
 
 // A transaction that waits for readers keeps no pages from being used again, and a file can be closed and compacted beside it.
 func TestAnIdleTransactionIsInNobodysWay(t *testing.T) {
-	path := newFile(t)
-	s := mustOpen(t, path)
+	s := mustOpen(t, newFile(t))
 	putShared(t, s, "0")
 	size := check.Value(s.Size())(t)
 	for n := range 300 {

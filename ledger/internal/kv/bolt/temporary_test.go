@@ -20,9 +20,7 @@ func spillMany(t *testing.T, s *Temporary) {
 	t.Helper()
 	check.Must(t, s.Update(func(w kv.Writer) error {
 		for i := range 1000 {
-			if err := w.Put("b", recordKey(i), bytes.Repeat([]byte{byte(i)}, 6<<10)); err != nil {
-				return err
-			}
+			check.Must(t, w.Put("b", recordKey(i), bytes.Repeat([]byte{byte(i)}, 6<<10)))
 		}
 		return nil
 	}))
