@@ -166,26 +166,11 @@ func variants(v reflect.Value) (all []any) {
 	case *api.Mechanism:
 		return nil
 	case api.Reason:
-		for _, one := range event.ReasonCodes() {
-			if one != x {
-				all = append(all, one)
-			}
-		}
-		return all
+		return others(x, event.ReasonCodes()...)
 	case api.Encoding:
-		for _, one := range []api.Encoding{api.Direct, api.Unary} {
-			if one != x {
-				all = append(all, one)
-			}
-		}
-		return all
+		return others(x, api.Direct, api.Unary)
 	case api.Remedy:
-		for _, one := range event.RemedyCodes() {
-			if one != x {
-				all = append(all, one)
-			}
-		}
-		return all
+		return others(x, event.RemedyCodes()...)
 	}
 	other := reflect.New(v.Type()).Elem()
 	add := func() { all = append(all, other.Interface()) }
@@ -206,12 +191,7 @@ func variants(v reflect.Value) (all []any) {
 			add()
 		}
 	case reflect.String:
-		for _, text := range []string{v.String() + "x", "ann", "gus"} {
-			if text != v.String() {
-				other.SetString(text)
-				add()
-			}
-		}
+		return others(v.String(), v.String()+"x", "ann", "gus")
 	case reflect.Array:
 		if other.Type().Elem().Kind() == reflect.Uint8 {
 			other.Set(v)
@@ -227,6 +207,16 @@ func variants(v reflect.Value) (all []any) {
 	case reflect.Slice:
 		if v.Len() > 0 {
 			all = append(all, v.Slice(0, v.Len()-1).Interface())
+		}
+	}
+	return all
+}
+
+// others returns all values but one.
+func others[T comparable](but T, values ...T) (all []any) {
+	for _, one := range values {
+		if one != but {
+			all = append(all, one)
 		}
 	}
 	return all
