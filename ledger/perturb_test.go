@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -153,7 +154,8 @@ func leavesOf(all []leafOf, path string, v reflect.Value) []leafOf {
 }
 
 // variants returns what else a part could be.
-func variants(v reflect.Value) (all []any) {
+func variants(of leafOf) (all []any) {
+	v := of.at
 	switch x := v.Interface().(type) {
 	case privacy.Epsilon:
 		all = append(all, epsilonOf(x.Nano()+1))
@@ -167,10 +169,11 @@ func variants(v reflect.Value) (all []any) {
 		return nil
 	case api.Reason:
 		return others(x, event.ReasonCodes()...)
-	case api.Encoding:
-		return others(x, api.Direct, api.Unary)
-	case api.Remedy:
-		return others(x, event.RemedyCodes()...)
+	case string:
+		words := map[string][]string{".Encoding": {"direct", "unary"}, ".Remedy": event.RemedyCodes()}[path.Ext(of.path)]
+		if words != nil {
+			return others(x, words...)
+		}
 	}
 	other := reflect.New(v.Type()).Elem()
 	add := func() { all = append(all, other.Interface()) }
@@ -259,7 +262,7 @@ func TestEveryFieldIsChecked(t *testing.T) {
 		}
 		for n := range leavesOf(nil, kindOf(ev.Change), twin(ev.Change).Elem()) {
 			original := leavesOf(nil, kindOf(ev.Change), twin(ev.Change).Elem())[n]
-			for _, to := range variants(original.at) {
+			for _, to := range variants(original) {
 				v := twin(ev.Change)
 				leavesOf(nil, "", v.Elem())[n].at.Set(reflect.ValueOf(to).Convert(original.at.Type()))
 				forged := slices.Clone(log)

@@ -18,10 +18,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"github.com/sluicedp/sluice/internal/access"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // Options say how a server is spoken to. The zero value is ready for use.
@@ -92,7 +91,7 @@ func checkAbout(a api.About) error {
 
 // locate takes an address.
 func (c *Client) locate(address string) error {
-	path, isSocket, err := access.SocketPath(address)
+	path, isSocket, err := httpapi.SocketPath(address)
 	if err != nil {
 		return err
 	}
