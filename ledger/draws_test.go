@@ -238,4 +238,5 @@ func TestRelease_SameKeyByManyAtOnce_IsOneCommit(t *testing.T) {
 	}
 	check.Equal(t, s.commits.Load()-before, 1, "commits")
 	check.Equal(t, countKind(events(t, l), "released"), 1, "draws")
+	auditStore(t, s)
 }

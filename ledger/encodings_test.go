@@ -348,6 +348,8 @@ func testForgottenBudget(t *testing.T, e encoded) {
 	all := check.Value(collect(l.Deliveries(t.Context(), sale.Number)))(t)
 	check.That(t, len(all) == 2 && all[0].Erased && all[0].Object == "" && all[0].Value == "" && all[0].Price == 100 &&
 		all[1].Object == "bob" && !all[1].Erased && all[1].Value != "", "delivered is %+v", all)
+	again := sell(t, l, e.order(t, "1", "acme", "1", "ann", "bob"))
+	check.That(t, reflect.DeepEqual(again, sale) && again.Price == 200 && again.Objects == 2, "sold again by its key: %+v, was %+v", again, sale)
 	back := api.EnrollRequest{Key: "back", Question: name, Objects: []string{"ann"}, Policy: market(t, "2")}
 	richer, freer := back, back
 	richer.Key, richer.Cap = "another cap", eps(t, "9")

@@ -112,10 +112,14 @@ func TestRaise_LargeAndInterrupted_GoesOnWithItsKey(t *testing.T) {
 			wantNoHolds(t, h.l)
 			n := len(responses(t, h.l, "vote", eps(t, "0.5")))
 			check.That(t, n == state.PartSize, "%d objects have answered, want the %d of one part", n, state.PartSize)
+			part := stats(t, h.l).Events
 			c.meanwhile(h)
+			others := stats(t, h.l).Events - part
 			r.Progress = nil
 			got := carryOut(t, h.l, r)
 			check.That(t, got.Drawn == big && got.First == before+1 && len(got.Refused) == 0, "%+v after event %d", got, before)
+			check.That(t, got.Last == before+big+2+others && got.Reused+got.Derived+got.Unlisted == 0,
+				"%+v after event %d, with %d of others", got, before, others)
 			wantOrderedTimes(t, h.l)
 			wantWhole(t, h.l, "0.5")
 		})

@@ -133,7 +133,7 @@ func TestObjectShowsBudgetAndLevels(t *testing.T) {
 			{Question: "vote", Epoch: 1, Policy: &two, Epsilon: eps(t, "1.5"), Response: "yes", Ceiling: eps(t, "2"), Levels: []api.LevelState{
 				{Epsilon: eps(t, "0.5"), Response: "yes", Event: n + 2}, {Epsilon: eps(t, "1.5"), Response: "yes", Event: n},
 			}},
-			{Question: "smoker", Epoch: 1, Ceiling: eps(t, "3"), Levels: []api.LevelState{}},
+			{Question: "smoker", Epoch: 1, Ceiling: eps(t, "3")},
 		},
 	}
 	check.That(t, isSame(got, want), "got\n%+v\nwant\n%+v", got, want)

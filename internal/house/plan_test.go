@@ -66,7 +66,7 @@ func plan() []room {
 			"ledger ledger/api ledger/evidence ledger/observe internal/problem policy privacy"},
 		{"ledger/ledgerhttp", "a ledger for others", "internal/httpapi ledger ledger/evidence ledger/event ledger/internal/errs ledger/internal/event ledger/internal/state internal/problem ledger/api policy privacy rrchain/finite internal/ledgerfile"},
 		{"ledger/ledgerhttp/metrics", "a ledger that is watched by Prometheus", "ledger ledger/internal/event ledger/observe ledger/api"},
-		{"ledger/ledgerclient", "a ledger elsewhere", "internal/httpapi ledger ledger/evidence ledger/event ledger/internal/errs ledger/observe internal/problem ledger/api privacy internal/ledgerfile"},
+		{"ledger/ledgerclient", "a ledger elsewhere", "internal/httpapi ledger ledger/evidence ledger/event ledger/internal/event ledger/internal/errs ledger/observe internal/problem ledger/api privacy internal/ledgerfile"},
 		{"internal/chart", "charts as SVG", ""},
 		{"cmd/ledgerctl/internal/output", "results, warnings and errors for people and scripts, and what the program ends with", "policy privacy rrchain/finite mechanism/graph ledger ledger/event ledger/api ledger/evidence internal/problem"},
 		{"cmd/ledgerctl/internal/input", "what commands are given: flags, files, tables of people, and keys", "privacy rrchain ledger ledger/api ledger/ledgerclient cmd/ledgerctl/internal/output internal/ledgerfile"},

@@ -73,8 +73,8 @@ func TestSize_OfTheModule_IsWithinItsLimits(t *testing.T) {
 		got, most int
 	}{
 		{"lines of code", code, 61_730},
-		{"lines of code of the command, with its internals", command, 7_625},
-		{"lines of tests", tests, 96_169},
+		{"lines of code of the command, with its internals", command, 7_622},
+		{"lines of tests", tests, 97_700},
 		{"directories with Go code", len(packages), 80},
 		{"lines of code with more than 120 columns", wide, 0},
 	} {

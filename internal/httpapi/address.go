@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/sluicedp/sluice/ledger/api"
@@ -25,4 +26,11 @@ func SocketPath(address string) (path string, isSocket bool, err error) {
 		return "", true, fmt.Errorf("%w: the address unix:… has a zero byte in its path", api.ErrInvalid)
 	}
 	return path, true, nil
+}
+
+// IsLoopback reports whether a host is this machine, to which requests may go without TLS: localhost
+// or a loopback address.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -60,7 +60,7 @@ type NewQuestion struct {
 	Mechanism *api.Mechanism `json:"mechanism,omitempty"` // how it is answered, in finite encoding
 }
 
-// Enrolment is a [api.EnrollRequest].
+// Enrolment is an [api.EnrollRequest].
 type Enrolment struct {
 	api.EnrollRequest
 	Terms map[string]Terms `json:"terms,omitempty"` // by object, in place of Policy and Cap
@@ -112,32 +112,32 @@ type Raised struct {
 	Aside
 }
 
-// Advance is a [api.AdvanceRequest].
+// Advance is an [api.AdvanceRequest].
 type Advance struct {
 	api.AdvanceRequest
 	Truths map[string]Truths `json:"truths,omitempty"` // by question
 }
 
-// AdvancedQuestion is a [api.Advanced].
+// AdvancedQuestion is an [api.Advanced].
 type AdvancedQuestion struct {
 	api.Advanced
 	Aside
 }
 
-// Advanced is a [api.AdvanceResult].
+// Advanced is an [api.AdvanceResult].
 type Advanced struct {
 	Questions []AdvancedQuestion `json:"questions"` // those with anybody enrolled
 	First     uint64             `json:"first"`     // the first event
 	Last      uint64             `json:"last"`      // the last event
 }
 
-// Inquiry is a [api.AnswerRequest].
+// Inquiry is an [api.AnswerRequest].
 type Inquiry struct {
 	api.AnswerRequest
 	Truths Truths `json:"truths,omitempty"` // true values by object, of the panel
 }
 
-// Answered is a [api.AnswerResult].
+// Answered is an [api.AnswerResult].
 type Answered struct {
 	api.AnswerResult
 	Aside
@@ -149,7 +149,7 @@ type Health struct {
 	Stopped *api.Problem `json:"stopped,omitempty"` // why the ledger has stopped
 }
 
-// AnswerQuote is a [api.AnswerQuote].
+// AnswerQuote is an [api.AnswerQuote].
 type AnswerQuote struct {
 	api.AnswerQuote
 	NotRaised *api.Problem `json:"not_raised,omitempty"` // why the answer at held is not raised
@@ -243,7 +243,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 // Panel returns how many objects a request names, and whether it is about others as well, such as
 // all that there are. The request is a pointer to a type of this package, or to one of package
-// ledger.
+// api.
 func Panel(request any) (named int, others bool) {
 	switch r := request.(type) {
 	case *api.Order:

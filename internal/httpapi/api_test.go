@@ -9,8 +9,8 @@ import (
 	"github.com/sluicedp/sluice/ledger/api"
 )
 
-// Whatever a host can ask in this process, and is told, goes over the API: each field of package ledger has one of the same name here, but for those
-// that are named, which are functions, or stand in a header, a path or among the truths.
+// Every request and result goes over the API whole: each field of package api has a field of the same name here, except
+// those given, which are functions, or are sent in a header, in the path or among the truths.
 func TestTheAPIHasEachField(t *testing.T) {
 	for _, c := range []struct {
 		here, there any

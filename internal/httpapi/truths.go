@@ -6,7 +6,6 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 
@@ -31,7 +30,7 @@ func TruthsAt(at, token string) (api.TruthFunc, error) {
 		return nil, errors.New("the URL of the true values is none")
 	case u.User != nil || u.Fragment != "" || u.Host == "":
 		return nil, errors.New("the URL of the true values must have a host, and neither a user nor a fragment")
-	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
+	case u.Scheme != "https" && (u.Scheme != "http" || !IsLoopback(u.Hostname())):
 		return nil, errors.New("the URL of the true values must be https://, or http:// on this machine")
 	}
 	client := &http.Client{
@@ -79,10 +78,4 @@ func told(client *http.Client, request *http.Request, n int) ([]string, error) {
 		return nil, fmt.Errorf("the source of true values answers with %d values for %d objects", len(answer.Values), n)
 	}
 	return answer.Values, nil
-}
-
-// isLoopback reports whether a host is this machine.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

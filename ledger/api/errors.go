@@ -180,8 +180,8 @@ var (
 	// ErrNoiseKey says that a key is not the one that the ledger knows by its name, or that a chain
 	// would begin without one by mistake.
 	ErrNoiseKey = errs.ErrNoiseKey
-	// ErrVersion says that the file was written by another version of this package, in a format
-	// that this one does not read.
+	// ErrVersion says that the file was written by another version of this module, in a format that
+	// this version does not read.
 	ErrVersion = errs.ErrVersion
 	// ErrStopped says that the ledger refuses further work because a commit failed. Close it, open
 	// it again, and repeat the request with its key: the answer is then certain.

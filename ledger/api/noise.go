@@ -31,7 +31,7 @@ package api
 //
 // A chain that was forgotten and begins again is drawn from chance: buyers may still have what was
 // drawn from the key, and if the truth is another one now, the same noise on both would betray
-// both. For the same reason set [Options.TruthKey] too, which refuses a changed truth, and new
+// both. For the same reason set Options.TruthKey too, which refuses a changed truth, and new
 // epochs (Ledger.BeginEpoch) are drawn from chance; and do not rebuild a ledger with truths that
 // have changed.
 //

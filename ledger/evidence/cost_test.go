@@ -51,7 +51,7 @@ func (h *hostileHost) statement(says []said.Detail) []byte {
 	h.t.Helper()
 	ledger := uuid.UUID(h.about.ID).String()
 	st := Statement{
-		Format: statementFormat, Ledger: ledger, Created: h.about.At, Currency: h.about.Currency, LogKey: h.about.LogKey, Object: "ann", Time: hostileTime,
+		Format: event.StatementFormat, Ledger: ledger, Created: h.about.At, Currency: h.about.Currency, LogKey: h.about.LogKey, Object: "ann", Time: hostileTime,
 		Chains: []StatedChain{}, Terms: []StatedTerms{}, Released: []StatedResponse{}, Charges: []StatedResponse{}, Sales: []StatedSale{}, Proof: []tlog.Hash{},
 	}
 	says = append([]said.Detail{&said.Created{ID: ledger, Currency: h.about.Currency, LogKey: h.about.LogKey}}, says...)
@@ -378,7 +378,7 @@ func (h *hostileHost) receipt(n int, q api.Question, epsilon privacy.Epsilon, re
 		Tally: event.SaleTally{Resales: uint64(n)},
 	}
 	r := Receipt{
-		Format: receiptFormat, Ledger: uuid.UUID(h.about.ID).String(), Created: hostileTime, Currency: h.about.Currency,
+		Format: event.ReceiptFormat, Ledger: uuid.UUID(h.about.ID).String(), Created: hostileTime, Currency: h.about.Currency,
 		LogKey: h.about.LogKey, Sale: 1, Buyer: "acme", Question: q.Name, Values: q.Values, Encoding: q.Encoding,
 		Mechanism: event.NameOutputs(q.Mechanism), Epsilon: epsilon, Objects: uint64(n), Time: hostileTime,
 	}

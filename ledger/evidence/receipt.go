@@ -13,9 +13,6 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-// receiptFormat is the first field of every receipt, and names the version of its form.
-const receiptFormat = "sluice receipt 4"
-
 // Receipt is what a buyer keeps of a sale: what was bought, and the proof that the log says so. It
 // is a document of its own: as JSON, written by [encoding/json], it can be verified without the
 // ledger, by whoever has the key by which the log is signed ([ReadReceipt], [Receipt.Verify]).
@@ -141,7 +138,7 @@ func ReadReceipt(data []byte) (Receipt, error) {
 // whether the receipt agrees with itself.
 func (r Receipt) Verify(keys note.Verifiers) Checked {
 	v := &checker{}
-	v.checkFormat(r.Format, receiptFormat)
+	v.checkFormat(r.Format, event.ReceiptFormat)
 	about, err := aboutOf(r.Ledger, r.Created, r.Currency, r.LogKey)
 	if err != nil {
 		v.fault("the ledger: %v", err)

@@ -108,18 +108,12 @@ func (c *Client) locate(address string) error {
 		return fmt.Errorf("%w: an address is https://…, http://… on this machine, or unix:PATH", api.ErrInvalid)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("%w: an address has no user, query or fragment", api.ErrInvalid)
-	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+	case u.Scheme == "http" && !httpapi.IsLoopback(u.Hostname()):
 		return fmt.Errorf("%w: without TLS only this machine is spoken to: the address must begin with https://",
 			api.ErrInvalid)
 	}
 	c.base = strings.TrimSuffix(address, "/")
 	return nil
-}
-
-// isLoopback tells whether a host is this machine.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // Close drops idle connections. The ledger stays open where it is.

@@ -19,16 +19,14 @@ import (
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
+	"github.com/sluicedp/sluice/ledger/internal/event"
 )
-
-// mostDocument is the size in bytes of the largest receipt or statement that package evidence reads.
-const mostDocument = 1 << 30
 
 // What is proven, and copied.
 
 // Receipt is [ledger.Ledger.Receipt].
 func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, error) {
-	text, err := c.whole(ctx, message{path: numbered("sales", sale, "/receipt"), most: mostDocument})
+	text, err := c.whole(ctx, message{path: numbered("sales", sale, "/receipt"), most: event.MaxDocument})
 	if err != nil {
 		return evidence.Receipt{}, err
 	}
@@ -38,7 +36,7 @@ func (c *Client) Receipt(ctx context.Context, sale uint64) (evidence.Receipt, er
 // Statement is [ledger.Ledger.Statement].
 func (c *Client) Statement(ctx context.Context, r api.ObjectRequest) (evidence.Statement, error) {
 	m := message{path: "/v1/statements", keyed: true, key: r.Key, body: &r}
-	m.most = mostDocument
+	m.most = event.MaxDocument
 	text, err := c.whole(ctx, m)
 	if err != nil {
 		return evidence.Statement{}, err

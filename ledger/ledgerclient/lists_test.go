@@ -57,11 +57,13 @@ func TestPages_AreThoseOfTheLedger(t *testing.T) {
 	if some, last, err := c.ResponsesPage(t.Context(), "pets", check.Eps(t, "0.1"), "ann", 1); err != nil || len(some) != 1 || some[0].Object != "bob" || last != "bob" {
 		t.Errorf("%+v, %q, %v", some, last, err)
 	}
+	none, _, err := c.ReservationsPage(t.Context(), api.Page{Limit: 9, Buyer: "none"})
+	check.That(t, err == nil && none == nil, "without a reservation: %#v, %v", none, err)
 	check.WantErr(t, check.Err2(c.SalesPage(t.Context(), api.Page{})), api.ErrInvalid, "without a limit")
 	check.WantErr(t, check.Err2(l.ReservationsPage(t.Context(), api.Page{})), api.ErrInvalid, "without a limit")
 }
 
-// same reports whether two lists have the same items: in those that were sent, lists without items are not nil.
+// same reports whether two lists have the same items.
 func same[T any](here, there []T) bool { return fmt.Sprintf("%+v", here) == fmt.Sprintf("%+v", there) }
 
 // allNo has the same true value for all.

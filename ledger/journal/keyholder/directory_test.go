@@ -90,6 +90,24 @@ func TestKeysAreDestroyed(t *testing.T) {
 	gone()
 }
 
+// An administrator makes the directory of a service in one that the service cannot read. What the service makes itself
+// must be durable.
+func TestMakeFolder_ParentCannotBeFlushed_AcceptsAnExistingDirectory(t *testing.T) {
+	forbidden := &fs.PathError{Op: "open", Path: "parent", Err: fs.ErrPermission}
+	broken := &fs.PathError{Op: "sync", Path: "parent", Err: errors.New("input/output error")}
+	there, missing := t.TempDir(), filepath.Join(t.TempDir(), "keys")
+	for _, c := range []struct {
+		path        string
+		flush, want error
+	}{{there, forbidden, nil}, {there, broken, broken}, {missing, forbidden, fs.ErrPermission}, {missing, forbidden, fs.ErrPermission}} {
+		err := makeFolder(c.path, func(string) error { return c.flush })
+		check.WantErr(t, err, c.want, "%s, if a flush returns %v", c.path, c.flush)
+	}
+	if _, err := os.Stat(missing); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory that is not durable is left: %v", err)
+	}
+}
+
 // A directory is open once, for its owner only, and of no use after Close.
 func TestADirectoryIsOpenOnce(t *testing.T) {
 	dir := filepath.Join(pace.Scratch(t), "a", "keys")
