@@ -190,8 +190,7 @@ func TestAnOlderPairIsARollback(t *testing.T) {
 	}
 	options.Checkpoint = nil
 	l = open(t, older, options)
-	o := objectOf(t, l, "ann")
-	check.That(t, o.Spent == eps(t, "0.5"), "in the pair that was refused ann has spent %s", o.Spent)
+	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "0.5"), "in the pair that was refused ann has spent")
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -243,13 +242,11 @@ func TestForgetLeavesNothingInTheJournal(t *testing.T) {
 	copied := left(t, path)
 	forget(t, l, "ann")
 	release(t, l, releaseOf(t, "more", "bob", "2"))
-	found = secretsBeside(t, path, secrets)
-	check.That(t, found == 0, "%d secrets are left beside the file", found)
+	check.Equal(t, secretsBeside(t, path, secrets), 0, "secrets that are left beside the file")
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget ann", Object: "ann"}))
 	closed(t, l)
 	again := open(t, copied, Options{})
-	found = secretsBeside(t, copied, secrets)
-	check.That(t, found == 0, "after a crash %d secrets are left beside the file", found)
+	check.Equal(t, secretsBeside(t, copied, secrets), 0, "secrets that are left beside the file after a crash")
 	closed(t, again)
 }
 
@@ -367,8 +364,7 @@ func TestACheckpointThatFailsLosesNothing(t *testing.T) {
 	for _, at := range []string{path, copied} {
 		l := open(t, at, Options{})
 		for _, name := range names[:done] {
-			o := objectOf(t, l, name)
-			check.That(t, o.Spent == eps(t, "1"), "%s has spent %s", name, o.Spent)
+			check.Equal(t, objectOf(t, l, name).Spent, eps(t, "1"), "%s has spent", name)
 		}
 		wantClean(t, l, api.VerifyRequest{})
 		closed(t, l)
@@ -384,16 +380,14 @@ func TestAnUncertainCheckpointStopsTheLedger(t *testing.T) {
 	f.set(errDisk)
 	wantErr(t, l.Close(), errDisk)
 	l, f = openFailing(t, path, Options{})
-	o := objectOf(t, l, "ann")
-	check.That(t, o.Spent == eps(t, "1"), "after a Close that failed ann has spent %s", o.Spent)
+	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "1"), "after a Close that failed ann has spent")
 	release(t, l, releaseOf(t, "2", "bob", "1"))
 	f.set(fmt.Errorf("%w: %w", kv.ErrUncertain, errDisk))
 	wantErr(t, l.engine.Checkpoint(), api.ErrStopped)
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "3", "bob", "2"))), api.ErrStopped)
 	must(t, l.Close())
 	l = open(t, path, Options{})
-	o = objectOf(t, l, "bob")
-	check.That(t, o.Spent == eps(t, "1"), "opened again, bob has spent %s", o.Spent)
+	check.Equal(t, objectOf(t, l, "bob").Spent, eps(t, "1"), "opened again, bob has spent")
 	wantClean(t, l, api.VerifyRequest{})
 }
 

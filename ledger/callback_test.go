@@ -657,9 +657,8 @@ func TestCallback_EachFunctionOfAHost_HasATestAndARow(t *testing.T) {
 		tested = append(tested, "Journal."+method)
 	}
 	for _, function := range functionsOfHosts() {
-		if !slices.ContainsFunc(tested, func(name string) bool { return name == function || strings.HasPrefix(name, function+",") }) {
-			t.Errorf("%s has no test", function)
-		}
+		check.That(t, slices.ContainsFunc(tested, func(name string) bool { return name == function || strings.HasPrefix(name, function+",") }),
+			"%s has no test", function)
 	}
 	cells := rows(t)
 	used := make([]bool, len(cells))

@@ -88,8 +88,7 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 	wantProblems := func(want ...api.Finding) {
 		t.Helper()
 		var got []api.Finding
-		_, err := l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { got = append(got, p) }})
-		must(t, err)
+		must(t, check.Err(l.Verify(t.Context(), api.VerifyRequest{Report: func(p api.Finding) { got = append(got, p) }})))
 		for i := range got {
 			got[i].Text, _, _ = strings.Cut(got[i].Text, "; ")
 		}

@@ -52,11 +52,9 @@ func TestALoneCallerCommitsOnce(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
 	before := s.commits.Load()
 	release(t, l, releaseOf(t, "k", "ann", "0.5"))
-	n := s.commits.Load() - before
-	check.That(t, n == 1, "%d commits for one sale", n)
+	check.Equal(t, s.commits.Load()-before, 1, "commits for one sale")
 	release(t, l, releaseOf(t, "k", "ann", "0.5"))
-	n = s.commits.Load() - before
-	check.That(t, n == 1, "%d commits after repeating it", n)
+	check.Equal(t, s.commits.Load()-before, 1, "commits after repeating it")
 }
 
 func TestCallersWhoWaitShareOneCommit(t *testing.T) {
@@ -90,8 +88,7 @@ func TestABatchIsBounded(t *testing.T) {
 	for _, one := range answers {
 		must(t, await(t, one).err)
 	}
-	n := s.commits.Load() - before
-	check.That(t, n == 3, "%d commits, want that of the first, of a full batch and of the rest", n)
+	check.Equal(t, s.commits.Load()-before, 3, "commits: that of the first, of a full batch and of the rest")
 	auditStore(t, s)
 }
 
@@ -208,11 +205,9 @@ func TestWhatIsRefusedHalfwayIsTakenBack(t *testing.T) {
 			t.Errorf("request %d is refused for %+v", i, got)
 		}
 	}
-	n := stats(t, l).Events - before
-	check.That(t, n == 3*2+3, "%d events, want two for each sale, and three for the raise", n)
+	check.Equal(t, stats(t, l).Events-before, 3*2+3, "events: two for each sale, and three for the raise")
 	for i, want := range []string{"0.6", "0.6", "0.6", "0.6", "0.1"} {
-		o := objectOf(t, l, names[i])
-		check.That(t, o.Spent == eps(t, want), "%s has spent %s, want %s", names[i], o.Spent, want)
+		check.Equal(t, objectOf(t, l, names[i]).Spent, eps(t, want), "%s has spent", names[i])
 	}
 	auditStore(t, s)
 }
@@ -248,8 +243,7 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 	must(t, await(t, sale).err)
 	got := refusals(t, await(t, raise).err)
 	check.That(t, len(got) == 1 && got[0].Spent == eps(t, "0.6"), "refused is %+v", got)
-	n := asked.Load()
-	check.That(t, n == 1, "the source of truths is asked %d times", n)
+	check.Equal(t, asked.Load(), 1, "requests to the source of truths")
 	auditStore(t, s)
 }
 
@@ -315,8 +309,7 @@ func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "9", "ann"), Options{})
 	enrol := func(key, ceiling string) error {
-		_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: "vote", Objects: []string{"zoe"}, Policy: policy.Fixed(eps(t, ceiling)), Cap: boundless()})
-		return err
+		return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: "vote", Objects: []string{"zoe"}, Policy: policy.Fixed(eps(t, ceiling)), Cap: boundless()}))
 	}
 	commit := s.holdCommit(t)
 	first := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "0", "ann", "0.5")) })
@@ -363,9 +356,8 @@ func TestACallerWhoseContextEndsWhileQueuedLeavesNothing(t *testing.T) {
 	}
 	for _, ev := range events(t, l) {
 		settled, _ := ev.Says.(says.Settled)
-		if ev.Object() == fmt.Sprintf("person-%05d", quits) && ev.Kind() == "released" || settled.Key == fmt.Sprint("sale ", quits) {
-			t.Errorf("there is an event of the caller who left: %+v", ev)
-		}
+		check.That(t, (ev.Object() != fmt.Sprintf("person-%05d", quits) || ev.Kind() != "released") && settled.Key != fmt.Sprint("sale ", quits),
+			"there is an event of the caller who left: %+v", ev)
 	}
 	_, r := crowdSale(t)(quits)
 	release(t, l, r)
@@ -422,8 +414,7 @@ func TestQuittersNeverStrandTheOthers(t *testing.T) {
 	}
 	finished := async(func() (bool, error) { wg.Wait(); return true, nil })
 	await(t, finished)
-	n := countKind(events(t, l), "settled")
-	check.That(t, n == 2+sellers*sales, "%d settled events, want %d", n, 2+sellers*sales)
+	check.Equal(t, countKind(events(t, l), "settled"), 2+sellers*sales, "settled events")
 	auditStore(t, l.engine.Store)
 }
 
@@ -544,8 +535,7 @@ func TestAPanicInADecisionStopsTheLedger(t *testing.T) {
 	wantStopped(t, l)
 	closed(t, l)
 	l = open(t, path, Options{})
-	n := countKind(events(t, l), "released")
-	check.That(t, n == 1, "%d responses were recorded, want the one before the panic", n)
+	check.Equal(t, countKind(events(t, l), "released"), 1, "recorded responses, with the one before the panic")
 	auditStore(t, l.engine.Store)
 }
 

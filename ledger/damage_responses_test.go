@@ -36,7 +36,7 @@ func village(t testing.TB) *kv.Memory {
 	begin(t, s)
 	l := dwellers(t, openMemory(t, s, Options{Now: epoch}), villagers, "ann", "bob")
 	l.engine.Chances.Sampler, _ = sampler(12)
-	carryOut := func(r api.RaiseRequest) { _, err := l.Raise(t.Context(), r); must(t, err) }
+	carryOut := func(r api.RaiseRequest) { must(t, check.Err(l.Raise(t.Context(), r))) }
 	carryOut(homesOf(t, "1", "1"))
 	sell(t, l, homesFor(t, "2", "acme", "2", "ann", "bob"))
 	carryOut(homesOf(t, "3", "1.5", "ann"))

@@ -28,8 +28,7 @@ func TestNothingIsSeenBeforeTheCommit(t *testing.T) {
 	pending(t, first)
 	pending(t, second)
 	wantUnreleased(t, l, "ann")
-	got := stats(t, l).Events
-	check.That(t, got == before, "%d events are seen before the commit, want %d", got, before)
+	check.Equal(t, stats(t, l).Events, before, "events that are seen before the commit")
 	commit.open()
 	a, b := await(t, first), await(t, second)
 	must(t, a.err)
@@ -44,8 +43,7 @@ func wantUnreleased(t *testing.T, l *Ledger, name string) {
 	check.That(t, o.Spent.IsZero() && len(o.Chains[0].Levels) == 0, "a reader sees %+v", o)
 	found := responses(t, l, "vote", eps(t, "0.5"))
 	check.That(t, len(found) == 0, "a reader sees the responses %v", found)
-	n := countKind(events(t, l), "released")
-	check.That(t, n == 0, "a reader sees %d released events", n)
+	check.Equal(t, countKind(events(t, l), "released"), 0, "released events that a reader sees")
 	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "vote"})
 	check.That(t, err != nil, "an estimate is made from responses that are not there")
 }
@@ -95,8 +93,7 @@ func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
 	wantUnreleased(t, l, "ann")
 	s.set(nil, nil)
 	release(t, l, releaseOf(t, "1", "ann", "0.5")) // the key is not burnt, the ledger not stopped
-	o := objectOf(t, l, "ann")
-	check.That(t, o.Spent == eps(t, "0.5"), "spent %s after one sale at 0.5", o.Spent)
+	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "0.5"), "spent after one sale")
 	auditStore(t, s)
 }
 
@@ -170,10 +167,8 @@ func TestAnAnswerLostBeforeTheCommitIsDrawnOnceByItsKey(t *testing.T) {
 
 func wantOneRelease(t *testing.T, l *Ledger) {
 	t.Helper()
-	n := countKind(events(t, l), "released")
-	check.That(t, n == 1, "%d released events, want 1", n)
-	o := objectOf(t, l, "ann")
-	check.That(t, o.Spent == eps(t, "0.5"), "spent %s, want 0.5", o.Spent)
+	check.Equal(t, countKind(events(t, l), "released"), 1, "released events")
+	check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, "0.5"), "spent")
 	auditStore(t, l.engine.Store)
 }
 
@@ -202,8 +197,7 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 			return l.DefineQuestion(ctx, "d", api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct})
 		},
 		"Enroll": func() error {
-			_, err := l.Enroll(ctx, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Cap: boundless()})
-			return err
+			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Cap: boundless()}))
 		},
 		"Answer": func() error {
 			return check.Err(l.Answer(ctx, inquire(t, "a", "majority:yes", "0.25", ballots("ann"), "ann")))
@@ -214,8 +208,7 @@ func everyCallWith(ctx context.Context, t *testing.T, l *Ledger) map[string]func
 		"Sell":  func() error { return check.Err(l.Sell(ctx, purchase(t, "s", "acme", "0.25", "ann"))) },
 		"Quote": func() error { return check.Err(l.Quote(ctx, purchase(t, "", "acme", "0.25", "ann").Order)) },
 		"Reserve": func() error {
-			_, err := l.Reserve(ctx, api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour})
-			return err
+			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "h", Order: purchase(t, "", "acme", "0.25", "ann").Order, For: time.Hour}))
 		},
 		"Commit": func() error {
 			return check.Err(l.Capture(ctx, api.CaptureRequest{Key: "c", Reservation: 1, Truth: sameTruth("yes")}))
@@ -307,8 +300,7 @@ func queueBehindFailure(t *testing.T, closing bool) {
 		t.Errorf("the call behind the failed one got the error %v", err)
 	}
 	await(t, done)
-	n := s.commits.Load() - before
-	check.That(t, n == 1, "%d commits, want the one that failed", n)
+	check.Equal(t, s.commits.Load()-before, 1, "commits, with the one that failed")
 }
 
 // A file that does not come back is no reason to hang or to guess.
@@ -349,8 +341,7 @@ func TestNothingComesBesideAnErrorBeforeItIsDurable(t *testing.T) {
 			} else {
 				flush.open()
 			}
-			r := await(t, log)
-			check.That(t, r.value == "", "the log tells the response %q", r.value)
+			check.Equal(t, await(t, log).value, "", "the response that the log has")
 			if o := await(t, object); len(o.value.Chains) > 0 && len(o.value.Chains[0].Levels) > 0 {
 				t.Errorf("the object shows %+v beside the error %v", o.value.Chains, o.err)
 			}

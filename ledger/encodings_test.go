@@ -303,8 +303,7 @@ func testEstimatesOfResponses(t *testing.T, e encoded) {
 		must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "at last " + name, Object: name}))
 	}
 	e.wantEstimates(t, l, names, levels...)
-	n := len(talliesOf(t, s))
-	check.That(t, n == 0, "%d tallies are left when all objects are forgotten", n)
+	check.Equal(t, len(talliesOf(t, s)), 0, "tallies that are left when all objects are forgotten")
 	auditStore(t, s)
 }
 
@@ -330,8 +329,7 @@ func testBoundToTheTruth(t *testing.T, e encoded) {
 	liar.Key, liar.Epsilon = "4", eps(t, "1")
 	release(t, l, liar)
 	for _, kind := range []string{"bound", "truth-key"} {
-		n := countKind(events(t, l), kind)
-		check.That(t, n == 1, "%d events %q", n, kind)
+		check.Equal(t, countKind(events(t, l), kind), 1, "events %q", kind)
 	}
 	auditStore(t, l.engine.Store)
 }

@@ -148,8 +148,7 @@ func TestForgetBesideAClose(t *testing.T) {
 	}
 	ofClose.open()
 	must(t, <-closing)
-	n := secretsBeside(t, path, secrets)
-	check.That(t, n == 0, "%d secrets are left beside a file that was closed", n)
+	check.Equal(t, secretsBeside(t, path, secrets), 0, "secrets that are left beside a file that was closed")
 }
 
 // slowToEnd is a context that says why it ended only after something else has come about.
@@ -224,8 +223,7 @@ func TestContextsCountBehindACompact(t *testing.T) {
 	held.open()
 	must(t, <-compacted)
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: names[0]}))
-	n := secretsBeside(t, path, secrets)
-	check.That(t, n == 0, "%d secrets are left beside the file", n)
+	check.Equal(t, secretsBeside(t, path, secrets), 0, "secrets that are left beside the file")
 }
 
 // ended waits for a call whose context has ended, or soon does, and returns its error.
@@ -233,9 +231,8 @@ func ended(t testing.TB, what string, done <-chan error) error {
 	t.Helper()
 	select {
 	case err := <-done:
-		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s, whose context has ended, returns %v", what, err)
-		}
+		check.That(t, errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded),
+			"%s, whose context has ended, returns %v", what, err)
 		return err
 	case <-time.After(patience):
 		t.Fatalf("%s goes on although its context has ended", what)

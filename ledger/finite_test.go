@@ -209,18 +209,15 @@ func TestARaiseOfAnOutputCostsTheDifference(t *testing.T) {
 	enrollUnder(t, l, "party", market(t, "9"), "1.75", "ann")
 	spent := func(want string) {
 		t.Helper()
-		o := objectOf(t, l, "ann")
-		check.That(t, o.Spent == eps(t, want), "ann has spent %s, want %s", o.Spent, want)
+		check.Equal(t, objectOf(t, l, "ann").Spent, eps(t, want), "ann has spent")
 	}
 	release(t, l, partyOf(t, "1", "ann", "0.5"))
 	spent("0.5")
 	r := reserve(t, l, api.ReserveRequest{Key: "r", Order: partiesFor(t, "", "acme", "1", "ann").Order, For: time.Hour})
-	o := objectOf(t, l, "ann")
-	check.That(t, o.Held == eps(t, "0.5"), "%s is held", o.Held)
-	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: r.Number, Truth: sameTruth("C")})
-	must(t, err)
+	check.Equal(t, objectOf(t, l, "ann").Held, eps(t, "0.5"), "held")
+	must(t, check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: r.Number, Truth: sameTruth("C")})))
 	spent("1")
-	_, err = l.Release(t.Context(), partyOf(t, "2", "ann", "2"))
+	_, err := l.Release(t.Context(), partyOf(t, "2", "ann", "2"))
 	if all := refusals(t, err); len(all) != 1 || all[0].Reason != api.ObjectCap || all[0].Cost != eps(t, "1") || all[0].Remaining != eps(t, "0.75") {
 		t.Errorf("refused: %+v", all)
 	}
@@ -247,10 +244,9 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 					r.Partial, r.Truth = true, never(t)
 					return check.Err(l.Raise(t.Context(), r))
 				},
-				"quote": func() error { _, err := l.Quote(t.Context(), partiesFor(t, "", "acme", epsilon).Order); return err },
+				"quote": func() error { return check.Err(l.Quote(t.Context(), partiesFor(t, "", "acme", epsilon).Order)) },
 				"reserve": func() error {
-					_, err := l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: partiesFor(t, "", "acme", epsilon).Order, For: time.Hour, Partial: true})
-					return err
+					return check.Err(l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: partiesFor(t, "", "acme", epsilon).Order, For: time.Hour, Partial: true}))
 				},
 				"sell": func() error {
 					r := partiesFor(t, "k", "acme", epsilon, "ann")
@@ -265,8 +261,7 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 		})
 	}
 	// An estimate of what cannot be there is one of no responses.
-	_, err := l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: eps(t, "1.5")})
-	wantErr(t, err, api.ErrNoResponses)
+	wantErr(t, check.Err(l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: eps(t, "1.5")})), api.ErrNoResponses)
 	all := responses(t, l, "party", eps(t, "1.5"))
 	check.That(t, len(all) == 0, "at ε=1.5 there is %v", all)
 }
@@ -312,8 +307,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 				want = came[day-1]
 			}
 			for _, one := range names {
-				got := levelsOf(t, l, one)
-				check.That(t, got == want, "%s: on day %d %s has the levels %q, want %q", name, day, one, got, want)
+				check.Equal(t, levelsOf(t, l, one), want, "%s: on day %d %s has the levels", name, day, one)
 			}
 			if one := r.Questions[0]; len(one.Refused) != 0 || one.Raised+one.Unchanged != len(names) {
 				t.Errorf("%s: on day %d it came to %+v", name, day, r)
@@ -322,8 +316,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 			for range strings.Fields(want) {
 				now += len(names)
 			}
-			got := countKind(events(t, l), "released")
-			check.That(t, got == now, "%s: on day %d there are %d releases, want %d", name, day, got, now)
+			check.Equal(t, countKind(events(t, l), "released"), now, "%s: releases on day %d", name, day)
 			released = now
 		}
 		check.That(t, released == 3*len(names) && objectOf(t, l, "ann").Spent == eps(t, "2"),
@@ -341,8 +334,7 @@ func TestASweepBehindARaise(t *testing.T) {
 	enrollUnder(t, l, "party", stair(t, "0.6", "1.5", "2.5"), "9", "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
 	release(t, l, api.ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("C")})
-	got := levelsOf(t, l, "ann")
-	check.That(t, got == "1", "after the raise ann has the levels %q", got)
+	check.Equal(t, levelsOf(t, l, "ann"), "1", "after the raise ann has the levels")
 	a := &asked{}
 	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: a.truth("C")})))
 	if !slices.Equal(a.names(), []string{"bob"}) || levelsOf(t, l, "ann") != "0.5 1" || levelsOf(t, l, "bob") != "0.5 1" {
@@ -368,8 +360,7 @@ func TestASweepRefusesALevelNotACeiling(t *testing.T) {
 	if left := r.Questions[0].Refused; len(left) != 1 || left[0].Asked != eps(t, "2") || left[0].Cost != eps(t, "1") || left[0].Reason != api.ObjectCap {
 		t.Errorf("it came to %+v", r)
 	}
-	got := levelsOf(t, l, "ann")
-	check.That(t, got == "0.5 1", "ann has the levels %q", got)
+	check.Equal(t, levelsOf(t, l, "ann"), "0.5 1", "ann has the levels")
 }
 
 // Keys.
@@ -381,16 +372,14 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 	define(t, l, vote())
 	enroll(t, l, "vote", "9", "ann")
 	for question, want := range map[uint32]uint32{1: 0, 2: 1} {
-		got := chainOf(t, l, question, "ann").Noise
-		check.That(t, got == want, "the chain of question %d has the noise key %d, want %d", question, got, want)
+		check.Equal(t, chainOf(t, l, question, "ann").Noise, want, "the chain of question %d has the noise key", question)
 	}
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "ann"}))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "ann")
 	must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "bob"}))
 	enrollUnder(t, l, "party", market(t, "9"), "9", "bob")
 	for _, name := range []string{"ann", "bob"} {
-		got := chainOf(t, l, 1, name).Noise
-		check.That(t, got == 0, "%s came back with the noise key %d", name, got)
+		check.Equal(t, chainOf(t, l, 1, name).Noise, 0, "%s came back with the noise key", name)
 	}
 	carryOut(t, l, partiesOf(t, "r", "1"))
 	auditStore(t, l.engine.Store)
@@ -452,8 +441,7 @@ func TestFiniteEstimatesAreUnbiased(t *testing.T) {
 	}
 	for i, epsilon := range q.Mechanism.Family.Epsilons() {
 		m, _ := q.Mechanism.Family.Level(epsilon)
-		variances, err := estimate.Variance(estimate.Counts{Mechanism: m, ByValue: []int64{2200, 1200, 500, 100}})
-		must(t, err)
+		variances := check.Value(estimate.Variance(estimate.Counts{Mechanism: m, ByValue: []int64{2200, 1200, 500, 100}}))(t)
 		e := check.Value(l.Estimate(t.Context(), api.EstimateRequest{Question: "party", Epsilon: epsilon}))(t)
 		for v, one := range e.Values {
 			stattest.Normal(one.Estimate-float64(shares[v])/4000, math.Sqrt(variances[v])).Holds(t, "level %d, %s", i, one.Value)
@@ -536,6 +524,5 @@ func TestTruthKey_LedgerOfOutputsReopened_BindsOnce(t *testing.T) {
 	closed(t, l)
 	l = open(t, path, Options{TruthKey: truthKey()})
 	release(t, l, partyOf(t, "2", "ann", "2"))
-	all := countKind(events(t, l), "bound")
-	check.That(t, all == 1, "bound %d times", all)
+	check.Equal(t, countKind(events(t, l), "bound"), 1, "events that bind the chain")
 }

@@ -280,8 +280,7 @@ func TestForget_ManyInAnyOrder_LeavesASoundLog(t *testing.T) {
 			_, _ = l.Answer(t.Context(), r)
 		case 4:
 			must(t, l.Forget(t.Context(), api.ObjectRequest{Key: key, Object: some[0]}))
-			_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key + " back", Question: "vote", Objects: some[:1], Policy: market(t, "4")})
-			must(t, err)
+			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key + " back", Question: "vote", Objects: some[:1], Policy: market(t, "4")})))
 		}
 	}
 	auditStore(t, s)
@@ -344,6 +343,5 @@ func TestAnswer_KeySettledWithAnotherPanel_IsConflict(t *testing.T) {
 	wantUnwritable(t, l, false, func(s *state.State) []event.Change {
 		return []event.Change{settledAs(s, asked.Identity(), func(c *event.Settled) { c.Counts[event.Reused], c.Answer = 1, answeredEvent(t, l) })}
 	})
-	_, err := l.Answer(t.Context(), inquire(t, "K", "majority:yes", "1", never(t), "cid", "dan"))
-	wantErr(t, err, api.ErrKeyConflict)
+	wantErr(t, check.Err(l.Answer(t.Context(), inquire(t, "K", "majority:yes", "1", never(t), "cid", "dan"))), api.ErrKeyConflict)
 }

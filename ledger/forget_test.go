@@ -54,13 +54,10 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 	reserve(t, l, api.ReserveRequest{Key: "hold", Order: purchase(t, "", "acme", "3", object, "bob").Order, For: time.Hour})
 	refused := order(t, "too much", "9", object, "bob")
 	refused.Partial = true
-	_, err := l.Raise(t.Context(), refused)
-	must(t, err)
+	must(t, check.Err(l.Raise(t.Context(), refused)))
 	dearer := market(t, "3.5", func(m *policy.Market) { m.Floor = 333 })
-	_, err = l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "not agreed", Question: "vote", Objects: []string{object, "bob"}, Cap: eps(t, "9"), Partial: true})
-	must(t, err)
-	_, err = l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "agreed", Question: "vote", Objects: []string{object}, Policy: &dearer, Cap: eps(t, "9"), Consent: "a letter by " + object})
-	must(t, err)
+	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "not agreed", Question: "vote", Objects: []string{object, "bob"}, Cap: eps(t, "9"), Partial: true})))
+	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "agreed", Question: "vote", Objects: []string{object}, Policy: &dearer, Cap: eps(t, "9"), Consent: "a letter by " + object})))
 	closed(t, l)
 	return path, options
 }
@@ -108,8 +105,7 @@ func TestForgetDestroysEveryByte(t *testing.T) {
 	}
 	// The object, its place in the question, its chain, and the event that forgot it; bbolt may repeat a key in a
 	// branch page, which a file of this size does not have.
-	n := bytes.Count(after, []byte(name))
-	check.That(t, n == 4, "the name is %d times in the file", n)
+	check.Equal(t, bytes.Count(after, []byte(name)), 4, "how often the file has the name")
 	for _, ev := range events(t, l) {
 		check.That(t, ev.Object() != name || ev.Kind() == "forgotten", "the log still says %+v", ev)
 	}
@@ -230,9 +226,8 @@ func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	carryOut(t, l, r)
 	forget(t, l, "nobody known")
 	for _, p := range pairs(t, l.engine.Store) {
-		if bytes.Contains(p.value, []byte("nobody known")) && p.bucket != state.BucketEvents || bytes.Contains(p.key, []byte("nobody known")) {
-			t.Errorf("still there: %s", p)
-		}
+		check.That(t, (!bytes.Contains(p.value, []byte("nobody known")) || p.bucket == state.BucketEvents) && !bytes.Contains(p.key, []byte("nobody known")),
+			"still there: %s", p)
 	}
 	same := carryOut(t, l, r)
 	check.That(t, len(same.Refused) == 0 && same.Unlisted == 1 && same.Drawn == 1, "%+v", same)
@@ -250,8 +245,7 @@ func TestAReservationOfTheForgotten(t *testing.T) {
 	_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "whole", Reservation: r.Number, Truth: sameTruth("yes")})
 	got := refusals(t, err)
 	check.That(t, len(got) == 1 && got[0].Reason == api.Withdrawn && got[0].Object == "", "%+v", got)
-	s, err := l.Capture(t.Context(), api.CaptureRequest{Key: "rest", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")})
-	must(t, err)
+	s := check.Value(l.Capture(t.Context(), api.CaptureRequest{Key: "rest", Reservation: r.Number, Partial: true, Truth: sameTruth("yes")}))(t)
 	check.That(t, s.Objects == 1 && s.Price == 100 && s.Refund == 100, "%+v", s)
 	auditStore(t, l.engine.Store)
 	auditMarket(t, l)
@@ -277,8 +271,7 @@ func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 	done := carryOut(t, l, r)
 	check.That(t, done.Drawn == 2*state.PartSize+10 && done.Reused == 0, "%+v", done)
 	auditStore(t, l.engine.Store)
-	got := len(responses(t, l, "vote", eps(t, "1")))
-	check.That(t, got == 2*state.PartSize+9, "%d responses", got)
+	check.Equal(t, len(responses(t, l, "vote", eps(t, "1"))), 2*state.PartSize+9, "responses")
 }
 
 // Backups.
@@ -526,8 +519,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			got := carryOut(t, l, r)
 			check.That(t, got.Drawn == len(names) && got.Reused == 0, "%+v of %d", got, len(names))
 			for _, name := range gone {
-				o := objectOf(t, l, name)
-				check.That(t, o.Spent == eps(t, "1"), "one raise to ε=1 cost %s %s", name, o.Spent)
+				check.Equal(t, objectOf(t, l, name).Spent, eps(t, "1"), "the cost of one raise to ε=1 for %s", name)
 			}
 			auditStore(t, l.engine.Store)
 		})
@@ -537,11 +529,10 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 // A number in a record is not how much memory to take.
 func TestASaleOfAbsurdlyManyIsRefused(t *testing.T) {
 	for name, call := range map[string]func(*Ledger) error{
-		"sale":    func(l *Ledger) error { _, err := l.Sale(t.Context(), 1); return err },
-		"receipt": func(l *Ledger) error { _, err := l.Receipt(t.Context(), 1); return err },
+		"sale":    func(l *Ledger) error { return check.Err(l.Sale(t.Context(), 1)) },
+		"receipt": func(l *Ledger) error { return check.Err(l.Receipt(t.Context(), 1)) },
 		"commit": func(l *Ledger) error {
-			_, err := l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")})
-			return err
+			return check.Err(l.Capture(t.Context(), api.CaptureRequest{Key: "c", Reservation: 2, Truth: sameTruth("yes")}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

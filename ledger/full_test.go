@@ -34,9 +34,8 @@ func crowded(t *testing.T, entries int) *Ledger {
 func wantFull(t *testing.T, what string, err error, helps api.Remedy, largest string) {
 	t.Helper()
 	got := refusals(t, err)
-	if len(got) != 1 || got[0].Object != "ann" || got[0].Reason != api.Full || got[0].Remedy != helps || got[0].Largest.String() != largest {
-		t.Errorf("%s: refused %+v", what, got)
-	}
+	check.That(t, len(got) == 1 && got[0].Object == "ann" && got[0].Reason == api.Full && got[0].Remedy == helps && got[0].Largest.String() == largest,
+		"%s: refused %+v", what, got)
 }
 
 func reserved(t *testing.T, l *Ledger, key, buyer, epsilon string) (api.Reservation, error) {
@@ -79,8 +78,7 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 	s := sell(t, l, partial)
 	check.That(t, len(s.Refused) == 1 && s.Refused[0].Reason == api.Full && s.Objects == 1, "a partial order: %+v", s)
 	for i, buyer := range []string{"", "last", "over"} {
-		b, err := l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Objects: []string{"ann"}, Buyer: buyer, Epsilons: []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}})
-		must(t, err)
+		b := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Objects: []string{"ann"}, Buyer: buyer, Epsilons: []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}}))(t)
 		want := [][]uint64{{0, 1, 0}, {0, 1, 0}, {0, 0, 0}}[i]
 		if got := []uint64{b.Levels[0].Can, b.Levels[1].Can, b.Levels[2].Can}; !slices.Equal(got, want) || len(b.Refused) != 1 || b.Refused[0].Reason != api.Full {
 			t.Errorf("buyer %q: %v of ann can, %+v", buyer, got, b.Refused)
@@ -89,8 +87,7 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 	// What adds nothing is as before.
 	sell(t, l, purchase(t, "again", "last", "1", "ann"))
 	release(t, l, releaseOf(t, "given again", "ann", "1"))
-	_, err = l.Answer(t.Context(), api.AnswerRequest{Key: "answer", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.1"), Objects: []string{"ann"}, Truth: sameTruth("yes"), AcceptLoss: true})
-	must(t, err)
+	must(t, check.Err(l.Answer(t.Context(), api.AnswerRequest{Key: "answer", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.1"), Objects: []string{"ann"}, Truth: sameTruth("yes"), AcceptLoss: true})))
 	n := recordBytes(t, l, state.BucketChains)
 	check.That(t, n <= mostRecord, "the chain is a record of %d bytes", n)
 	wantAudited(t, l)
@@ -111,8 +108,7 @@ func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 	enroll(t, l, "home", "900", "ann")
 	const each = 1 + event.MaxUnaryValues/event.BitsPerEntry
 	raise := func(i int) error {
-		_, err := l.Raise(t.Context(), api.RaiseRequest{Key: fmt.Sprint(i), Question: "home", Epsilon: nano(t, int64(1+i)), Objects: []string{"ann"}, Truth: sameTruth(valuesOf(1)[0])})
-		return err
+		return check.Err(l.Raise(t.Context(), api.RaiseRequest{Key: fmt.Sprint(i), Question: "home", Epsilon: nano(t, int64(1+i)), Objects: []string{"ann"}, Truth: sameTruth(valuesOf(1)[0])}))
 	}
 	const most = event.MaxEntries / each
 	for i := range most {
@@ -143,8 +139,7 @@ func TestChain_ManyEpochs_TakesNoMore(t *testing.T) {
 func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 	l := inMemory(t, Options{Now: func() time.Time { return epoch().AddDate(20, 0, 0) }, ClockLeap: 200 * 366 * 24 * time.Hour})
 	define(t, l, vote())
-	p, err := policy.Linear(privacy.Epsilon{}, eps(t, "2"), epoch(), epoch().AddDate(1, 0, 0), eps(t, "0.002"))
-	must(t, err)
+	p := check.Value(policy.Linear(privacy.Epsilon{}, eps(t, "2"), epoch(), epoch().AddDate(1, 0, 0), eps(t, "0.002")))(t)
 	enrollUnder(t, l, "vote", p, "9", "ann")
 	for i := range 100 { // the policy has 1,000 levels
 		r := releaseOf(t, fmt.Sprint(i), "ann", "0")
@@ -155,8 +150,7 @@ func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 	if r := done.Questions[0].Refused; len(r) != 1 || r[0].Reason != api.Full || r[0].Asked != eps(t, "1.85") || r[0].Largest != eps(t, "1.848") || r[0].Remedy != api.RemedyLess {
 		t.Errorf("%+v", done)
 	}
-	n := len(objectOf(t, l, "ann").Chains[0].Levels)
-	check.That(t, n == event.MaxEntries, "%d levels", n)
+	check.Equal(t, len(objectOf(t, l, "ann").Chains[0].Levels), event.MaxEntries, "levels")
 	wantAudited(t, l)
 }
 
@@ -164,9 +158,8 @@ func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
 	l := crowded(t, event.MaxEntries-4)
 	first := check.Value(reserved(t, l, "first", "p", "2"))(t)
-	second, err := reserved(t, l, "second", "q", "3")
-	must(t, err)
-	_, err = l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
+	second := check.Value(reserved(t, l, "second", "q", "3"))(t)
+	_, err := l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
 	wantFull(t, "another buyer", err, api.RemedyWaiting, "0")
 	_, err = l.Release(t.Context(), releaseOf(t, "raise", "ann", "4"))
 	wantFull(t, "a raise", err, api.RemedyWaiting, "1")

@@ -96,12 +96,12 @@ func panelCalls(t *testing.T) []panelCall {
 	poor.Epsilon = eps(t, "100")
 	everybody := crowd(sellersHere)
 	reads := map[string]func(ctx context.Context, l *Ledger) error{
-		"quote":              func(ctx context.Context, l *Ledger) error { _, err := l.Quote(ctx, fair.Order); return err },
-		"quote, by name":     func(ctx context.Context, l *Ledger) error { _, err := l.Quote(ctx, named.Order); return err },
-		"quote, refused":     func(ctx context.Context, l *Ledger) error { _, err := l.Quote(ctx, dear); return err },
-		"quote of an answer": func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, majority); return err },
-		"quote of a loss":    func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, lossy); return err },
-		"quote of no answer": func(ctx context.Context, l *Ledger) error { _, err := l.QuoteAnswer(ctx, poor); return err },
+		"quote":              func(ctx context.Context, l *Ledger) error { return check.Err(l.Quote(ctx, fair.Order)) },
+		"quote, by name":     func(ctx context.Context, l *Ledger) error { return check.Err(l.Quote(ctx, named.Order)) },
+		"quote, refused":     func(ctx context.Context, l *Ledger) error { return check.Err(l.Quote(ctx, dear)) },
+		"quote of an answer": func(ctx context.Context, l *Ledger) error { return check.Err(l.QuoteAnswer(ctx, majority)) },
+		"quote of a loss":    func(ctx context.Context, l *Ledger) error { return check.Err(l.QuoteAnswer(ctx, lossy)) },
+		"quote of no answer": func(ctx context.Context, l *Ledger) error { return check.Err(l.QuoteAnswer(ctx, poor)) },
 		"budget": func(ctx context.Context, l *Ledger) error {
 			return check.Err(l.Budget(ctx, api.BudgetRequest{Question: "vote", All: true}))
 		},
@@ -110,41 +110,38 @@ func panelCalls(t *testing.T) []panelCall {
 		},
 		"responses":           func(ctx context.Context, l *Ledger) error { return drained(l.Responses(ctx, "vote", eps(t, "1"))) },
 		"deliveries":          func(ctx context.Context, l *Ledger) error { return drained(l.Deliveries(ctx, 1)) },
-		"receipt":             func(ctx context.Context, l *Ledger) error { _, err := l.Receipt(ctx, 1); return err },
+		"receipt":             func(ctx context.Context, l *Ledger) error { return check.Err(l.Receipt(ctx, 1)) },
 		"events":              func(ctx context.Context, l *Ledger) error { return drained(l.Events(ctx, 1)) },
-		"sale, left out many": func(ctx context.Context, l *Ledger) error { _, err := l.Sale(ctx, 2); return err },
+		"sale, left out many": func(ctx context.Context, l *Ledger) error { return check.Err(l.Sale(ctx, 2)) },
 		"sales":               func(ctx context.Context, l *Ledger) error { return drained(l.Sales(ctx, "")) },
 		"refusals":            func(ctx context.Context, l *Ledger) error { return drained(l.Refusals(ctx, "partial", 1)) },
 		"recount": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Estimate(ctx, api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }})
-			return err
+			return check.Err(l.Estimate(ctx, api.EstimateRequest{Question: "vote", Include: func(string) bool { return true }}))
 		},
-		"verify": func(ctx context.Context, l *Ledger) error { _, err := l.Verify(ctx, api.VerifyRequest{}); return err },
+		"verify": func(ctx context.Context, l *Ledger) error { return check.Err(l.Verify(ctx, api.VerifyRequest{})) },
 	}
 	changes := map[string]func(ctx context.Context, l *Ledger) error{
-		"sale":          func(ctx context.Context, l *Ledger) error { _, err := l.Sell(ctx, fair); return err },
-		"sale, refused": func(ctx context.Context, l *Ledger) error { _, err := l.Sell(ctx, refused); return err },
+		"sale":          func(ctx context.Context, l *Ledger) error { return check.Err(l.Sell(ctx, fair)) },
+		"sale, refused": func(ctx context.Context, l *Ledger) error { return check.Err(l.Sell(ctx, refused)) },
 		"reserve": func(ctx context.Context, l *Ledger) error {
 			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: fair.Order, For: time.Hour}))
 		},
 		"reserve, refused": func(ctx context.Context, l *Ledger) error {
 			return check.Err(l.Reserve(ctx, api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}))
 		},
-		"raise":           func(ctx context.Context, l *Ledger) error { _, err := l.Raise(ctx, order(t, "k", "1.5")); return err },
-		"raise, refused":  func(ctx context.Context, l *Ledger) error { _, err := l.Raise(ctx, order(t, "k", "100")); return err },
-		"answer":          func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, majority); return err },
-		"answer, refused": func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, poor); return err },
-		"answer, lossy":   func(ctx context.Context, l *Ledger) error { _, err := l.Answer(ctx, lossy); return err },
+		"raise":           func(ctx context.Context, l *Ledger) error { return check.Err(l.Raise(ctx, order(t, "k", "1.5"))) },
+		"raise, refused":  func(ctx context.Context, l *Ledger) error { return check.Err(l.Raise(ctx, order(t, "k", "100"))) },
+		"answer":          func(ctx context.Context, l *Ledger) error { return check.Err(l.Answer(ctx, majority)) },
+		"answer, refused": func(ctx context.Context, l *Ledger) error { return check.Err(l.Answer(ctx, poor)) },
+		"answer, lossy":   func(ctx context.Context, l *Ledger) error { return check.Err(l.Answer(ctx, lossy)) },
 		"advance": func(ctx context.Context, l *Ledger) error {
 			return check.Err(l.Advance(ctx, api.AdvanceRequest{Key: "k", Truth: sameTruth("yes")}))
 		},
 		"enroll": func(ctx context.Context, l *Ledger) error {
-			_, err := l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: crowd(2 * sellersHere), Cap: eps(t, "10"), Policy: market(t, "2")})
-			return err
+			return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: "k", Question: "vote", Objects: crowd(2 * sellersHere), Cap: eps(t, "10"), Policy: market(t, "2")}))
 		},
 		"terms": func(ctx context.Context, l *Ledger) error {
-			_, err := l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: everybody, Cap: eps(t, "9")})
-			return err
+			return check.Err(l.ChangeTerms(ctx, api.ChangeTermsRequest{Key: "k", Question: "vote", Objects: everybody, Cap: eps(t, "9")}))
 		},
 	}
 	var all []panelCall
@@ -241,8 +238,8 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 		"reserve": {refusedBy(func(l *Ledger) error {
 			return check.Err(l.Reserve(t.Context(), api.ReserveRequest{Key: "k", Order: dear, For: time.Hour}))
 		}), api.NotOnOffer, 0},
-		"raise":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), order(t, "k", "100")); return err }), api.ChainCeiling, 0},
-		"answer": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), poor); return err }), api.ChainCeiling, 0},
+		"raise":  {refusedBy(func(l *Ledger) error { return check.Err(l.Raise(t.Context(), order(t, "k", "100"))) }), api.ChainCeiling, 0},
+		"answer": {refusedBy(func(l *Ledger) error { return check.Err(l.Answer(t.Context(), poor)) }), api.ChainCeiling, 0},
 		"quote of an answer": {func(l *Ledger) ([]api.Refusal, int, []api.RefusalSum, *api.Budget, error) {
 			q, err := l.QuoteAnswer(t.Context(), poor)
 			return q.Refused, q.Unlisted, q.Sums, &api.Budget{Levels: []api.BudgetLevel{{}}}, err
@@ -250,8 +247,8 @@ func TestRefusedCall_ManyObjects_ListsTheFirstAndCountsAll(t *testing.T) {
 		"sale, without truths": {refusedBy(func(l *Ledger) error {
 			return check.Err(l.Sell(t.Context(), api.SellRequest{Key: "k", Order: fair, Truth: untold}))
 		}), api.NoTruth, 0},
-		"raise, without truths":  {refusedBy(func(l *Ledger) error { _, err := l.Raise(t.Context(), blindRaise); return err }), api.NoTruth, 0},
-		"answer, without truths": {refusedBy(func(l *Ledger) error { _, err := l.Answer(t.Context(), blind); return err }), api.NoTruth, 0},
+		"raise, without truths":  {refusedBy(func(l *Ledger) error { return check.Err(l.Raise(t.Context(), blindRaise)) }), api.NoTruth, 0},
+		"answer, without truths": {refusedBy(func(l *Ledger) error { return check.Err(l.Answer(t.Context(), blind)) }), api.NoTruth, 0},
 	} {
 		l := openMemory(t, from.Copy(), Options{})
 		listed, unlisted, sums, instead, err := call.do(l)

@@ -62,16 +62,13 @@ func wantRaised(t *testing.T, query string, q api.Question) {
 		r := inquire(t, epsilon, query, epsilon, ballots("ann"), "ann", "bob", "cy")
 		r.Question = q.Name
 		quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
-		if quote.Charge != state.Minus(r.Epsilon, held) || quote.Anew != r.Epsilon || quote.Held != held || quote.Objects != 3 || len(quote.Refused) != 0 {
-			t.Errorf("at ε=%s the quote is %+v", epsilon, quote)
-		}
+		check.That(t, quote.Charge == state.Minus(r.Epsilon, held) && quote.Anew == r.Epsilon && quote.Held == held && quote.Objects == 3 && len(quote.Refused) == 0,
+			"at ε=%s the quote is %+v", epsilon, quote)
 		got := answerTo(t, l, r)
 		check.That(t, got.Charged == quote.Charge && got.Epsilon == r.Epsilon && got.Objects == 3,
 			"quoted %+v, got %+v", quote, got)
 		wantSpent(t, l, epsilon, "ann", "bob", "cy")
-		if how := methodOf(eventAt(t, l, got.Event)); how != []string{"fresh", "raise", "raise", "raise", "raise"}[i] {
-			t.Errorf("at ε=%s it came about by %q", epsilon, how)
-		}
+		check.Equal(t, methodOf(eventAt(t, l, got.Event)), []string{"fresh", "raise", "raise", "raise", "raise"}[i], "at ε=%s it came about by", epsilon)
 		auditStore(t, l.engine.Store)
 		closed(t, l)
 		held, given = r.Epsilon, append(given, got)
@@ -110,13 +107,11 @@ func TestARaiseNeedsBudgetForTheDifferenceOnly(t *testing.T) {
 	answerTo(t, l, ask("0.9"))
 	unchanged(t, l.engine.Store, func() {
 		for _, r := range refusals(t, check.Err(l.Answer(t.Context(), ask("1.000000001")))) {
-			if r.Cost != eps(t, "0.100000001") || r.Remaining != eps(t, "0.1") || r.Asked != eps(t, "1.000000001") || r.Spent != eps(t, "0.9") {
-				t.Errorf("refused as %+v", r)
-			}
+			check.That(t, r.Cost == eps(t, "0.100000001") && r.Remaining == eps(t, "0.1") && r.Asked == eps(t, "1.000000001") && r.Spent == eps(t, "0.9"),
+				"refused as %+v", r)
 		}
 	})
-	got := answerTo(t, l, ask("1"))
-	check.That(t, got.Charged == eps(t, "0.1"), "charged %s", got.Charged)
+	check.Equal(t, answerTo(t, l, ask("1")).Charged, eps(t, "0.1"), "charged")
 	wantSpent(t, l, "1", "ann", "bob", "cy")
 }
 
@@ -135,15 +130,13 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 			r := inquire(t, epsilon, "majority:yes", epsilon, never(t), "ann", "bob", "cy")
 			quote := check.Value(l.QuoteAnswer(t.Context(), r))(t)
 			got := answerTo(t, l, r)
-			if !got.Charged.IsZero() || !quote.Charge.IsZero() || !quote.Anew.IsZero() || quote.Held != eps(t, "1") || got.Objects != 3 {
-				t.Errorf("%v: at ε=%s quoted %+v, got %+v", order, epsilon, quote, got)
-			}
+			check.That(t, got.Charged.IsZero() && quote.Charge.IsZero() && quote.Anew.IsZero() && quote.Held == eps(t, "1") && got.Objects == 3,
+				"%v: at ε=%s quoted %+v, got %+v", order, epsilon, quote, got)
 			how := "insert"
 			if epsilon < lowest {
 				how, lowest = "degrade", epsilon
 			}
-			method := methodOf(eventAt(t, l, got.Event))
-			check.That(t, method == how, "%v: at ε=%s by %q, want %q", order, epsilon, method, how)
+			check.Equal(t, methodOf(eventAt(t, l, got.Event)), how, "%v: at ε=%s by", order, epsilon)
 		}
 		wantSpent(t, l, "1", "ann", "bob", "cy")
 		auditStore(t, l.engine.Store)
@@ -183,8 +176,7 @@ func TestScoresOfTwoBeginningsAreNotMixed(t *testing.T) {
 		before := answersOf(t, l, ask("0.7", nil))
 		l.requests.Sampler = queriesOf(seed)
 		got := answerTo(t, l, ask("0.7", never(t)))
-		how := methodOf(eventAt(t, l, got.Event))
-		check.That(t, how == "degrade", "it came about by %q", how)
+		check.Equal(t, methodOf(eventAt(t, l, got.Event)), "degrade", "it came about by")
 		want := check.Value(queriesOf(seed).Between(mechanism.Score{}, before[1].AsScore(), eps(t, "0.7")))(t)
 		wrong := check.Value(queriesOf(seed).Between(before[0].AsScore(), before[1].AsScore(), eps(t, "0.7")))(t)
 		made := answersOf(t, l, ask("0.7", nil))[1]
@@ -219,14 +211,12 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	_, err := l.Answer(t.Context(), inquire(t, "3", "majority:yes", "1.5", never(t), "ann", "bob", "cy"))
 	r := refusals(t, err)
 	check.That(t, len(r) == 1 && r[0].Object == "bob" && r[0].Cost == eps(t, "0"), "refused %+v", r)
-	_, err = l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}})
-	must(t, err)
+	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: []string{"bob"}})))
 	closed(t, l)
 	l = open(t, path, Options{})
 	third, quote := ask("5", "1.5", ballots("bob"))
-	if quote.Charge != eps(t, "1.5") || !quote.Held.IsZero() || quote.Anew != eps(t, "1.5") || quote.NotRaised != nil {
-		t.Errorf("after somebody was forgotten the quote is %+v", quote)
-	}
+	check.That(t, quote.Charge == eps(t, "1.5") && quote.Held.IsZero() && quote.Anew == eps(t, "1.5") && quote.NotRaised == nil,
+		"after somebody was forgotten the quote is %+v", quote)
 	between, _ := ask("6", "1.25", never(t))
 	fourth, quote := ask("7", "2", ballots("bob"))
 	check.That(t, quote.Charge == eps(t, "0.5"), "the new ones are not raised: %+v", quote)
@@ -302,9 +292,8 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 		return values, nil
 	}
 	quote, got := ask("untold", "1", noTruths, three...)
-	if quote.Charge != eps(t, "0.5") || got.Charged != eps(t, "1") || got.Objects != 2 || len(got.Refused) != 1 || got.Refused[0].Reason != api.NoTruth {
-		t.Errorf("quoted %+v, got %+v", quote, got)
-	}
+	check.That(t, quote.Charge == eps(t, "0.5") && got.Charged == eps(t, "1") && got.Objects == 2 && len(got.Refused) == 1 && got.Refused[0].Reason == api.NoTruth,
+		"quoted %+v, got %+v", quote, got)
 	wantSpent(t, l, "1.5", "ann", "bob")
 	wantSpent(t, l, "0.5", "cy")
 	_, again := ask("recorded", "0.5", never(t), three...)
@@ -333,22 +322,19 @@ func TestOtherPanelsAndQueriesAreNotRaised(t *testing.T) {
 		"same in words": inquire(t, "", "threshold:yes:2", "1", ballots(), "ann", "bob", "cy"),
 	} {
 		r.Key = key
-		got := answerTo(t, l, r)
-		check.That(t, got.Charged == eps(t, "1"), "%s: charged %s", key, got.Charged)
+		check.Equal(t, answerTo(t, l, r).Charged, eps(t, "1"), "%s: charged", key)
 	}
 	// All who are enrolled are the same panel as the same people by name, until somebody else comes.
 	all := inquire(t, "all", "majority:yes", "2", ballots())
 	all.Objects, all.All = nil, true
-	got := answerTo(t, l, all)
-	check.That(t, got.Charged == eps(t, "1"), "all are charged %s, after they were asked by name", got.Charged)
+	check.Equal(t, answerTo(t, l, all).Charged, eps(t, "1"), "charge for all, after they were asked by name")
 	again := answerTo(t, l, all)
 	enroll(t, l, "vote", "9", "eve")
 	if later := answerTo(t, l, all); again.Charged != eps(t, "1") || fmt.Sprint(later) != fmt.Sprint(again) {
 		t.Errorf("the same key gives %+v, then %+v", again, later)
 	}
 	all.Key = "all and eve"
-	got = answerTo(t, l, all)
-	check.That(t, got.Charged == eps(t, "2"), "with somebody else they are charged %s", got.Charged)
+	check.Equal(t, answerTo(t, l, all).Charged, eps(t, "2"), "charge with one more object")
 	auditStore(t, l.engine.Store)
 }
 
@@ -485,8 +471,7 @@ func TestScoresOutliveABackup(t *testing.T) {
 	must(t, check.Err(l.Backup(t.Context(), path, nil)))
 	closed(t, l)
 	restored := open(t, path, Options{})
-	got := answerTo(t, restored, inquire(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
-	check.That(t, got.Charged == eps(t, "0.5"), "charged %s", got.Charged)
+	check.Equal(t, answerTo(t, restored, inquire(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")).Charged, eps(t, "0.5"), "charged")
 	auditStore(t, restored.engine.Store)
 }
 
@@ -500,8 +485,7 @@ func TestAScoreOutOfRangeIsDamage(t *testing.T) {
 	putRecord(t, l.engine.Store, state.BucketAnswers, key, a.Encode())
 	for _, epsilon := range []string{"0.25", "1"} {
 		unchanged(t, l.engine.Store, func() {
-			_, err := l.Answer(t.Context(), inquire(t, "at "+epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))
-			wantErr(t, err, api.ErrCorrupt)
+			wantErr(t, check.Err(l.Answer(t.Context(), inquire(t, "at "+epsilon, "majority:yes", epsilon, ballots("ann"), "ann", "bob", "cy"))), api.ErrCorrupt)
 		})
 	}
 }

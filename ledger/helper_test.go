@@ -222,8 +222,7 @@ func define(t testing.TB, l *Ledger, q api.Question) {
 func enroll(t testing.TB, l *Ledger, question, limit string, objects ...string) {
 	t.Helper()
 	key := fmt.Sprintf("enrol in %.40s %.40q %d", question, objects[0], len(objects))
-	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: eps(t, limit)})
-	must(t, err)
+	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: question, Objects: objects, Cap: eps(t, limit)})))
 }
 
 // voters defines the vote and enrols objects in it, each with the same cap.

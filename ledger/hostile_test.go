@@ -49,8 +49,7 @@ func specimen(t testing.TB) []pair {
 	l := openMemory(t, s, Options{Now: epoch, TruthKey: truthKey()})
 	l.engine.Chances.Sampler, l.requests.Sampler = steadySampler(), medians()
 	voters(t, l, "2", "ann")
-	_, err := l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1")), Cap: boundless()})
-	must(t, err)
+	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"bob"}, Policy: policy.Fixed(eps(t, "1")), Cap: boundless()})))
 	release(t, l, releaseOf(t, "1", "ann", "0.5"))
 	release(t, l, releaseOf(t, "2", "bob", "0.5"))
 	r := order(t, "3", "0.25", "ann", "zoe")
@@ -576,13 +575,11 @@ func TestAFileOfFormatOneIsRefused(t *testing.T) {
 		return nil
 	}))
 	for _, options := range []Options{{}, {ReadOnly: true}, {TruthKey: truthKey()}} {
-		before, err := os.ReadFile(path)
-		must(t, err)
-		_, err = Open(t.Context(), path, options)
+		before := check.Value(os.ReadFile(path))(t)
+		_, err := Open(t.Context(), path, options)
 		wantErr(t, err, api.ErrVersion)
 		check.That(t, !errors.Is(err, api.ErrCorrupt), "an old file is called damaged: %v", err)
-		after, err := os.ReadFile(path)
-		must(t, err)
+		after := check.Value(os.ReadFile(path))(t)
 		check.That(t, slices.Equal(before, after), "the file has changed")
 	}
 }
@@ -620,10 +617,9 @@ func TestANewerEventIsRefusedAsSuch(t *testing.T) {
 			records[i] = sealed(p.bucket, p.key, payload)
 		}
 	}
-	ledger, err := l.open(records)
-	must(t, err)
+	ledger := check.Value(l.open(records))(t)
 	wantErr(t, firstError(ledger.Events(t.Context(), 1)), api.ErrVersion)
-	_, err = ledger.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) // whose settling event is not understood
+	_, err := ledger.Release(t.Context(), releaseOf(t, "1", "ann", "0.5")) // whose settling event is not understood
 	wantErr(t, err, api.ErrVersion)
 }
 

@@ -66,11 +66,9 @@ func TestAConflictOfALongRequestNamesTheField(t *testing.T) {
 	l := voters(t, inMemory(t, Options{}), "3", names...)
 	carryOut(t, l, order(t, "the key", "0.5", names...))
 	_, err := l.Raise(t.Context(), order(t, "the key", "0.75", names...))
-	got := fieldOf(t, err)
-	check.That(t, got == "Epsilon", "another ε is told as %q", got)
+	check.Equal(t, fieldOf(t, err), "Epsilon", "the field of another ε")
 	_, err = l.Raise(t.Context(), order(t, "the key", "0.5", names[1:]...))
-	got = fieldOf(t, err)
-	check.That(t, got == "Objects", "other objects are told as %q", got)
+	check.Equal(t, fieldOf(t, err), "Objects", "the field of other objects")
 }
 
 // Marks are kept with the digest, and go with it.
@@ -98,9 +96,7 @@ func TestRelease_SameKeyByManyAtOnce_IsOneCommit(t *testing.T) {
 	for _, one := range got {
 		check.Need(t, one == got[0], "one caller got %v, another %v", got[0], one)
 	}
-	n := s.commits.Load() - before
-	check.That(t, n == 1, "%d commits", n)
-	draws := countKind(events(t, l), "released")
-	check.That(t, draws == 1, "%d draws", draws)
+	check.Equal(t, s.commits.Load()-before, 1, "commits")
+	check.Equal(t, countKind(events(t, l), "released"), 1, "draws")
 	auditStore(t, s)
 }

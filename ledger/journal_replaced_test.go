@@ -83,8 +83,7 @@ func TestJournalReplaced_NextCall_StopsTheLedgerAndLosesNothing(t *testing.T) {
 				wantErr(t, l.Close(), api.ErrReplaced)
 				must(t, os.RemoveAll(path+".journal")) // as a person would, who has read what to do
 				l = open(t, path, options)
-				again := release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5"))
-				check.That(t, again.Value == told.Value, "the key had %q, and gets %q", told.Value, again.Value)
+				check.Equal(t, release(t, l, releaseOf(t, "told", crowd(3)[2], "1.5")).Value, told.Value, "the response to the key, again")
 				wantClean(t, l, api.VerifyRequest{})
 				if r, err := l.Object(t.Context(), crowd(2)[1]); err != nil || len(r.Chains[0].Levels) > 1 {
 					t.Errorf("what was not acknowledged is there: %+v, %v", r.Chains, err)
@@ -114,8 +113,7 @@ func TestJournalReplaced_ByAnOlderCopy_IsNotOpenedWithIt(t *testing.T) {
 	check.That(t, err != nil && strings.Contains(err.Error(), "move that journal away"),
 		"the error does not say what to do: %v", err)
 	must(t, os.RemoveAll(dir))
-	again := release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(2)[1], "1"))
-	check.That(t, again.Value == told.Value, "the key had %q, and gets %q", told.Value, again.Value)
+	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(2)[1], "1")).Value, told.Value, "the response to the key, again")
 }
 
 // A checkpoint in the background that finds the journal replaced stops the ledger.
@@ -129,8 +127,7 @@ func TestJournalReplaced_CheckpointInTheBackground_StopsTheLedger(t *testing.T) 
 	wantErr(t, check.Err(l.Release(t.Context(), releaseOf(t, "next", crowd(2)[1], "1"))), api.ErrReplaced)
 	wantErr(t, l.Close(), api.ErrReplaced)
 	log.await(t, "all that was acknowledged is in the file")
-	again := release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1"))
-	check.That(t, again.Value == told.Value, "the key had %q, and gets %q", told.Value, again.Value)
+	check.Equal(t, release(t, open(t, path, Options{}), releaseOf(t, "told", crowd(1)[0], "1")).Value, told.Value, "the response to the key, again")
 }
 
 // The journal may be on another disk: the path beside the file is a symbolic link then.

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // Queries come from files and strangers. What it takes to read them follows their bytes.
@@ -23,8 +25,7 @@ func TestReadersTakeNotMuchMoreMemoryThanTheirInput(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		err := read()
 		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; took > fixed+times*size {
-			t.Errorf("%s: %d bytes take %d (%v)", name, size, took, err != nil)
-		}
+		took := after.TotalAlloc - before.TotalAlloc
+		check.That(t, took <= fixed+times*size, "%s: %d bytes take %d (%v)", name, size, took, err != nil)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
 )
@@ -53,27 +54,21 @@ func TestGuessesAreRight(t *testing.T) {
 			t.Logf("%+v at distance %d, U = %#x…: guessed %d, drawn %d", p.law, p.distance, word, guess, want)
 		}
 	}
-	if wrong > tries/1000 {
-		t.Errorf("%d of %d guesses are wrong", wrong, tries)
-	}
+	check.That(t, wrong <= tries/1000, "%d of %d guesses are wrong", wrong, tries)
 }
 
 // What is remembered of laws is bounded, and a sampler draws the same from one that it has forgotten.
 func TestWhatIsKeptOfLawsIsBounded(t *testing.T) {
 	s := new(Sampler)
 	first := s.shapeOf(scoreLaw{at: 1e9}, 192)
-	if s.shapeOf(scoreLaw{at: 1e9}, 192) != first {
-		t.Error("a law is made twice")
-	}
+	check.That(t, s.shapeOf(scoreLaw{at: 1e9}, 192) == first, "a law is made twice")
 	for n := range int64(3 * mostKept) {
 		s.shapeOf(scoreLaw{at: 2e9 + n}, 192)
 		s.curveAt(curved{epsilonOf(t, fmt.Sprintf("1.%03d", n)), 3, 192})
 	}
-	if len(s.shapes) > mostKept || len(s.curves) > mostKept {
-		t.Errorf("%d and %d laws are kept", len(s.shapes), len(s.curves))
-	}
+	check.That(t, len(s.shapes) <= mostKept && len(s.curves) <= mostKept,
+		"%d and %d laws are kept", len(s.shapes), len(s.curves))
 	again := s.shapeOf(scoreLaw{at: 1e9}, 192)
-	if a, b := again.left.Float64(), first.left.Float64(); again == first || a != b {
-		t.Errorf("a law that was forgotten is another one: %v, %v", a, b)
-	}
+	a, b := again.left.Float64(), first.left.Float64()
+	check.That(t, again != first && a == b, "a law that was forgotten is another one: %v, %v", a, b)
 }

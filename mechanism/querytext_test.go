@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 func TestParseQueryRoundTrip(t *testing.T) {
@@ -28,9 +30,7 @@ func TestParseQueryRoundTrip(t *testing.T) {
 		"winner":                            winner(),
 	} {
 		got, err := ParseQuery(text, values)
-		if err != nil || got != want {
-			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
-		}
+		check.That(t, err == nil && got == want, "%q: %v, %v, want %v", text, got, err, want)
 		if back, err := want.Text(values); err != nil || back != text {
 			t.Errorf("%v: %q, %v, want %q", want, back, err, text)
 		}
@@ -72,9 +72,8 @@ func TestParseQueryRefuses(t *testing.T) {
 		{"plurality", make([]string, maxOutputs+1), "1025 values"},
 	} {
 		q, err := ParseQuery(test.text, test.values)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.hint) || q != (Query{}) {
-			t.Errorf("%q: %v, %v, want %q", test.text, q, err, test.hint)
-		}
+		check.That(t, errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), test.hint) && q == (Query{}),
+			"%q: %v, %v, want %q", test.text, q, err, test.hint)
 	}
 }
 
@@ -84,24 +83,19 @@ func TestQueryAnswers(t *testing.T) {
 		majority(2): {"no", "yes"}, threshold(0, 1): {"no", "yes"}, plurality(): values, winner(): values,
 	} {
 		got, err := q.Answers(values)
-		if err != nil || !slices.Equal(got, want) || len(got) != q.Outputs(len(values)) {
-			t.Errorf("%v: %q, %v", q, got, err)
-		}
+		check.That(t, err == nil && slices.Equal(got, want) && len(got) == q.Outputs(len(values)),
+			"%v: %q, %v", q, got, err)
 	}
-	if answerNo != 0 || answerYes != 1 {
-		t.Error("no and yes must be outputs 0 and 1")
-	}
+	check.That(t, answerNo == 0 && answerYes == 1, "no and yes must be outputs 0 and 1")
 	for _, q := range []Query{{}, majority(3)} {
-		if _, err := q.Answers(values); !errors.Is(err, ErrInvalid) {
-			t.Errorf("answers of %v: %v", q, err)
-		}
+		_, err := q.Answers(values)
+		check.That(t, errors.Is(err, ErrInvalid), "answers of %v: %v", q, err)
 		if _, err := q.Text(values); !errors.Is(err, ErrInvalid) {
 			t.Errorf("text of %v: %v", q, err)
 		}
 	}
-	if _, err := majority(0).Text([]string{"a", "b", "a"}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("text with a value given twice: %v", err)
-	}
+	_, err := majority(0).Text([]string{"a", "b", "a"})
+	check.That(t, errors.Is(err, ErrInvalid), "text with a value given twice: %v", err)
 }
 
 // FuzzParseQuery checks that a text which is read is the text of what was read.
@@ -114,16 +108,12 @@ func FuzzParseQuery(f *testing.F) {
 		values := []string{first, second}
 		q, err := ParseQuery(text, values)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
-				t.Fatal(err)
-			}
+			check.Need(t, errors.Is(err, ErrInvalid), "%v", err)
 			return
 		}
 		if back, err := q.Text(values); err != nil || back != text {
 			t.Fatalf("%q became %v and that %q, %v", text, q, back, err)
 		}
-		if _, err := q.place([]int64{1, 2}, substitution); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, check.Err(q.place([]int64{1, 2}, substitution)))
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
@@ -18,9 +19,7 @@ func rats(t testing.TB, texts ...string) []*big.Rat {
 	list := make([]*big.Rat, len(texts))
 	for i, text := range texts {
 		x, ok := new(big.Rat).SetString(text)
-		if !ok {
-			t.Fatalf("%q is no fraction", text)
-		}
+		check.Need(t, ok, "%q is no fraction", text)
 		list[i] = x
 	}
 	return list
@@ -96,10 +95,7 @@ func TestRanksOfTwoAreTheUnbalancedOptimum(t *testing.T) {
 				if z < 0 {
 					start, d, right = dp.Upper(1-alpha), int(-z)-1, 1 // of no at position −1
 				}
-				want, err := dp.Law([]float64{start, 1 - start}, d)
-				if err != nil {
-					t.Fatal(err)
-				}
+				want := check.Value(dp.Law([]float64{start, 1 - start}, d))(t)
 				if got := rankLawAt(epsilon.Nano(), noise, law, z)[right]; math.Abs(got-want[0]) > 2e-12 {
 					t.Errorf("ε=%s, α=%s, z=%d: right with probability %v, want %v", c.epsilon, text, z, got, want[0])
 				}
@@ -126,14 +122,10 @@ func TestRanksHaveTheLawsOfTheLine(t *testing.T) {
 				boundary[j], _ = p.Float64()
 			}
 			for z := range int64(6) {
-				want, err := dp.Law(boundary, int(z))
-				if err != nil {
-					t.Fatal(err)
-				}
+				want := check.Value(dp.Law(boundary, int(z)))(t)
 				for j, got := range rankLawAt(epsilon.Nano(), noise, law, z) {
-					if math.Abs(got-want[j]) > 2e-12 {
-						t.Errorf("ε=%s, %v, z=%d: rank %d with probability %v, want %v", c.epsilon, texts, z, j, got, want[j])
-					}
+					check.That(t, math.Abs(got-want[j]) <= 2e-12,
+						"ε=%s, %v, z=%d: rank %d with probability %v, want %v", c.epsilon, texts, z, j, got, want[j])
 				}
 			}
 		}
@@ -155,10 +147,7 @@ func TestRanksFollowTheirLaw(t *testing.T) {
 			if score, err = s.Raise(score, epsilonOf(t, epsilons[i]), placeOf(z)); err != nil {
 				t.Fatal(err)
 			}
-			rank, err := s.Rank(score, law)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rank := check.Value(s.Rank(score, law))(t)
 			counts[i][rank]++
 		}
 	}
@@ -177,11 +166,7 @@ func lineLaw(t *testing.T, epsilon string, law []*big.Rat, z int) []float64 {
 	for j, p := range law {
 		boundary[j], _ = p.Float64()
 	}
-	want, err := (graph.Privacy{Epsilon: epsilonOf(t, epsilon).Float64()}).Law(boundary, z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return want
+	return check.Value((graph.Privacy{Epsilon: epsilonOf(t, epsilon).Float64()}).Law(boundary, z))(t)
 }
 
 // TestRanksOfFarScores takes scores and laws at which the numbers involved are closest to 0, to 1 and to each
@@ -224,8 +209,7 @@ func TestRankRefuses(t *testing.T) {
 		"negative": {Score{one, 0}, rats(t, "3/2", "-1/2")}, "missing": {Score{one, 0}, []*big.Rat{nil, half[0]}},
 		"too many": {Score{one, 0}, make([]*big.Rat, maxOutputs+1)},
 	} {
-		if _, err := new(Sampler).Rank(c.score, c.law); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := new(Sampler).Rank(c.score, c.law)
+		check.That(t, errors.Is(err, ErrInvalid), "%s: %v", name, err)
 	}
 }

@@ -3,6 +3,7 @@ package mechanism
 import (
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
@@ -12,9 +13,7 @@ func TestScoresBetweenTheEndsAreScores(t *testing.T) {
 	for _, end := range []int64{maxScore, -maxScore} {
 		for range 100 {
 			got, err := s.Between(Score{}, Score{epsilonOf(t, "1"), end}, epsilonOf(t, "0.5"))
-			if err != nil || got.check() != nil {
-				t.Fatalf("below the score %d: %v, %v", end, got, err)
-			}
+			check.Need(t, err == nil && got.check() == nil, "below the score %d: %v, %v", end, got, err)
 		}
 	}
 }

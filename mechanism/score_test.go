@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
@@ -77,33 +78,21 @@ type gradualRow struct {
 
 func gradualRows(t *testing.T) []gradualRow {
 	t.Helper()
-	data, err := os.ReadFile("../testdata/vectors/gradual_geometric.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := check.Value(os.ReadFile("../testdata/vectors/gradual_geometric.json"))(t)
 	var file struct{ Rows []gradualRow }
-	if err := json.Unmarshal(data, &file); err != nil || len(file.Rows) < 10 {
-		t.Fatalf("%d rows, %v", len(file.Rows), err)
-	}
+	err := json.Unmarshal(data, &file)
+	check.Need(t, err == nil && len(file.Rows) >= 10, "%d rows, %v", len(file.Rows), err)
 	return file.Rows
 }
 
 func number(t *testing.T, text string) float64 {
 	t.Helper()
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return check.Value(strconv.ParseFloat(text, 64))(t)
 }
 
 func integer(t *testing.T, text string) int64 {
 	t.Helper()
-	x, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return check.Value(strconv.ParseInt(text, 10, 64))(t)
 }
 
 // TestScoresAgreeWithTheReferenceNumbers compares the laws with numbers made by another program
@@ -205,9 +194,8 @@ func TestScoresHaveOneLawAndOnePrice(t *testing.T) {
 				most = max(most, ratio, 1/ratio)
 			})
 		}
-		if math.Abs(most-limit) > 1e-10*limit {
-			t.Errorf("%v: the largest ratio is %v, want e^ε = %v", levels, most, limit)
-		}
+		check.That(t, math.Abs(most-limit) <= 1e-10*limit,
+			"%v: the largest ratio is %v, want e^ε = %v", levels, most, limit)
 	}
 }
 
@@ -257,9 +245,8 @@ func TestRaisedAnswersAreOptimal(t *testing.T) {
 				}
 			}
 			alpha := math.Exp(-low.Float64())
-			if tail := 2 * math.Pow(alpha, size-2*float64(d)-1) / (1 + alpha); left > tail+1e-14 {
-				t.Fatalf("z=%d: %v is left beyond the truncation, want at most %v", z, left, tail)
-			}
+			tail := 2 * math.Pow(alpha, size-2*float64(d)-1) / (1 + alpha)
+			check.Need(t, left <= tail+1e-14, "z=%d: %v is left beyond the truncation, want at most %v", z, left, tail)
 			for _, c := range []struct {
 				name      string
 				got       float64
@@ -350,9 +337,7 @@ func TestScoresFollowTheirLaws(t *testing.T) {
 		s, to := new(Sampler), epsilonOf(t, c.high)
 		counts := drawn(pace.Tries(c.draws/2, c.draws, c.draws), c.z, c.width, func() int64 {
 			score, err := s.Raise(last, to, placeOf(c.z))
-			if err != nil || score.Epsilon != to {
-				t.Fatal(score.Epsilon, err)
-			}
+			check.Need(t, err == nil && score.Epsilon == to, "%v %v", score.Epsilon, err)
 			return score.Value
 		})
 		below := c.y
@@ -377,9 +362,7 @@ func TestScoresBetweenFollowTheirLaws(t *testing.T) {
 		s := new(Sampler)
 		counts := drawn(pace.Tries(200, 400, 400), 0, 9, func() int64 {
 			score, err := s.Between(below, above, at)
-			if err != nil || score.Epsilon != at {
-				t.Fatal(score, err)
-			}
+			check.Need(t, err == nil && score.Epsilon == at, "%v %v", score, err)
 			return score.Value
 		})
 		l := scoreLaw{below: below.Epsilon.Nano(), at: at.Nano(), above: above.Epsilon.Nano()}
@@ -409,12 +392,9 @@ func TestScoresAtTheEnds(t *testing.T) {
 			{Score{huge, bound}, full, 2 * bound}, {Score{huge, want}, full, 0}, {Score{tiny, 0}, huge, 0},
 		} {
 			score, err := s.Raise(c.last, c.to, placeOf(z))
-			if err != nil {
-				t.Fatalf("z=%d from %v to %v: %v", z, c.last, c.to, err)
-			}
-			if c.within < bound && (score.Value < want-c.within || score.Value > want+c.within) {
-				t.Errorf("z=%d from %v to %v: %d", z, c.last, c.to, score.Value)
-			}
+			check.Need(t, err == nil, "z=%d from %v to %v: %v", z, c.last, c.to, err)
+			check.That(t, c.within >= bound || score.Value >= want-c.within && score.Value <= want+c.within,
+				"z=%d from %v to %v: %d", z, c.last, c.to, score.Value)
 			if score.Value >= 0 != (score.Output() == answerYes) {
 				t.Errorf("score %d answers %d", score.Value, score.Output())
 			}
@@ -422,9 +402,8 @@ func TestScoresAtTheEnds(t *testing.T) {
 	}
 	for _, c := range []struct{ below, above int64 }{{-bound, bound}, {bound, -bound}, {bound, bound}, {0, 1}} {
 		for _, at := range []privacy.Epsilon{nano, epsilonOf(t, "1"), huge} {
-			if _, err := s.Between(Score{tiny, c.below}, Score{full, c.above}, at); err != nil {
-				t.Errorf("between %v: %v", c, err)
-			}
+			_, err := s.Between(Score{tiny, c.below}, Score{full, c.above}, at)
+			check.That(t, err == nil, "between %v: %v", c, err)
 		}
 	}
 }
@@ -443,12 +422,10 @@ func TestDecayEnclosesItsPowers(t *testing.T) {
 				got, want := d.pow(n), exact.Int(1).Quo(exact.Exp(int64(exponent), 2000))
 				low, high := got.Bounds()
 				least, most := want.Bounds()
-				if low.Cmp(most) > 0 || high.Cmp(least) < 0 {
-					t.Errorf("e^−(%d·%d·10⁻⁹) is not in [%v, %v]", n, nano, low, high)
-				}
-				if n > d.most != (low.Sign() == 0) {
-					t.Errorf("power %d of %d at precision %d: [%v, %v]", n, nano, prec, low, high)
-				}
+				check.That(t, low.Cmp(most) <= 0 && high.Cmp(least) >= 0,
+					"e^−(%d·%d·10⁻⁹) is not in [%v, %v]", n, nano, low, high)
+				check.That(t, n > d.most == (low.Sign() == 0),
+					"power %d of %d at precision %d: [%v, %v]", n, nano, prec, low, high)
 			}
 		}
 	}
@@ -461,18 +438,15 @@ func TestScoresOfGivenBits(t *testing.T) {
 		low  bool
 	}{{0x01, true}, {0xfe, false}} {
 		score, err := replayed(c.bits).Raise(Score{}, epsilonOf(t, "1"), placeOf(0))
-		if err != nil || score.Value < 0 != c.low || score.Output() != answerYes && !c.low {
-			t.Errorf("bits %#x: %v, %v", c.bits, score, err)
-		}
+		check.That(t, err == nil && score.Value < 0 == c.low && (score.Output() == answerYes || c.low),
+			"bits %#x: %v, %v", c.bits, score, err)
 	}
 	// U = 0.5 + a little is the middle of a symmetric law.
-	if score, err := replayed(0x80).Raise(Score{}, epsilonOf(t, "1"), placeOf(-7)); err != nil || score.Value != -7 {
-		t.Errorf("U = 1/2: %v, %v", score, err)
-	}
+	score, err := replayed(0x80).Raise(Score{}, epsilonOf(t, "1"), placeOf(-7))
+	check.That(t, err == nil && score.Value == -7, "U = 1/2: %v, %v", score, err)
 	for value, want := range map[int64]int{0: answerYes, -1: answerNo, math.MinInt64: answerNo, math.MaxInt64: answerYes} {
-		if got := (Score{Value: value}).Output(); got != want {
-			t.Errorf("score %d answers %d", value, got)
-		}
+		got := (Score{Value: value}).Output()
+		check.That(t, got == want, "score %d answers %d", value, got)
 	}
 }
 
@@ -500,21 +474,16 @@ func TestScoresRefuse(t *testing.T) {
 		"between: above large": between(Score{one, 1}, Score{three, math.MaxInt64}, two),
 		"between: below small": between(Score{one, math.MinInt64}, Score{three, 1}, two),
 	} {
-		if !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, errors.Is(err, ErrInvalid), "%s: %v", name, err)
 		var reason *ScoreError
 		wants := name == "three outputs" || name == "no boundary"
-		if errors.As(err, &reason) != wants {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, errors.As(err, &reason) == wants, "%s: %v", name, err)
 		if err != nil && strings.ContainsAny(err.Error(), "79") { // digits of the extreme values, and of no bound
 			t.Errorf("%s tells a value: %v", name, err)
 		}
 	}
-	if err := raise(Score{}, one, Place{Order: []int{2, 1, 0}}); !strings.Contains(err.Error(), "3 outputs") {
-		t.Errorf("the reason is missing: %v", err)
-	}
+	err := raise(Score{}, one, Place{Order: []int{2, 1, 0}})
+	check.That(t, strings.Contains(err.Error(), "3 outputs"), "the reason is missing: %v", err)
 	if err := raise(Score{}, one, Place{Order: []int{1, 0}, Distance: unreachable}); !strings.Contains(err.Error(), "boundary") {
 		t.Errorf("the reason is missing: %v", err)
 	}
@@ -526,19 +495,13 @@ func TestScoresRefuse(t *testing.T) {
 func TestAnswersAloneAreNoDegradation(t *testing.T) {
 	answers := func(growth int64, depth int) *finite.Matrix {
 		boundary := []*big.Rat{big.NewRat(growth, growth+1), big.NewRat(1, growth+1)}
-		m, err := finite.NewMatrix(lineLaws(big.NewRat(growth, 1), boundary, -depth, depth-1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
+		return check.Value(finite.NewMatrix(lineLaws(big.NewRat(growth, 1), boundary, -depth, depth-1)))(t)
 	}
-	if _, err := finite.NewFamily(t.Context(), answers(2, 1), answers(4, 1)); err != nil {
-		t.Errorf("on the boundary alone: %v", err)
-	}
+	_, err := finite.NewFamily(t.Context(), answers(2, 1), answers(4, 1))
+	check.That(t, err == nil, "on the boundary alone: %v", err)
 	for depth := 2; depth <= 4; depth++ {
 		var game *finite.NotDegradationError
-		if _, err := finite.NewFamily(t.Context(), answers(2, depth), answers(4, depth)); !errors.As(err, &game) || game.Lower.Cmp(game.Higher) <= 0 {
-			t.Errorf("depth %d: %v", depth, err)
-		}
+		_, err := finite.NewFamily(t.Context(), answers(2, depth), answers(4, depth))
+		check.That(t, errors.As(err, &game) && game.Lower.Cmp(game.Higher) > 0, "depth %d: %v", depth, err)
 	}
 }

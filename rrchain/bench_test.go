@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
@@ -29,9 +30,7 @@ func besideWords(b *testing.B, s *Sampler, words int, draw func(i int) error) {
 		read := time.Since(began)
 		began = time.Now()
 		for i := range turns {
-			if err := draw(i); err != nil {
-				b.Fatal(err)
-			}
+			check.Must(b, draw(i))
 		}
 		drawn := time.Since(began)
 		ratios = append(ratios, float64(drawn)/float64(read))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -55,12 +56,9 @@ func drawsByThePlan[R int | Bits](t *testing.T, m int64, hasCoin bool, begin fun
 		want := map[law]bool{}
 		for _, step := range plan(m, levels, order) {
 			drawn, err := extend(chain, sampler, fromNano(t, levels[step.at]), 1)
-			if err != nil {
-				t.Fatalf("order %v: %v", order, err)
-			}
-			if recorded, found := chain.At(drawn.Epsilon); !found || recorded != drawn {
-				t.Errorf("order %v: %v was drawn and %v recorded", order, drawn, recorded)
-			}
+			check.Need(t, err == nil, "order %v: %v", order, err)
+			recorded, found := chain.At(drawn.Epsilon)
+			check.That(t, found && recorded == drawn, "order %v: %v was drawn and %v recorded", order, drawn, recorded)
 			if absent, found := chain.At(fromNano(t, levels[step.at]+1)); found || absent != (Level[R]{}) {
 				t.Errorf("order %v: %v at an ε without a level", order, absent)
 			}
@@ -68,9 +66,8 @@ func drawsByThePlan[R int | Bits](t *testing.T, m int64, hasCoin bool, begin fun
 			if hasCoin && step.above == none && step.below != none {
 				want[law{m: 2, at: step.law.below, above: truthAbove}] = true
 			}
-			if got := asked(sampler); !maps.Equal(got, want) {
-				t.Fatalf("order %v: the sampler was asked for %v, want %v", order, got, want)
-			}
+			got := asked(sampler)
+			check.Need(t, maps.Equal(got, want), "order %v: the sampler was asked for %v, want %v", order, got, want)
 		}
 		if !slices.IsSortedFunc(chain.Levels(), func(a, b Level[R]) int { return a.Epsilon.Compare(b.Epsilon) }) {
 			t.Errorf("order %v: levels %v", order, chain.Levels())
@@ -96,9 +93,8 @@ func TestChain_CallersSlicesChanged_KeepsItsLevels(t *testing.T) {
 	chain := newChain(t, 4, recorded...)
 	recorded[0].Response = 1
 	chain.Levels()[1].Response = 2
-	if got := fmt.Sprint(chain.Levels(), chain.Current()); got != "[{0.5 3} {1 0}] {1 0}" {
-		t.Errorf("levels and current are %v", got)
-	}
+	got := fmt.Sprint(chain.Levels(), chain.Current())
+	check.That(t, got == "[{0.5 3} {1 0}] {1 0}", "levels and current are %v", got)
 }
 
 // newRefuses makes chains of m values with levels that have these responses, at 0.5, 1 and so on if
@@ -110,9 +106,8 @@ func newRefuses[R int | Bits](t *testing.T, m int, names string, responses []R, 
 		recorded = append(recorded, Level[R]{eps(t, append(at, "0.5", "1")[i]), response})
 	}
 	chain, err := NewChain(m, recorded...)
-	if chain != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), names) {
-		t.Errorf("NewChain(%d, %v): %v, want an error that names %q", m, recorded, err, names)
-	}
+	check.That(t, chain == nil && errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), names),
+		"NewChain(%d, %v): %v, want an error that names %q", m, recorded, err, names)
 }
 
 func TestNewChain_OutOfRange_IsRefused(t *testing.T) {
@@ -187,15 +182,9 @@ func zeroChainRefuses[R int | Bits](t *testing.T) {
 	var chain Chain[R]
 	raised, raiseErr := chain.Raise(noBits(), eps(t, "1"), 0)
 	inserted, insertErr := chain.Insert(noBits(), eps(t, "1"))
-	if raised != *new(Level[R]) || !errors.Is(raiseErr, ErrInvalid) {
-		t.Errorf("Raise: %v, %v", raised, raiseErr)
-	}
-	if inserted != *new(Level[R]) || !errors.Is(insertErr, ErrInvalid) {
-		t.Errorf("Insert: %v, %v", inserted, insertErr)
-	}
-	if len(chain.Levels()) != 0 {
-		t.Errorf("the zero chain has the levels %v", chain.Levels())
-	}
+	check.That(t, raised == *new(Level[R]) && errors.Is(raiseErr, ErrInvalid), "Raise: %v, %v", raised, raiseErr)
+	check.That(t, inserted == *new(Level[R]) && errors.Is(insertErr, ErrInvalid), "Insert: %v, %v", inserted, insertErr)
+	check.That(t, len(chain.Levels()) == 0, "the zero chain has the levels %v", chain.Levels())
 }
 
 func TestChain_ZeroValue_RefusesDraws(t *testing.T) {
@@ -216,14 +205,10 @@ func TestChain_LargestQuestionAndEpsilon_TellsTheTruth(t *testing.T) {
 	chain, sampler := newChain[int](t, maxValues), new(Sampler)
 	for _, at := range edges {
 		level, err := extend(chain, sampler, eps(t, at), maxValues-1)
-		if err != nil || level.Response < 0 || level.Response >= maxValues {
-			t.Errorf("ε=%s: %v, %v", at, level, err)
-		}
+		check.That(t, err == nil && level.Response >= 0 && level.Response < maxValues, "ε=%s: %v, %v", at, level, err)
 	}
 	for _, level := range chain.Levels()[2:] {
-		if level.Response != maxValues-1 {
-			t.Errorf("at ε=%v the response is %d", level.Epsilon, level.Response)
-		}
+		check.That(t, level.Response == maxValues-1, "at ε=%v the response is %d", level.Epsilon, level.Response)
 	}
 }
 
@@ -239,9 +224,7 @@ func TestRows_AnyNumberOfBits_TellTheTruthAtLargeEpsilon(t *testing.T) {
 			}
 		}
 		for _, level := range chain.Levels()[2:] {
-			if level.Response != truth {
-				t.Errorf("%d bits: at ε=%v the response is not the truth", n, level.Epsilon)
-			}
+			check.That(t, level.Response == truth, "%d bits: at ε=%v the response is not the truth", n, level.Epsilon)
 		}
 	}
 }
@@ -305,14 +288,10 @@ func call[R int | Bits](t *testing.T, c *Chain[R], s *Sampler, op byte, at priva
 	after := c.Levels()
 	if err == nil {
 		i := slices.Index(after, level)
-		if i < 0 {
-			t.Fatalf("%v was drawn, and the levels are %v", level, after)
-		}
+		check.Need(t, i >= 0, "%v was drawn, and the levels are %v", level, after)
 		after = slices.Delete(after, i, i+1)
 	} else if !errors.Is(err, ErrInvalid) {
 		t.Errorf("error %v is not ErrInvalid", err)
 	}
-	if !slices.Equal(after, before) {
-		t.Errorf("levels %v became %v with %v, %v", before, c.Levels(), level, err)
-	}
+	check.That(t, slices.Equal(after, before), "levels %v became %v with %v, %v", before, c.Levels(), level, err)
 }

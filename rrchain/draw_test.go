@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -92,13 +93,9 @@ func TestDrawsAllocateNothing(t *testing.T) {
 				failed = err
 			}
 		})
-		if failed != nil || got > c.most {
-			t.Errorf("%s: %v allocations, want %v (%v)", c.name, got, c.most, failed)
-		}
+		check.That(t, failed == nil && got <= c.most, "%s: %v allocations, want %v (%v)", c.name, got, c.most, failed)
 	}
-	if sum == 0 {
-		t.Error("nothing was drawn")
-	}
+	check.That(t, sum != 0, "nothing was drawn")
 }
 
 // TestRecentLawsAreTheirOwn draws in turns under two laws that share their place among the recent
@@ -111,9 +108,7 @@ func TestRecentLawsAreTheirOwn(t *testing.T) {
 	}
 	s, wrong := new(Sampler), 0
 	for range 100 {
-		if s.draw(high, 1, 0) != 1 {
-			t.Error("a lie at a high ε")
-		}
+		check.That(t, s.draw(high, 1, 0) == 1, "a lie at a high ε")
 		wrong += 1 - s.draw(low, 1, 0)
 	}
 	if wrong == 0 || wrong == 100 { // once in 2⁹⁹ runs
@@ -157,9 +152,8 @@ func passesResponses(
 		}
 		want := row(t, above.Len(), ones...)
 		level, err := draw(replay(append(words, slices.Repeat([]uint64{wordOf(2, u, 1)}, above.Len())...)...))
-		if err != nil || level.Response != want {
-			t.Errorf("%s with U=%v: %v, %v; want %v", name, u, level.Response, err, want)
-		}
+		check.That(t, err == nil && level.Response == want,
+			"%s with U=%v: %v, %v; want %v", name, u, level.Response, err, want)
 	}
 }
 
@@ -249,9 +243,8 @@ func TestWordsReadDoNotTellTheTruth(t *testing.T) {
 		for _, at := range []string{"0.5", "2", "0.1", "1", "2.000000001"} {
 			must(extend(chain, sampler, eps(t, at), truth))
 		}
-		if got, want := read(), 5*chain.m+coins; got != want {
-			t.Errorf("%s: %d words were read, want %d", name, got, want)
-		}
+		got, want := read(), 5*chain.m+coins
+		check.That(t, got == want, "%s: %d words were read, want %d", name, got, want)
 	}
 	random := rand.New(rand.NewPCG(16, 17))
 	for _, m := range []int{2, 9, 70} {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
@@ -46,12 +47,8 @@ func vectors[Row any](t *testing.T, name string) []Row {
 	t.Helper()
 	data := must(os.ReadFile(filepath.Join("..", "testdata", "vectors", name)))
 	var file struct{ Rows []Row }
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Rows) < 20 {
-		t.Fatalf("%s has %d rows", name, len(file.Rows))
-	}
+	check.Must(t, json.Unmarshal(data, &file))
+	check.Need(t, len(file.Rows) >= 20, "%s has %d rows", name, len(file.Rows))
 	return file.Rows
 }
 
@@ -96,7 +93,7 @@ func near(got, want any, tolerance float64) bool {
 // wantNear reports a number that is not within a relative tolerance of want.
 func wantNear(t *testing.T, name string, got, want any, tolerance float64) {
 	t.Helper()
-	if !near(got, want, tolerance) {
+	if !near(got, want, tolerance) { // a relative error is computed only where there is one
 		t.Errorf("%s = %.20g, want %.20g (relative error %.3g)", name, number(got), number(want), quo(sub(got, want), want))
 	}
 }
@@ -184,9 +181,7 @@ func row(t testing.TB, n int, ones ...int) Bits {
 // parsed returns the row that is written as text.
 func parsed(t testing.TB, text string) (b Bits) {
 	t.Helper()
-	if err := b.UnmarshalText([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, b.UnmarshalText([]byte(text)))
 	return b
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
@@ -382,9 +383,8 @@ func TestASpoiltLawIsFoundOut(t *testing.T) {
 	} {
 		c.want = slices.Sorted(slices.Values(c.want))
 		for m := int64(3); m <= 4; m++ {
-			if got := inspect(chains(m, c.draw), levels); !slices.Equal(got, c.want) {
-				t.Errorf("%s, m=%d: found %q, want %q", c.name, m, got, c.want)
-			}
+			got := inspect(chains(m, c.draw), levels)
+			check.That(t, slices.Equal(got, c.want), "%s, m=%d: found %q, want %q", c.name, m, got, c.want)
 		}
 	}
 }

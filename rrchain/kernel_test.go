@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -93,9 +94,7 @@ func TestKernelToItselfIsTheIdentity(t *testing.T) {
 		for _, e := range []string{"0", "0.000000001", "1", "1000"} {
 			got, err := NewKernel(m, eps(t, e), eps(t, e))
 			want := Kernel{Values: m, From: eps(t, e), To: eps(t, e), PAA: 1, PBB: 1}
-			if err != nil || got != want {
-				t.Errorf("m=%d, ε=%s: %+v, %v; want %+v", m, e, got, err, want)
-			}
+			check.That(t, err == nil && got == want, "m=%d, ε=%s: %+v, %v; want %+v", m, e, got, err, want)
 		}
 	}
 }
@@ -158,17 +157,13 @@ func TestKernelAtTheEdges(t *testing.T) {
 				wantNear(t, name+"row of the true value", k.PAA+k.OneMinusPAA, 1, 1e-15)
 				wantNear(t, name+"row of a false value", k.PBA+k.PBB+float64(m-2)*k.PBC, 1, 1e-13)
 				for _, p := range []float64{k.PAA, k.OneMinusPAA, k.PBA, k.PBB, k.PBC} {
-					if !(p >= 0 && p <= 1) {
-						t.Errorf("%s%v is no probability (%+v)", name, p, k)
-					}
+					check.That(t, p >= 0 && p <= 1, "%s%v is no probability (%+v)", name, p, k)
 				}
 			}
 		}
 	}
 	k, err := NewKernel(2, eps(t, "1"), privacy.MaxEpsilon())
-	if err != nil || k.PAA != 1 || k.PBA != 1 || k.OneMinusPAA != 0 || k.PBB != 0 {
-		t.Errorf("1→1000: %+v, %v", k, err)
-	}
+	check.That(t, err == nil && k.PAA == 1 && k.PBA == 1 && k.OneMinusPAA == 0 && k.PBB == 0, "1→1000: %+v, %v", k, err)
 }
 
 func TestKernelRefuses(t *testing.T) {
@@ -187,8 +182,7 @@ func TestKernelRefuses(t *testing.T) {
 		{math.MaxInt, one, two, "a question has 2 to 1048576"},
 	} {
 		_, err := NewKernel(c.m, c.from, c.to)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("NewKernel(%d, %v, %v): %v, want an error that names %q", c.m, c.from, c.to, err, c.names)
-		}
+		check.That(t, errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), c.names),
+			"NewKernel(%d, %v, %v): %v, want an error that names %q", c.m, c.from, c.to, err, c.names)
 	}
 }

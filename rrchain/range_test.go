@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 )
 
@@ -117,9 +118,7 @@ func TestRangeRefuses(t *testing.T) {
 	} {
 		_, err := r.Round(new(Sampler), 0)
 		_, err2 := r.RoundKeyed(key, "q", "o", 0)
-		if !errors.Is(err, ErrInvalid) || !errors.Is(err2, ErrInvalid) {
-			t.Errorf("%v: %v, %v", r, err, err2)
-		}
+		check.That(t, errors.Is(err, ErrInvalid) && errors.Is(err2, ErrInvalid), "%v: %v, %v", r, err, err2)
 	}
 	for _, r := range []Range{{0, tiniest}, {-tiniest, 0}, {-huge / 2, huge / 2}, {0, huge}, {-huge, 0}, {1, math.Nextafter(1, 2)}} {
 		must(r.Round(new(Sampler), 0))
@@ -129,9 +128,8 @@ func TestRangeRefuses(t *testing.T) {
 // TestRoundRefuses goes through what cannot be rounded. The error does not contain the number.
 func TestRoundRefuses(t *testing.T) {
 	r := Range{0, 1}
-	if _, err := r.Round(new(Sampler), math.NaN()); !errors.Is(err, ErrInvalid) {
-		t.Errorf("NaN: %v", err)
-	}
+	_, err := r.Round(new(Sampler), math.NaN())
+	check.That(t, errors.Is(err, ErrInvalid), "NaN: %v", err)
 	if _, err := r.RoundKeyed(key, "q", "o", math.NaN()); !errors.Is(err, ErrInvalid) {
 		t.Errorf("NaN with a key: %v", err)
 	}
@@ -168,9 +166,8 @@ func TestRoundKeyedIsTheSameForEver(t *testing.T) {
 			for i := range len(c.want) {
 				ends += fmt.Sprint(keyed(t, Range{c.low, c.high}, c.key, c.question, fmt.Sprintf("object %d", i), c.x))
 			}
-			if ends != c.want {
-				t.Errorf("%q in [%v, %v] at %v: %s, want %s", c.question, c.low, c.high, c.x, ends, c.want)
-			}
+			check.That(t, ends == c.want,
+				"%q in [%v, %v] at %v: %s, want %s", c.question, c.low, c.high, c.x, ends, c.want)
 		}
 	}
 }
@@ -191,9 +188,7 @@ func keyedWord(key []byte, question, object string, number uint64) uint64 {
 // uniform number: then its second word decides. Both words are those of Python's hmac.
 func TestRoundKeyedReadsOn(t *testing.T) {
 	first, second := keyedWord(key, "wage", "edge", 0), keyedWord(key, "wage", "edge", 1)
-	if first != 0xa2b13b1302ab97c8 || second != 0x9914c9ddbb53a8e8 {
-		t.Fatalf("words %#x, %#x", first, second)
-	}
+	check.Need(t, first == 0xa2b13b1302ab97c8 && second == 0x9914c9ddbb53a8e8, "words %#x, %#x", first, second)
 	uniform := wordsRat(first, second)
 	found := map[int]int{}
 	for high := 1.0; found[0] < 3 || found[1] < 3; high = math.Nextafter(high, 2) {
@@ -206,9 +201,8 @@ func TestRoundKeyedReadsOn(t *testing.T) {
 			want = 1
 		}
 		found[want]++
-		if got := keyed(t, Range{0, high}, key, "wage", "edge", x); got != want {
-			t.Errorf("%v of %v: end %d, want %d", x, high, got, want)
-		}
+		got := keyed(t, Range{0, high}, key, "wage", "edge", x)
+		check.That(t, got == want, "%v of %v: end %d, want %d", x, high, got, want)
 	}
 }
 
@@ -257,13 +251,11 @@ func TestRoundKeyedTellsNamesApart(t *testing.T) {
 	} {
 		name := fmt.Sprintf("%x %q %q", c.key, c.question, c.object)
 		u := uniform(t, c.key, c.question, c.object)
-		if twin, ok := seen[u]; ok {
-			t.Errorf("%s and %s are rounded alike", name, twin)
-		}
+		twin, ok := seen[u]
+		check.That(t, !ok, "%s and %s are rounded alike", name, twin)
 		seen[u] = name
-		if want := float64(keyedWord(c.key, c.question, c.object, 0)) / 0x1p64; math.Abs(u-want) > 0x1p-49 {
-			t.Errorf("%s is rounded up from %v on, want %v", name, u, want)
-		}
+		want := float64(keyedWord(c.key, c.question, c.object, 0)) / 0x1p64
+		check.That(t, math.Abs(u-want) <= 0x1p-49, "%s is rounded up from %v on, want %v", name, u, want)
 	}
 }
 

@@ -3,6 +3,7 @@ package rrchain
 import (
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
@@ -104,16 +105,10 @@ func TestSamplerForgets(t *testing.T) {
 	for i := range int64(cached + 100) {
 		chain := newChain[int](t, 2)
 		must(chain.Raise(s, fromNano(t, 1_000_000_000+i), 1))
-		if len(s.laws) > cached {
-			t.Fatalf("the sampler keeps %d laws after %d", len(s.laws), i+1)
-		}
-		if i == cached-1 && len(s.laws) != cached {
-			t.Errorf("the sampler keeps only %d laws of %d", len(s.laws), i+1)
-		}
+		check.Need(t, len(s.laws) <= cached, "the sampler keeps %d laws after %d", len(s.laws), i+1)
+		check.That(t, i != cached-1 || len(s.laws) == cached, "the sampler keeps only %d laws of %d", len(s.laws), i+1)
 	}
-	if len(s.laws) == 0 {
-		t.Error("the sampler keeps nothing")
-	}
+	check.That(t, len(s.laws) != 0, "the sampler keeps nothing")
 }
 
 // TestSamplerRemembers checks that a law is built once: the second chain with the same levels adds
@@ -123,7 +118,6 @@ func TestSamplerRemembers(t *testing.T) {
 	drawPatterns(t, s, 1)
 	before := asked(s)
 	drawPatterns(t, s, 50)
-	if len(before) != len(chainOrder) || len(s.laws) != len(before) {
-		t.Errorf("%d laws after one chain, %d after 51; want %d", len(before), len(s.laws), len(chainOrder))
-	}
+	check.That(t, len(before) == len(chainOrder) && len(s.laws) == len(before),
+		"%d laws after one chain, %d after 51; want %d", len(before), len(s.laws), len(chainOrder))
 }

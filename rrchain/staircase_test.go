@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -201,17 +202,14 @@ func TestStaircaseIsItsDefinition(t *testing.T) {
 			truth := random.IntN(m)
 			for _, nano := range stairEpsilons {
 				want := slow.response(nano, truth)
-				if got := fast.at(t, nano, truth); got != want {
-					t.Fatalf("m=%d, ε=%d nano-nats, key %x: got %d, want %d", m, nano, key, got, want)
-				}
+				got := fast.at(t, nano, truth)
+				check.Need(t, got == want, "m=%d, ε=%d nano-nats, key %x: got %d, want %d", m, nano, key, got, want)
 				if want != truth {
 					moved++
 				}
 			}
 		}
-		if moved < 12 {
-			t.Errorf("m=%d: only %d responses were not the truth", m, moved)
-		}
+		check.That(t, moved >= 12, "m=%d: only %d responses were not the truth", m, moved)
 	}
 }
 
@@ -240,9 +238,7 @@ func TestUnaryStaircaseIsItsDefinition(t *testing.T) {
 			}
 		}
 	}
-	if coins[0] == 0 || coins[1] == 0 {
-		t.Errorf("of the coins %v were 0 and 1", coins)
-	}
+	check.That(t, coins[0] != 0 && coins[1] != 0, "of the coins %v were 0 and 1", coins)
 }
 
 // TestStaircaseForgetsTheOrder asks at all ε in many orders, from the truth and from any higher
@@ -271,9 +267,8 @@ func TestStaircaseForgetsTheOrder(t *testing.T) {
 				if got := again.at(t, nano, above); got != direct[at] {
 					t.Fatalf("ε=%d nano-nats from %d: %d, but at first %d", nano, above, got, direct[at])
 				}
-				if got != unary[at] {
-					t.Fatalf("ε=%d nano-nats from level %d: %v, but at first %v", nano, higher, got, unary[at])
-				}
+				check.Need(t, got == unary[at],
+					"ε=%d nano-nats from level %d: %v, but at first %v", nano, higher, got, unary[at])
 			}
 		}
 	}
@@ -305,9 +300,8 @@ func TestNoiseDependsOnEverything(t *testing.T) {
 		k := newKey(t, []byte(n.key))
 		two := fmt.Sprint(newStairs(k, n.question, n.object, n.m).at(t, 1, 0),
 			newStairs(k, n.question, n.object, n.m).at(t, 20, 0))
-		if before, ok := seen[two]; ok {
-			t.Errorf("%+v and %+v have the same noise, %s", before, n, two)
-		}
+		before, ok := seen[two]
+		check.That(t, !ok, "%+v and %+v have the same noise, %s", before, n, two)
 		seen[two] = n
 	}
 }
@@ -332,9 +326,8 @@ func TestNoiseKeyIsCopied(t *testing.T) {
 	k := newKey(t, bytes)
 	before := newStairs(k, "q", "o", 1<<20).at(t, 1, 0)
 	clear(bytes)
-	if after := newStairs(k, "q", "o", 1<<20).at(t, 1, 0); after != before {
-		t.Errorf("the noise changed from %d to %d with the caller's bytes", before, after)
-	}
+	after := newStairs(k, "q", "o", 1<<20).at(t, 1, 0)
+	check.That(t, after == before, "the noise changed from %d to %d with the caller's bytes", before, after)
 }
 
 // TestNoiseKeyIsNotPrinted prints a key and a staircase in every way: a log must not hold the key.
@@ -345,9 +338,7 @@ func TestNoiseKeyIsNotPrinted(t *testing.T) {
 		for _, x := range []any{k, *k, s} {
 			text := strings.ToLower(fmt.Sprintf(format, x))
 			for _, part := range []string{"171 171", "abab", "0xab, 0xab"} {
-				if strings.Contains(text, part) {
-					t.Errorf("%s of %T prints the key", format, x)
-				}
+				check.That(t, !strings.Contains(text, part), "%s of %T prints the key", format, x)
 			}
 		}
 	}
@@ -366,12 +357,9 @@ func TestNoiseKeyForgets(t *testing.T) {
 	}
 	s.at(t, 1_000_000_000, 7)
 	levels := maps.Clone(k.floors)
-	if again := s.at(t, 1_000_000_000, 7); again != first {
-		t.Errorf("the response changed from %d to %d", first, again)
-	}
-	if !maps.Equal(k.floors, levels) {
-		t.Error("a known level was computed again")
-	}
+	again := s.at(t, 1_000_000_000, 7)
+	check.That(t, again == first, "the response changed from %d to %d", first, again)
+	check.That(t, maps.Equal(k.floors, levels), "a known level was computed again")
 }
 
 func TestStaircaseRefuses(t *testing.T) {
@@ -415,9 +403,7 @@ func TestTheLargestStaircases(t *testing.T) {
 	for i := range 100 {
 		seen[newStairs(k, "q", fmt.Sprint(i), maxValues).at(t, 1, 0)] = true
 	}
-	if len(seen) < 95 {
-		t.Errorf("100 objects have only %d responses at ε=10⁻⁹", len(seen))
-	}
+	check.That(t, len(seen) >= 95, "100 objects have only %d responses at ε=10⁻⁹", len(seen))
 }
 
 // BenchmarkStaircase is a response from a key, beside a raise in a chain.

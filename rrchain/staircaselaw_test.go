@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // The exact law of a staircase, from its definition. Nothing of it comes from law.go: the
@@ -90,9 +92,7 @@ func TestStaircaseHasTheLawOfAChain(t *testing.T) {
 		for _, levels := range stairLevels {
 			stairs := staircaseLaw(m, levels)
 			chain := jointLaw(m, plan(m, levels, permutations(len(levels))[0]), trueOdds)
-			if !sameJoint(stairs, chain) {
-				t.Errorf("m=%d, levels %v: the laws differ", m, levels)
-			}
+			check.That(t, sameJoint(stairs, chain), "m=%d, levels %v: the laws differ", m, levels)
 			total := number(0)
 			for _, p := range stairs[0] {
 				total.Add(total, p)
@@ -110,9 +110,7 @@ func TestAnotherStaircaseHasAnotherLaw(t *testing.T) {
 	for i := range levels {
 		wrong := []int64{levels[0], levels[1]}
 		wrong[i] += wrong[i] / 1000
-		if sameJoint(staircaseLaw(3, wrong), chain) {
-			t.Errorf("levels %v and %v have one law", wrong, levels)
-		}
+		check.That(t, !sameJoint(staircaseLaw(3, wrong), chain), "levels %v and %v have one law", wrong, levels)
 	}
 }
 

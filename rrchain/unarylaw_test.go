@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 )
 
@@ -195,9 +196,8 @@ func TestAWrongCoinIsFoundOut(t *testing.T) {
 	} {
 		for m := 2; m <= 3; m++ {
 			got := inspect(unaryChains(m, trueOdds, c.hidden), levels)
-			if !slices.Equal(got, slices.Sorted(slices.Values(c.want))) {
-				t.Errorf("%s, m=%d: found %q, want %q", c.name, m, got, c.want)
-			}
+			check.That(t, slices.Equal(got, slices.Sorted(slices.Values(c.want))),
+				"%s, m=%d: found %q, want %q", c.name, m, got, c.want)
 		}
 	}
 }

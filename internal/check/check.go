@@ -4,6 +4,7 @@ package check
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -46,6 +47,15 @@ func Value[T any](value T, err error) func(t testing.TB) T {
 
 // Err returns the error of a call that also returns a value.
 func Err[T any](_ T, err error) error { return err }
+
+// Equal fails the test unless got is want. The message begins with what they are, which has args as
+// in [fmt.Sprintf].
+func Equal[T comparable](t testing.TB, got, want T, what string, args ...any) {
+	if got != want {
+		t.Helper()
+		t.Errorf("%s: got %v, want %v", fmt.Sprintf(what, args...), got, want)
+	}
+}
 
 // That fails the test unless ok. The arguments are those of [testing.T.Errorf]; they are computed
 // even if ok.

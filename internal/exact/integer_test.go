@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // geometric is two-sided geometric noise with α = 1/2 around a center: Pr(k) = 2^−|k−center|/3. A sum of
@@ -108,9 +110,8 @@ func TestIntegersBeyondAreNotReturned(t *testing.T) {
 		return DrawInteger(bits, nil, law), true
 	}
 	for word, ends := range map[uint64]bool{0: false, ones: false, 1 << 63: true} {
-		if n, ended := draw(word); ended != ends || ended && n != 0 {
-			t.Errorf("U = %#x…: %d, ended: %v", word, n, ended)
-		}
+		n, ended := draw(word)
+		check.That(t, ended == ends && (!ended || n == 0), "U = %#x…: %d, ended: %v", word, n, ended)
 	}
 }
 
@@ -134,14 +135,11 @@ func TestAGuessDecidesNothing(t *testing.T) {
 			want, _ := draw(nil)
 			for _, guess := range []int64{want, want - 1, want + 1, 0, -1 << 63, 1<<63 - 1} {
 				got, asked := draw(func(first uint64) int64 {
-					if first != word {
-						t.Errorf("the guess is by %#x, the first word is %#x", first, word)
-					}
+					check.That(t, first == word, "the guess is by %#x, the first word is %#x", first, word)
 					return guess
 				})
-				if got != want || guess == want && asked != 2 || guess != want && asked != 2+2+63 {
-					t.Errorf("center %d, U = %#x…, guess %d: %d, asked %d times, want %d", center, word, guess, got, asked, want)
-				}
+				check.That(t, got == want && (guess != want || asked == 2) && (guess == want || asked == 2+2+63),
+					"center %d, U = %#x…, guess %d: %d, asked %d times, want %d", center, word, guess, got, asked, want)
 			}
 		}
 	}

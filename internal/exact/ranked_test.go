@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // ranks are the cumulative probabilities 0, 1/e², 1/4 ∓ 2⁻²⁰⁰ in wide intervals, 1/e, 1/2, 1/2 and 2/3:
@@ -64,7 +66,6 @@ func TestRankTakesAWordUnlessItIsClose(t *testing.T) {
 
 // TestTheOnlyRank has no threshold: the rank is 0.
 func TestTheOnlyRank(t *testing.T) {
-	if got := DrawRank(NewBits(), 1, 0, func(uint) []Interval { return nil }); got != 0 {
-		t.Errorf("rank %d of a single one", got)
-	}
+	got := DrawRank(NewBits(), 1, 0, func(uint) []Interval { return nil })
+	check.That(t, got == 0, "rank %d of a single one", got)
 }

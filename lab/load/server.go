@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/sluicedp/sluice/internal/access"
-	"github.com/sluicedp/sluice/ledger/ledgerhttp"
 )
 
 // server is a ledger that ledgerctl serves, as a host would: on a port of this machine, with a file
@@ -66,7 +65,7 @@ func writeTokens(n int, hashes, secrets string) error {
 		token := access.NewToken()
 		lines.WriteString(token + "\n")
 		file.Tokens = append(file.Tokens,
-			access.Token{Name: fmt.Sprint("caller ", i), Role: string(ledgerhttp.Operator),
+			access.Token{Name: fmt.Sprint("caller ", i), Role: "operator",
 				SHA256: access.HashToken(token)})
 	}
 	text, err := json.Marshal(file)

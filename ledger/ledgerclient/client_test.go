@@ -46,7 +46,7 @@ func polled(t *testing.T, l *ledger.Ledger, people ...string) *ledger.Ledger {
 // around serves a ledger behind something, and returns a client of it.
 func around(t *testing.T, l *ledger.Ledger, behind func(http.Handler) http.Handler) *Client {
 	t.Helper()
-	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit})
+	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: "operator"}.Admit})
 	check.Must(t, err)
 	server := httptest.NewServer(behind(h))
 	t.Cleanup(server.Close)

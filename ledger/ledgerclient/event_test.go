@@ -16,7 +16,7 @@ import (
 // others, and of what is no number, it learns nothing.
 func TestWithEvent_AnswersOfAStandby_AreNoted(t *testing.T) {
 	l := ledgertest.New(t).Ledger
-	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit})
+	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: "operator"}.Admit})
 	check.Must(t, err)
 	event := "7"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -42,7 +42,7 @@ type fixture struct {
 // byHeader is a gate that believes what a request says of itself.
 func byHeader(r *http.Request) (Holder, bool) {
 	role, whom, _ := strings.Cut(r.Header.Get("Test-Role"), " ")
-	return Holder{Name: "test " + role, Role: Role(role), Whom: whom}, role != ""
+	return Holder{Name: "test " + role, Role: role, Whom: whom}, role != ""
 }
 
 // marketLedger is a ledger with the question vote, the people 17, 18 and 19, who are for sale, sale 1 of 17 to acme, and reservation 2 of 18

@@ -24,7 +24,7 @@ type described struct {
 			In       string `json:"in"`
 			Required bool   `json:"required"`
 		} `json:"parameters"`
-		Roles []Role `json:"x-roles"`
+		Roles []string `json:"x-roles"`
 	} `json:"paths"`
 }
 

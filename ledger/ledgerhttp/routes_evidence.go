@@ -49,7 +49,7 @@ func receipt(c *call) (document, error) {
 
 func statement(c *call, in api.ObjectRequest) (document, error) {
 	in.Key = c.key
-	if c.holder.Role == Person && in.Object != c.holder.Whom {
+	if c.holder.Role == rolePerson && in.Object != c.holder.Whom {
 		return document{}, problem.At("object", problem.Forbidden, "this token is of another object")
 	}
 	s, err := c.ledger().Statement(c.ctx(), in)

@@ -50,7 +50,7 @@ func (c *call) saleOf() (s api.Sale, err error) {
 // buyerOf returns whose sales or reservations are asked for: of a buyer, that one's.
 func (c *call) buyerOf() (string, error) {
 	buyer := c.text("buyer")
-	if c.holder.Role == Buyer && buyer == "" {
+	if c.holder.Role == roleBuyer && buyer == "" {
 		buyer = c.holder.Whom
 	}
 	return buyer, c.own(buyer)

@@ -215,20 +215,20 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 		problem.Late: fmt.Errorf("%w: %w", context.DeadlineExceeded, file),
 	} {
 		for _, begun := range []bool{false, true} {
-			broken := list("broken", "/v1/broken", "Fail", everyRole(), nil, func(_ *call, p page) ([]int, string, error) {
+			broken := list("broken", "/v1/broken", "Fail", access.Roles(), nil, func(_ *call, p page) ([]int, string, error) {
 				if begun && p.after == "" {
 					return []int{1}, "1", nil
 				}
 				return nil, "", failure
 			})
-			for role, whom := range map[Role]string{Operator: "", Desk: "", Buyer: " acme", Person: " 17", Auditor: "", Metrics: ""} {
+			for role, whom := range map[string]string{roleOperator: "", roleDesk: "", roleBuyer: " acme", rolePerson: " 17", roleAuditor: "", roleMetrics: ""} {
 				log.Reset()
 				w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/broken", nil)
-				r.Header.Set("Test-Role", string(role)+whom)
+				r.Header.Set("Test-Role", role+whom)
 				r.Header.Set("Accept", httpapi.Lines)
 				f.guarded(&broken).ServeHTTP(w, r)
 				body := w.Body.String()
-				if told := strings.Contains(body, "panel.db"); told != (role == Operator) || !strings.Contains(body, `"kind":"`+kind) || begun != (w.Code == http.StatusOK) {
+				if told := strings.Contains(body, "panel.db"); told != (role == roleOperator) || !strings.Contains(body, `"kind":"`+kind) || begun != (w.Code == http.StatusOK) {
 					t.Errorf("%s, to %s, behind something: %t: %d, %s", kind, role, begun, w.Code, body)
 				}
 				if strings.Count(log.String(), "panel.db") != 1 {
@@ -236,7 +236,7 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 				}
 			}
 			w := httptest.NewRecorder()
-			ended := &feed{call: &call{handler: f.Handler, holder: Holder{Role: Auditor}}}
+			ended := &feed{call: &call{handler: f.Handler, holder: Holder{Role: roleAuditor}}}
 			if err := ended.end(newWriter(w, f.limits), failure); !errors.Is(err, failure) || strings.Contains(w.Body.String(), "panel.db") || !strings.Contains(w.Body.String(), kind) {
 				t.Errorf("%s, at the end of a stream: %s, %v", kind, w.Body, err)
 			}
@@ -252,7 +252,7 @@ func TestStreamsEnd(t *testing.T) {
 	file := fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, access.HashToken(token))
 	write(file)
 	gate := check.Value(OpenTokens(path, nil))(t)
-	f := servingOf(t, marketLedger(t, false), Options{Gate: gate.Admit, Limits: Limits{Beat: time.Millisecond}})
+	f := servingOf(t, marketLedger(t, false), Options{Gate: gate, Limits: Limits{Beat: time.Millisecond}})
 	_, c := served(t, f)
 	stream := func() *bufio.Reader {
 		r := check.Value(http.NewRequestWithContext(t.Context(), "GET", "http://test/v1/events?from=1000000", nil))(t)
@@ -375,7 +375,7 @@ func TestPlacesAreBounded(t *testing.T) {
 	_, _ = first.Body.Close(), second.Body.Close()
 	within(t, "streams go on without readers", func() bool { return taken(f.gates.streams) == 0 })
 
-	other := &hold{room: f.gates.memory, by: Holder{Name: "another", Role: Operator}}
+	other := &hold{room: f.gates.memory, by: Holder{Name: "another", Role: roleOperator}}
 	check.Must(t, other.grow(6<<20))
 	large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 2<<20) + `"]}`
 	status, header, body = f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})

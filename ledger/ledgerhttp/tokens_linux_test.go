@@ -38,7 +38,7 @@ func TestTokens_RequestsWait_FileIsNotOpen(t *testing.T) {
 	var waiting sync.WaitGroup
 	a.mu.Lock()
 	for range 50 {
-		waiting.Go(func() { a.Admit(&http.Request{Header: http.Header{"Authorization": {"Bearer " + a.token}}}) })
+		waiting.Go(func() { a.admit(&http.Request{Header: http.Header{"Authorization": {"Bearer " + a.token}}}) })
 	}
 	time.Sleep(50 * time.Millisecond)
 	n := open()

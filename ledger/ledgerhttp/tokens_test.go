@@ -17,7 +17,7 @@ import (
 
 // tokensAt is a gate whose file has one token, with a clock that the test moves.
 type tokensAt struct {
-	*Tokens
+	*tokens
 	t           testing.TB
 	token, file string // the file's text
 	clock       time.Time
@@ -28,7 +28,7 @@ func newTokensAt(t testing.TB) *tokensAt {
 	a.file = fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, access.HashToken(a.token))
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
 	check.Must(t, os.WriteFile(path, []byte(a.file), 0o600))
-	a.Tokens = check.Value(OpenTokens(path, nil))(t)
+	a.tokens = check.Value(openTokens(path, nil))(t)
 	a.now, a.first = func() time.Time { return a.clock }, a.clock
 	a.read(true)
 	return a
@@ -37,7 +37,7 @@ func newTokensAt(t testing.TB) *tokensAt {
 // read tells whether the token is known, which it must be or not.
 func (a *tokensAt) read(want bool) {
 	a.t.Helper()
-	_, known := a.Admit(&http.Request{Header: http.Header{"Authorization": {"Bearer " + a.token}}})
+	_, known := a.admit(&http.Request{Header: http.Header{"Authorization": {"Bearer " + a.token}}})
 	check.Need(a.t, known == want, "the token is known: %v; want %v", known, want)
 }
 
@@ -125,15 +125,15 @@ func TestTokens(t *testing.T) {
 	token, other := access.NewToken(), access.NewToken()
 	check.Need(t, token != other && strings.HasPrefix(token, "sluice_") && len(token) >= 40, "%s, %s", token, other)
 	file := `{"tokens":[{"name":"a","role":"buyer","whom":"acme","sha256":"` + access.HashToken(token) + `"}]}`
-	if _, err := OpenTokens(path, nil); err == nil {
+	if _, err := openTokens(path, nil); err == nil {
 		t.Fatal("there is no file")
 	}
 	check.Must(t, os.WriteFile(path, []byte(file), 0o600))
 	faults := 0
-	tokens := check.Value(OpenTokens(path, func(error) { faults++ }))(t)
+	tokens := check.Value(openTokens(path, func(error) { faults++ }))(t)
 	admit := func(values ...string) bool {
-		holder, known := tokens.Admit(&http.Request{Header: http.Header{"Authorization": values}})
-		check.That(t, !known || holder == Holder{"a", Buyer, "acme"}, "%+v", holder)
+		holder, known := tokens.admit(&http.Request{Header: http.Header{"Authorization": values}})
+		check.That(t, !known || holder == Holder{"a", roleBuyer, "acme"}, "%+v", holder)
 		return known
 	}
 	for _, good := range []string{"Bearer " + token, "bearer " + token, "BEARER  " + token} {

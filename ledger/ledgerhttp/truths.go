@@ -35,7 +35,7 @@ func (c *call) truthsOf(brought map[string]httpapi.Truths) *bearer {
 // them. A ledger with a truth key refuses another value than the one that was drawn from before:
 // whoever names values can find out the true one by trying.
 func (c *call) mayBring(truths httpapi.Truths) error {
-	if len(truths) == 0 || c.holder.Role == Operator || c.handler.options.Truth == nil {
+	if len(truths) == 0 || c.holder.Role == roleOperator || c.handler.options.Truth == nil {
 		return nil
 	}
 	const what = "the role %s may not bring true values: this server has a source of them"

@@ -369,8 +369,8 @@ func TestBuyer_OthersBuyOtherwise_EveryAnswerIsTheSame(t *testing.T) {
 			rows := buyersAsk(rand.New(rand.NewPCG(seed, 7)), worlds)
 			for _, r := range routes() {
 				asks, has := rows[r.id]
-				if has != r.allows(Buyer) {
-					t.Errorf("the route %s has a row here: %t; a buyer may use it: %t", r.id, has, r.allows(Buyer))
+				if has != r.allows(roleBuyer) {
+					t.Errorf("the route %s has a row here: %t; a buyer may use it: %t", r.id, has, r.allows(roleBuyer))
 				}
 				if !has { // what is refused is the same, too
 					asks = []twin{both(r.request("buyer acme"))}
@@ -478,7 +478,7 @@ func TestBuyer_Errors_SayNothingOfOthers(t *testing.T) {
 		&api.RefusedError{Question: "vote", Refused: []api.Refusal{{Object: "17", Reason: api.ObjectCap}}, TruthChanged: []string{"1234"}},
 	} {
 		var text [2]string
-		for i, role := range []Role{Operator, Buyer} {
+		for i, role := range []string{roleOperator, roleBuyer} {
 			w := httptest.NewRecorder()
 			f.fail(newWriter(w, f.limits), role, err)
 			text[i] = w.Body.String()

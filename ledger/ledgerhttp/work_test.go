@@ -53,7 +53,7 @@ func (w *waiter) end() {
 
 func TestTurns_OneHolderHasMany_OthersAreServedInBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		many, one, two := principal{Desk, "many"}, principal{Buyer, "one"}, principal{Buyer, "two"}
+		many, one, two := principal{roleDesk, "many"}, principal{roleBuyer, "one"}, principal{roleBuyer, "two"}
 		x := newTurns(2)
 		wait := func(by principal) *waiter { return x.wait(t.Context(), by) }
 		crowd := []*waiter{wait(many), wait(many), wait(many)}
@@ -77,7 +77,7 @@ func TestTurns_OneHolderHasMany_OthersAreServedInBetween(t *testing.T) {
 			t.Errorf("%d turns are taken, and %d holders are remembered", len(x.all), len(x.of))
 		}
 		for range 2 { // an operator may have all
-			check.That(t, wait(principal{Operator, ""}).has, "an operator has no more than half")
+			check.That(t, wait(principal{roleOperator, ""}).has, "an operator has no more than half")
 		}
 	})
 }
@@ -86,7 +86,7 @@ func TestTurns_OneHolderHasMany_OthersAreServedInBetween(t *testing.T) {
 func TestTurns_HolderMayHaveMany_OneOfItsRequestsWaitsAheadOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTurns(4)
-		wait := func(name string) *waiter { return x.wait(t.Context(), principal{Desk, name}) }
+		wait := func(name string) *waiter { return x.wait(t.Context(), principal{roleDesk, name}) }
 		taken := []*waiter{wait("a"), wait("a"), wait("b"), wait("b")}
 		crowd := []*waiter{wait("many"), wait("many")}
 		other := wait("other")
@@ -108,10 +108,10 @@ func TestTurns_HolderMayHaveMany_OneOfItsRequestsWaitsAheadOfOthers(t *testing.T
 func TestTurns_CallerLeaves_LeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTurns(1)
-		a := x.wait(t.Context(), principal{Desk, "a"})
+		a := x.wait(t.Context(), principal{roleDesk, "a"})
 		ctx, cancel := context.WithCancel(t.Context())
-		gone := []*waiter{x.wait(ctx, principal{Desk, "a"}), x.wait(ctx, principal{Desk, "b"}), x.wait(ctx, principal{Desk, "b"})}
-		c := x.wait(t.Context(), principal{Desk, "c"})
+		gone := []*waiter{x.wait(ctx, principal{roleDesk, "a"}), x.wait(ctx, principal{roleDesk, "b"}), x.wait(ctx, principal{roleDesk, "b"})}
+		c := x.wait(t.Context(), principal{roleDesk, "c"})
 		cancel()
 		synctest.Wait()
 		for _, w := range gone {
@@ -132,12 +132,12 @@ func TestTurns_TooManyWait_IsTooMany(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for range mostWaiting + 1 {
-			check.Must(t, x.wait(ctx, principal{Desk, "a"}).err)
+			check.Must(t, x.wait(ctx, principal{roleDesk, "a"}).err)
 		}
 		var p *api.Problem
-		err := x.wait(ctx, principal{Desk, "a"}).err
+		err := x.wait(ctx, principal{roleDesk, "a"}).err
 		check.That(t, errors.As(err, &p) && p.Kind == problem.TooMany, "got the error %v", err)
-		err = x.wait(ctx, principal{Desk, "b"}).err
+		err = x.wait(ctx, principal{roleDesk, "b"}).err
 		check.That(t, err == nil, "another holder may not wait: %v", err)
 	})
 }
@@ -145,7 +145,7 @@ func TestTurns_TooManyWait_IsTooMany(t *testing.T) {
 func TestPurses_TakeAndSettle_CountRecordsByHolder(t *testing.T) {
 	now := time.Now()
 	p := newPurses(100, 1000, func() time.Time { return now })
-	acme, other := Holder{Name: "a", Role: Buyer, Whom: "acme"}, Holder{Name: "b", Role: Buyer, Whom: "acme"}
+	acme, other := Holder{Name: "a", Role: roleBuyer, Whom: "acme"}, Holder{Name: "b", Role: roleBuyer, Whom: "acme"}
 	wantWait := func(by Holder, records int64, want time.Duration) {
 		t.Helper()
 		got := p.take(by.principal(), float64(records))
@@ -153,7 +153,7 @@ func TestPurses_TakeAndSettle_CountRecordsByHolder(t *testing.T) {
 	}
 	wantWait(acme, 900, 0)
 	wantWait(other, 300, 2*time.Second) // another token of the same buyer: 100 are left
-	wantWait(Holder{Role: Buyer, Whom: "bolt"}, 900, 0)
+	wantWait(Holder{Role: roleBuyer, Whom: "bolt"}, 900, 0)
 	now = now.Add(2 * time.Second)
 	wantWait(other, 300, 0)
 	p.settle(acme.principal(), -200) // it has read less
@@ -170,7 +170,7 @@ func TestPurses_TakeAndSettle_CountRecordsByHolder(t *testing.T) {
 // An operator reads any number of records, and nobody else does.
 func TestPay_Operator_ReadsAnyNumber(t *testing.T) {
 	f := serving(t, Options{Limits: Limits{Records: 1, RecordBurst: 1}})
-	for role, want := range map[Role]bool{Operator: true, Desk: false} {
+	for role, want := range map[string]bool{roleOperator: true, roleDesk: false} {
 		c := &call{handler: f.Handler, holder: Holder{Name: "a", Role: role}, out: newWriter(httptest.NewRecorder(), f.limits)}
 		check.Must(t, c.pay(1))
 		c.effort.meter.Add(1e9)

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // cube returns the hypercube: vertices are rows of so many bits, and neighbours differ in one.
 func cube(tb testing.TB, bits int) *Graph {
-	g, err := New(1<<bits, func(yield func(int, int) bool) {
+	return check.Value(New(1<<bits, func(yield func(int, int) bool) {
 		for v := range 1 << bits {
 			for bit := range bits {
 				if w := v ^ 1<<bit; v < w && !yield(v, w) {
@@ -18,11 +20,7 @@ func cube(tb testing.TB, bits int) *Graph {
 				}
 			}
 		}
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return g
+	}))(tb)
 }
 
 // balls colours a hypercube: 1 within a distance of some vertices.
@@ -50,9 +48,7 @@ func ofBareSweep(b *testing.B, g *Graph, sources []uint32, solve func() error) {
 		bareSearch(g, sources)
 		bare := time.Since(began)
 		began = time.Now()
-		if err := solve(); err != nil {
-			b.Fatal(err)
-		}
+		check.Must(b, solve())
 		ours := time.Since(began)
 		ratios = append(ratios, float64(bare)/float64(ours))
 		took = append(took, ours)

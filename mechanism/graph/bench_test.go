@@ -7,21 +7,19 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // gridGraph returns a grid of side×side vertices.
 func gridGraph(tb testing.TB, side int) *Graph {
-	g, err := New(side*side, func(yield func(int, int) bool) {
+	return check.Value(New(side*side, func(yield func(int, int) bool) {
 		for v := range side * side {
 			if v%side+1 < side && !yield(v, v+1) || v+side < side*side && !yield(v, v+side) {
 				return
 			}
 		}
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return g
+	}))(tb)
 }
 
 // waves colours a grid in two colours with rounded regions.
@@ -87,12 +85,8 @@ func BenchmarkReadCSV(b *testing.B) {
 	b.SetBytes(int64(len(nodes) + len(edges)))
 	for b.Loop() {
 		c, err := ReadCSV(strings.NewReader(nodes), strings.NewReader(edges), CSVOptions{ColorColumn: "color"})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := balanced(c.Graph, c.Preferences, Privacy{Epsilon: 1}); err != nil {
-			b.Fatal(err)
-		}
+		check.Must(b, err)
+		check.Must(b, check.Err(balanced(c.Graph, c.Preferences, Privacy{Epsilon: 1})))
 	}
 }
 

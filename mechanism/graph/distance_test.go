@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // TestDistances compares with the definition: the distance to the nearest vertex of the own colour that has
@@ -14,10 +16,7 @@ func TestDistances(t *testing.T) {
 	for range 500 {
 		g, p := randomColored(t, random, 10)
 		between := allDistances(g)
-		got, err := g.Distances(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := check.Value(g.Distances(p))(t)
 		for v := range g.Vertices() {
 			want := int32(-1)
 			for w := range g.Vertices() {
@@ -26,24 +25,18 @@ func TestDistances(t *testing.T) {
 					want = d
 				}
 			}
-			if got[v] != want {
-				t.Fatalf("vertex %d: %d, want %d", v, got[v], want)
-			}
+			check.Need(t, got[v] == want, "vertex %d: %d, want %d", v, got[v], want)
 		}
 	}
 }
 
 // TestDistancesByRainbow is on vertices with the same true answer and different orders.
 func TestDistancesByRainbow(t *testing.T) {
-	p, err := NewPreferences(3, [][]int{{0, 1, 2}, {0, 2, 1}}, []uint32{0, 0, 0, 1, 1, 0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := check.Value(NewPreferences(3, [][]int{{0, 1, 2}, {0, 2, 1}}, []uint32{0, 0, 0, 1, 1, 0}))(t)
 	g := graphOfEdges(t, 6, [2]int{0, 1}, [2]int{1, 2}, [2]int{2, 3}, [2]int{3, 4})
 	got, err := g.Distances(p)
-	if want := []int32{2, 1, 0, 0, 1, -1}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %v, want %v", got, err, want)
-	}
+	want := []int32{2, 1, 0, 0, 1, -1}
+	check.That(t, err == nil && slices.Equal(got, want), "%v, %v, want %v", got, err, want)
 	if _, err := pathGraph(t, 5).Distances(p); !errors.Is(err, ErrInvalid) {
 		t.Errorf("another number of vertices: %v", err)
 	}

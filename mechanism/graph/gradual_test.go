@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // mustBeGradual tests a joint law from scratch: its marginals, and e^ε between all neighbours.
@@ -21,25 +23,20 @@ func mustBeGradual(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.R
 		for i, row := range joint[v] {
 			first := new(big.Rat)
 			for j, p := range row {
-				if p.Sign() < 0 {
-					t.Fatalf("vertex %d: a probability of %v", v, p)
-				}
+				check.Need(t, p.Sign() >= 0, "vertex %d: a probability of %v", v, p)
 				first.Add(first, p)
 				seconds[j].Add(seconds[j], p)
 				for _, w := range g.Neighbors(v) {
-					if p.Cmp(new(big.Rat).Mul(growth, joint[w][i][j])) > 0 {
-						t.Fatalf("answers %d and %d at vertices %d and %d: %v and %v", i, j, v, w, p, joint[w][i][j])
-					}
+					check.Need(t, p.Cmp(new(big.Rat).Mul(growth, joint[w][i][j])) <= 0,
+						"answers %d and %d at vertices %d and %d: %v and %v", i, j, v, w, p, joint[w][i][j])
 				}
 			}
-			if first.Cmp(low[v][i]) != 0 {
-				t.Fatalf("vertex %d: first answer %d with probability %v, want %v", v, i, first, low[v][i])
-			}
+			check.Need(t, first.Cmp(low[v][i]) == 0,
+				"vertex %d: first answer %d with probability %v, want %v", v, i, first, low[v][i])
 		}
 		for j, p := range seconds {
-			if p.Cmp(high[v][j]) != 0 {
-				t.Fatalf("vertex %d: second answer %d with probability %v, want %v", v, j, p, high[v][j])
-			}
+			check.Need(t, p.Cmp(high[v][j]) == 0,
+				"vertex %d: second answer %d with probability %v, want %v", v, j, p, high[v][j])
 		}
 	}
 }
@@ -62,13 +59,9 @@ func mustRefute(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat,
 			gain.Add(gain, new(big.Rat).Mul(p, e.Second[v][j]))
 		}
 	}
-	if gain.Sign() <= 0 || gain.Cmp(e.Gain) != 0 {
-		t.Fatalf("a gain of %v, and %v in the certificate", gain, e.Gain)
-	}
+	check.Need(t, gain.Sign() > 0 && gain.Cmp(e.Gain) == 0, "a gain of %v, and %v in the certificate", gain, e.Gain)
 	for _, m := range e.Moves {
-		if m.Weight.Sign() <= 0 || !neighbours(g, m.Vertex, m.Neighbor) {
-			t.Fatalf("move %+v", m)
-		}
+		check.Need(t, m.Weight.Sign() > 0 && neighbours(g, m.Vertex, m.Neighbor), "move %+v", m)
 		here, there := moves[m.Vertex][m.First][m.Second], moves[m.Neighbor][m.First][m.Second]
 		here.Add(here, m.Weight)
 		there.Sub(there, new(big.Rat).Mul(growth, m.Weight))
@@ -76,9 +69,8 @@ func mustRefute(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat,
 	for v := range moves {
 		for i := range moves[v] {
 			for j, sum := range moves[v][i] {
-				if sum.Cmp(new(big.Rat).Add(e.First[v][i], e.Second[v][j])) < 0 {
-					t.Fatalf("answers %d and %d at vertex %d gain more than the moves allow", i, j, v)
-				}
+				check.Need(t, sum.Cmp(new(big.Rat).Add(e.First[v][i], e.Second[v][j])) >= 0,
+					"answers %d and %d at vertex %d gain more than the moves allow", i, j, v)
 			}
 		}
 	}
@@ -111,11 +103,7 @@ func gradual(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat) bo
 
 func optimal(t *testing.T, g *Graph, p *Preferences, growth *big.Rat) [][]*big.Rat {
 	t.Helper()
-	laws, err := g.RationalLaws(p, growth)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return laws
+	return check.Value(g.RationalLaws(p, growth))(t)
 }
 
 // meeting returns a graph in which every two of k regions meet in one edge, and each goes on to a depth; region r
@@ -141,10 +129,7 @@ func meeting(t *testing.T, k, depth int) (*Graph, *Preferences) {
 			edges = append(edges, [2]int{other * (depth + 1), r * (depth + 1)})
 		}
 	}
-	p, err := NewPreferences(k, orders, of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := check.Value(NewPreferences(k, orders, of))(t)
 	return graphOfEdges(t, k*(depth+1), edges...), p
 }
 
@@ -181,9 +166,8 @@ func TestUniformErrorsAreGradual(t *testing.T) {
 		g, p := randomRainbows(t, rng, 3+rng.IntN(7), k)
 		low := big.NewRat(int64(math.Ceil(100*math.Sqrt(float64(max(k-1, 2)))))+rng.Int64N(100), 100)
 		high := new(big.Rat).Add(low, big.NewRat(1+rng.Int64N(200), 100))
-		if !gradual(t, g, optimal(t, g, p, low), optimal(t, g, p, high), high) {
-			t.Errorf("%d outputs, from %v to %v: no gradual release", k, low, high)
-		}
+		check.That(t, gradual(t, g, optimal(t, g, p, low), optimal(t, g, p, high), high),
+			"%d outputs, from %v to %v: no gradual release", k, low, high)
 	}
 }
 
@@ -237,15 +221,13 @@ func TestUniformErrorsHaveAClosedForm(t *testing.T) {
 	} {
 		for _, low := range rats(t, c.lows...) {
 			for _, step := range rats(t, "1/1000", "1/3", "5", "1000") {
-				if high := new(big.Rat).Add(low, step); !holds(low, high, c.k) {
-					t.Errorf("%d outputs, from %v to %v: not private", c.k, low, high)
-				}
+				high := new(big.Rat).Add(low, step)
+				check.That(t, holds(low, high, c.k), "%d outputs, from %v to %v: not private", c.k, low, high)
 			}
 		}
 	}
-	if e := rats(t, "6/5", "5/4"); holds(e[0], e[1], 3) {
-		t.Error("from 6/5 to 5/4 the law is private, and there is none")
-	}
+	e := rats(t, "6/5", "5/4")
+	check.That(t, !holds(e[0], e[1], 3), "from 6/5 to 5/4 the law is private, and there is none")
 }
 
 // TestThreeAnswersWithUniformErrors is an observation for which there is no proof: three answers, too, cost the
@@ -367,9 +349,8 @@ func TestLinesAreGradual(t *testing.T) {
 		for _, texts := range [][]string{{"6/5", "5/4"}, {"2", "4"}, {"3/2", "8"}} {
 			e := rats(t, texts...)
 			low, high := lineLaws(e[0], rats(t, c.low...), -3, 3), lineLaws(e[1], rats(t, c.high...), -3, 3)
-			if !gradual(t, pathGraph(t, 7), low, high, e[1]) {
-				t.Errorf("%v to %v, from e^ε = %v: no gradual release", c.low, c.high, texts)
-			}
+			check.That(t, gradual(t, pathGraph(t, 7), low, high, e[1]),
+				"%v to %v, from e^ε = %v: no gradual release", c.low, c.high, texts)
 		}
 	}
 }
@@ -438,9 +419,7 @@ func TestSlackBoundaries(t *testing.T) {
 			}
 		}
 	}
-	if within < 100 || beyond < 100 {
-		t.Errorf("%d boundaries within and %d beyond", within, beyond)
-	}
+	check.That(t, within >= 100 && beyond >= 100, "%d boundaries within and %d beyond", within, beyond)
 }
 
 // TestSlackBoundariesMayNotBeGradual takes two kinds of answers that are each gradual by themselves: balanced
@@ -480,10 +459,7 @@ func TestRationalLawsAreTheHomogeneousOptimum(t *testing.T) {
 		g, p := randomRainbows(t, rng, 1+rng.IntN(12), k)
 		growth := big.NewRat(101+rng.Int64N(400), 100)
 		e, _ := growth.Float64()
-		want, err := balanced(g, p, Privacy{Epsilon: math.Log(e)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := check.Value(balanced(g, p, Privacy{Epsilon: math.Log(e)}))(t)
 		for v, law := range optimal(t, g, p, growth) {
 			for j, x := range law {
 				if got, _ := x.Float64(); math.Abs(got-want[v][j]) > 1e-13 {
@@ -498,9 +474,8 @@ func TestRationalLawsAreTheHomogeneousOptimum(t *testing.T) {
 func TestGradualAtNoEpsilon(t *testing.T) {
 	g, half, third := pathGraph(t, 2), rats(t, "1/2", "1/2"), rats(t, "1/3", "2/3")
 	one, same := big.NewRat(1, 1), [][]*big.Rat{half, half}
-	if !gradual(t, g, same, same, one) || gradual(t, g, same, [][]*big.Rat{half, third}, one) {
-		t.Error("at e^ε = 1, laws that are the same are no gradual release, or others are")
-	}
+	check.That(t, gradual(t, g, same, same, one) && !gradual(t, g, same, [][]*big.Rat{half, third}, one),
+		"at e^ε = 1, laws that are the same are no gradual release, or others are")
 }
 
 func TestGradualRefuses(t *testing.T) {
@@ -526,20 +501,17 @@ func TestGradualRefuses(t *testing.T) {
 		"no law":          {g, two, [][]*big.Rat{half, rats(t, "1/3", "1/3")}, e, "vertex 1"},
 		"too large":       {many, laws, laws, e, "too many"},
 	} {
-		if _, err := Gradual(t.Context(), c.g, c.low, c.high, c.growth); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := Gradual(t.Context(), c.g, c.low, c.high, c.growth)
+		check.That(t, errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), c.names), "%s: %v", name, err)
 	}
 	_, err := Gradual(t.Context(), g, [][]*big.Rat{half, half}, [][]*big.Rat{rats(t, "9/10", "1/10"), rats(t, "1/10", "9/10")}, e)
 	var not *NotGradualError
-	if !errors.As(err, &not) || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "no gradual release") {
-		t.Errorf("a second law that is not private itself: %v", err)
-	}
+	check.That(t, errors.As(err, &not) && errors.Is(err, ErrInvalid) &&
+		strings.Contains(err.Error(), "no gradual release"), "a second law that is not private itself: %v", err)
 	p := colorsOf(t, 2, 0, 1, 0)
 	for name, growth := range map[string]*big.Rat{"nil": nil, "1": big.NewRat(1, 1), "vertices": e} {
-		if _, err := g.RationalLaws(p, growth); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := g.RationalLaws(p, growth)
+		check.That(t, errors.Is(err, ErrInvalid), "%s: %v", name, err)
 	}
 }
 
@@ -569,9 +541,7 @@ func rats(t testing.TB, texts ...string) []*big.Rat {
 	list := make([]*big.Rat, len(texts))
 	for i, text := range texts {
 		x, ok := new(big.Rat).SetString(text)
-		if !ok {
-			t.Fatalf("%q is no fraction", text)
-		}
+		check.Need(t, ok, "%q is no fraction", text)
 		list[i] = x
 	}
 	return list

@@ -7,17 +7,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 func TestGraph(t *testing.T) {
 	g := graphOfEdges(t, 5, [2]int{3, 1}, [2]int{0, 3}, [2]int{1, 0}, [2]int{3, 4})
-	if g.Vertices() != 5 || g.Edges() != 4 {
-		t.Errorf("%d vertices, %d edges", g.Vertices(), g.Edges())
-	}
+	check.That(t, g.Vertices() == 5 && g.Edges() == 4, "%d vertices, %d edges", g.Vertices(), g.Edges())
 	for v, want := range [][]uint32{{1, 3}, {0, 3}, {}, {0, 1, 4}, {3}} {
-		if got := g.Neighbors(v); !slices.Equal(got, want) {
-			t.Errorf("neighbours of %d: %v, want %v", v, got, want)
-		}
+		got := g.Neighbors(v)
+		check.That(t, slices.Equal(got, want), "neighbours of %d: %v, want %v", v, got, want)
 	}
 	for _, vertices := range []int{0, 3} {
 		if g, err := New(vertices, nil); err != nil || g.Vertices() != vertices || g.Edges() != 0 {
@@ -44,9 +43,8 @@ func TestGraphMatchesMatrix(t *testing.T) {
 		for a := range n {
 			for b := range n {
 				want := matrix[[2]int{a, b}] || matrix[[2]int{b, a}]
-				if got := slices.Contains(g.Neighbors(a), uint32(b)); got != want {
-					t.Fatalf("%d beside %d: %v, want %v", a, b, got, want)
-				}
+				got := slices.Contains(g.Neighbors(a), uint32(b))
+				check.Need(t, got == want, "%d beside %d: %v, want %v", a, b, got, want)
 			}
 			if !slices.IsSorted(g.Neighbors(a)) {
 				t.Fatalf("neighbours %v are not in order", g.Neighbors(a))
@@ -75,14 +73,12 @@ func TestGraphRefuses(t *testing.T) {
 			}
 		})
 		var input *InputError
-		if g != nil || !errors.As(err, &input) || input.Edge != test.edge || !strings.Contains(err.Error(), test.hint) || !errors.Is(err, ErrInvalid) {
-			t.Errorf("%v: %v", test.edges, err)
-		}
+		check.That(t, g == nil && errors.As(err, &input) && input.Edge == test.edge &&
+			strings.Contains(err.Error(), test.hint) && errors.Is(err, ErrInvalid), "%v: %v", test.edges, err)
 	}
 	for _, vertices := range []int{-1, 1 << 31} {
-		if _, err := New(vertices, nil); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%d vertices: %v", vertices, err)
-		}
+		_, err := New(vertices, nil)
+		check.That(t, errors.Is(err, ErrInvalid), "%d vertices: %v", vertices, err)
 	}
 }
 
@@ -93,8 +89,7 @@ func TestInputErrorText(t *testing.T) {
 		`edge 2: wrong`:       {Edge: 2, Reason: "wrong"},
 		`vertex "17": wrong`:  {Vertex: "17", Reason: "wrong"},
 	} {
-		if got := e.Error(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		got := e.Error()
+		check.That(t, got == want, "%q, want %q", got, want)
 	}
 }

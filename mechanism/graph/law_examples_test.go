@@ -3,6 +3,8 @@ package graph
 import (
 	"math"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // zhou2022 Examples 1 and 2 (Fig. 2). The numbers printed there are 3/55, 9/55 and 43/55, cut to four digits (they
@@ -28,10 +30,7 @@ func TestLaw_ExamplesOfZhou2022(t *testing.T) {
 			before := example.boundary
 			spans := example.orders
 			for d := range 41 {
-				got, err := dp.Law(example.boundary, d)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := check.Value(dp.Law(example.boundary, d))(t)
 				if d > spans[0].last {
 					spans = spans[1:]
 				}

@@ -5,22 +5,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 func TestPreferences(t *testing.T) {
 	orders := [][]int{{2, 0, 1}, {0, 1, 2}}
 	of := []uint32{1, 0, 0}
-	p, err := NewPreferences(3, orders, of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := check.Value(NewPreferences(3, orders, of))(t)
 	orders[0][0], of[0] = 7, 9 // both have been copied
-	if p.Outputs() != 3 || p.Vertices() != 3 || p.Rainbows() != 2 {
-		t.Errorf("%d outputs, %d vertices, %d rainbows", p.Outputs(), p.Vertices(), p.Rainbows())
-	}
-	if p.Color(0) != 0 || p.Color(1) != 2 || p.Rainbow(0) != 1 || !slices.Equal(p.Order(2), []int{2, 0, 1}) {
-		t.Errorf("colours %d, %d, rainbow %d, order %v", p.Color(0), p.Color(1), p.Rainbow(0), p.Order(2))
-	}
+	check.That(t, p.Outputs() == 3 && p.Vertices() == 3 && p.Rainbows() == 2,
+		"%d outputs, %d vertices, %d rainbows", p.Outputs(), p.Vertices(), p.Rainbows())
+	check.That(t, p.Color(0) == 0 && p.Color(1) == 2 && p.Rainbow(0) == 1 && slices.Equal(p.Order(2), []int{2, 0, 1}),
+		"colours %d, %d, rainbow %d, order %v", p.Color(0), p.Color(1), p.Rainbow(0), p.Order(2))
 }
 
 // Orders that differ in large outputs only are two orders.
@@ -29,9 +26,7 @@ func TestOrdersOfManyOutputsAreToldApart(t *testing.T) {
 	other := slices.Clone(order)
 	other[1], other[257] = 257, 1
 	p, err := NewPreferences(300, [][]int{order, other}, []uint32{0, 1})
-	if err != nil || p.Rainbows() != 2 {
-		t.Errorf("two orders: %v", err)
-	}
+	check.That(t, err == nil && p.Rainbows() == 2, "two orders: %v", err)
 }
 
 func TestPreferencesRefuses(t *testing.T) {
@@ -53,18 +48,16 @@ func TestPreferencesRefuses(t *testing.T) {
 		{-1, nil, nil, "-1 outputs"},
 	} {
 		p, err := NewPreferences(test.outputs, test.orders, test.of)
-		if p != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.hint) {
-			t.Errorf("%v: %v", test, err)
-		}
+		check.That(t, p == nil && errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), test.hint),
+			"%v: %v", test, err)
 	}
 }
 
 func TestNewPreferences_WithoutOrders_RanksOwnColorFirst(t *testing.T) {
 	p := colorsOf(t, 4, 3, 0, 2)
 	for v, want := range [][]int{{3, 0, 1, 2}, {0, 1, 2, 3}, {2, 0, 1, 3}} {
-		if got := p.Order(v); !slices.Equal(got, want) {
-			t.Errorf("vertex %d: %v, want %v", v, got, want)
-		}
+		got := p.Order(v)
+		check.That(t, slices.Equal(got, want), "vertex %d: %v, want %v", v, got, want)
 	}
 	if p := colorsOf(t, maxOutputs, maxOutputs-1); p.Color(0) != maxOutputs-1 {
 		t.Error("the most outputs")
@@ -90,7 +83,5 @@ func TestManyOrders(t *testing.T) {
 		}
 	}
 	extend()
-	if _, err := NewPreferences(k, orders, nil); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, check.Err(NewPreferences(k, orders, nil)))
 }

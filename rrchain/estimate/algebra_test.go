@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // The p-values are those of a library that has been checked by many.
@@ -20,9 +22,8 @@ func TestSurvival_ManyDegrees_IsThatOfTheLibrary(t *testing.T) {
 		}
 	}
 	for _, x := range []float64{math.Inf(1), 1e9} {
-		if got := survival(3, x); got != 0 {
-			t.Errorf("%v: %v", x, got)
-		}
+		got := survival(3, x)
+		check.That(t, got == 0, "%v: %v", x, got)
 	}
 }
 
@@ -47,18 +48,15 @@ func TestPseudoInverse_RandomMatrices_IsTheirInverse(t *testing.T) {
 					copy(whole[j], columns[j])
 				}
 				inverse, ok := pseudoInverse(columns, rank, 1e-9)
-				if !ok {
-					t.Fatalf("size %d, rank %d: refused", size, rank)
-				}
+				check.Need(t, ok, "size %d, rank %d: refused", size, rank)
 				for j := range whole { // A·A⁺·A = A
 					for i := range rows {
 						got := 0.0
 						for k := range whole {
 							got += whole[k][i] * dot(inverse[k], whole[j])
 						}
-						if math.Abs(got-whole[j][i]) > 1e-9 {
-							t.Errorf("size %d, rank %d, row %d: %v, want %v", size, rank, i, got, whole[j][i])
-						}
+						check.That(t, math.Abs(got-whole[j][i]) <= 1e-9,
+							"size %d, rank %d, row %d: %v, want %v", size, rank, i, got, whole[j][i])
 					}
 				}
 			}
@@ -68,8 +66,7 @@ func TestPseudoInverse_RandomMatrices_IsTheirInverse(t *testing.T) {
 		"singular": {{1, 1}, {1, 1}}, "nearly": {{1, 1}, {1, 1 + 1e-10}}, "zero": {{0}}, "not a number": {{math.NaN()}},
 		"infinite": {{math.Inf(1)}}, "flat": {{1}, {2}},
 	} {
-		if _, ok := pseudoInverse(m, len(m), 1e-9); ok {
-			t.Errorf("%s: accepted", name)
-		}
+		_, ok := pseudoInverse(m, len(m), 1e-9)
+		check.That(t, !ok, "%s: accepted", name)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 )
@@ -134,9 +135,7 @@ func TestScoreInterval_ExactCoverage_IsAtLeastNominalLessTwoPercent(t *testing.T
 
 func wantCovered(t *testing.T, name string, got float64) {
 	t.Helper()
-	if got < leastCoverage {
-		t.Errorf("%s: a 95 %% interval covers in %.4f of all cases", name, got)
-	}
+	check.That(t, got >= leastCoverage, "%s: a 95 %% interval covers in %.4f of all cases", name, got)
 }
 
 // TestScoreInterval_SeveralLevels_ExactCoverage is the same for two levels, whose objects may have

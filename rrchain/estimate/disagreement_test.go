@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
@@ -34,9 +35,8 @@ func TestDisagreement_SameShares_ExactErrorRate(t *testing.T) {
 					}
 				}
 			}
-			if often > 0.065 || rare > 0.003 {
-				t.Errorf("%v, share %.2f: p is below 0.05 in %.4f of all cases, and below 0.001 in %.5f", c, share, often, rare)
-			}
+			check.That(t, often <= 0.065 && rare <= 0.003,
+				"%v, share %.2f: p is below 0.05 in %.4f of all cases, and below 0.001 in %.5f", c, share, often, rare)
 		}
 	}
 }
@@ -101,9 +101,7 @@ func drawnDisagreement(t *testing.T, source *rand.PCG, unary bool, levels []priv
 	if unary {
 		p, err = Disagreement(bits...)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return p
 }
 
@@ -126,9 +124,8 @@ func TestDisagreement_OtherShares_IsFound(t *testing.T) {
 	levels, sizes := []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "3")}, []int{20_000, 5000, 10_000}
 	for _, unary := range []bool{false, true} {
 		for _, c := range [][2][]float64{{{1, 0}, {0, 1}}, {{0.6, 0.3, 0.1}, {0.4, 0.4, 0.2}}, {{0.7, 0.1, 0.1, 0.1, 0}, {0.5, 0.2, 0.2, 0.1, 0}}} {
-			if p := drawnDisagreement(t, source, unary, levels, sizes, c[0], c[1]); !(p < 1e-9) {
-				t.Errorf("unary=%v, shares %v: p is %v", unary, c, p)
-			}
+			p := drawnDisagreement(t, source, unary, levels, sizes, c[0], c[1])
+			check.That(t, p < 1e-9, "unary=%v, shares %v: p is %v", unary, c, p)
 		}
 	}
 }
@@ -145,13 +142,11 @@ func TestDisagreement_NothingToTest_IsOne(t *testing.T) {
 		"one value":            {ofValues(two, []int64{1000, 0, 0}), ofValues(privacy.MaxEpsilon(), []int64{1000, 0, 0})},
 		"more values than all": {ofValues(one, make1(maxValues)), ofValues(two, make1(maxValues))},
 	} {
-		if p, err := Disagreement(levels...); p != 1 || err != nil {
-			t.Errorf("%s: p = %v, %v", name, p, err)
-		}
+		p, err := Disagreement(levels...)
+		check.That(t, p == 1 && err == nil, "%s: p = %v, %v", name, p, err)
 	}
-	if p, err := Disagreement(ofBits(one, 900, []int64{0, 0}), ofBits(two, 900, []int64{0, 0})); math.IsNaN(p) || err != nil {
-		t.Errorf("no bit at all: p = %v, %v", p, err)
-	}
+	p, err := Disagreement(ofBits(one, 900, []int64{0, 0}), ofBits(two, 900, []int64{0, 0}))
+	check.That(t, !math.IsNaN(p) && err == nil, "no bit at all: p = %v, %v", p, err)
 }
 
 // make1 returns counts of which one is 1.
@@ -165,9 +160,8 @@ func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
 			for _, e := range extremes {
 				for _, other := range extremes {
 					p, err := Disagreement(ofValues(e, counts), ofValues(other, others), ofValues(e, others))
-					if err != nil || !(p >= 0 && p <= 1) {
-						t.Errorf("%v at %v, %v at %v: p = %v, %v", counts, e, others, other, p, err)
-					}
+					check.That(t, err == nil && p >= 0 && p <= 1,
+						"%v at %v, %v at %v: p = %v, %v", counts, e, others, other, p, err)
 				}
 			}
 		}
@@ -176,9 +170,8 @@ func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
 	for v := range many {
 		many[v] = 1000
 	}
-	if p, err := Disagreement(ofValues(eps(t, "3"), many), ofValues(eps(t, "5"), many)); err != nil || !(p > 0.5) {
-		t.Errorf("%d values that are all alike: p = %v, %v", len(many), p, err)
-	}
+	p, err := Disagreement(ofValues(eps(t, "3"), many), ofValues(eps(t, "5"), many))
+	check.That(t, err == nil && p > 0.5, "%d values that are all alike: p = %v, %v", len(many), p, err)
 	if _, err := Disagreement(); err == nil {
 		t.Error("no responses: no error")
 	}
@@ -194,9 +187,8 @@ func TestDisagreement_OneShareFarBetterKnown_StillTested(t *testing.T) {
 		up, down := plus(rat("2/5"), rat(s)), minus(rat("2/5"), rat(s))
 		m := mechanismOf(t, []*big.Rat{up, down, rat("1/5")}, []*big.Rat{down, up, rat("1/5")}, fractions("1/10", "1/10", "4/5"))
 		few, many := ofOutputs(m, []int64{400_000, 400_000, 200_000}), ofOutputs(m, []int64{100_000, 100_000, 800_000})
-		if p, err := Disagreement(few, many); p > 1e-9 || err != nil {
-			t.Errorf("two inputs apart by %s: p = %v, %v", s, p, err)
-		}
+		p, err := Disagreement(few, many)
+		check.That(t, p <= 1e-9 && err == nil, "two inputs apart by %s: p = %v, %v", s, p, err)
 		if p, err := Disagreement(few, few); !(p > 0.5) || err != nil {
 			t.Errorf("two inputs apart by %s, the same counts: p = %v, %v", s, p, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
@@ -136,9 +137,7 @@ func TestEstimate_LevelDependsOnValue_IsUnbiasedUnlessPooled(t *testing.T) {
 			}
 		}
 	}
-	if biased < 0.2 {
-		t.Errorf("the pooled estimate is off by %v at most: the partitions are no test", biased)
-	}
+	check.That(t, biased >= 0.2, "the pooled estimate is off by %v at most: the partitions are no test", biased)
 }
 
 // share returns the true share of a value.
@@ -352,9 +351,7 @@ func TestLevelsWithoutResponsesDoNotCount(t *testing.T) {
 	full, empty := ofValues(eps(t, "1"), []int64{3, 4}), ofValues(eps(t, "2"), []int64{0, 0})
 	want := estimate(t, 0.9, full)
 	for v, f := range estimate(t, 0.9, empty, full, empty) {
-		if f != want[v] {
-			t.Errorf("value %d: %+v with an empty level, %+v without", v, f, want[v])
-		}
+		check.That(t, f == want[v], "value %d: %+v with an empty level, %+v without", v, f, want[v])
 	}
 }
 
@@ -376,9 +373,8 @@ func TestEstimateAtTheEdges(t *testing.T) {
 		}
 	}
 	for v, f := range estimate(t, 0.9, ofValues(privacy.MaxEpsilon(), []int64{3, 1, 0})) {
-		if want := []float64{0.75, 0.25, 0}[v]; f.Estimate != want {
-			t.Errorf("at ε=1000 the share of value %d is %v, want %v", v, f.Estimate, want)
-		}
+		want := []float64{0.75, 0.25, 0}[v]
+		check.That(t, f.Estimate == want, "at ε=1000 the share of value %d is %v, want %v", v, f.Estimate, want)
 	}
 }
 
@@ -410,9 +406,8 @@ func TestEstimateRefuses(t *testing.T) {
 		{"ε=0 in the second level", 0.9, []Counts{good, ofValues(privacy.Epsilon{}, []int64{0, 0})}, "ε=0"},
 	} {
 		got, err := Frequencies(Options{Confidence: c.confidence}, c.levels...)
-		if got != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
-		}
+		check.That(t, got == nil && errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), c.names),
+			"%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 	}
 }
 
@@ -424,9 +419,8 @@ func TestVarianceRefuses(t *testing.T) {
 		"negative count": ofValues(one, []int64{5, -1}),
 		"ε=0":            ofValues(privacy.Epsilon{}, []int64{1, 2}),
 	} {
-		if got, err := Variance(truth); got != nil || !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
+		got, err := Variance(truth)
+		check.That(t, got == nil && errors.Is(err, rrchain.ErrInvalid), "%s: %v, %v", name, got, err)
 	}
 }
 

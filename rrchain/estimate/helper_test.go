@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/finite"
@@ -32,12 +33,8 @@ func vectors[Row any](t *testing.T, name string) []Row {
 	t.Helper()
 	data := must(os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", name)))
 	var file struct{ Rows []Row }
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Rows) < 20 {
-		t.Fatalf("%s has %d rows", name, len(file.Rows))
-	}
+	check.Must(t, json.Unmarshal(data, &file))
+	check.Need(t, len(file.Rows) >= 20, "%s has %d rows", name, len(file.Rows))
 	return file.Rows
 }
 
@@ -82,9 +79,8 @@ func near(got, want any, tolerance float64) bool {
 // wantNear reports a number that is not within a relative tolerance of want.
 func wantNear(t *testing.T, name string, got, want any, tolerance float64) {
 	t.Helper()
-	if !near(got, want, tolerance) {
-		t.Errorf("%s = %.20g, want %.20g (relative error %.3g)", name, number(got), number(want), quo(sub(got, want), want))
-	}
+	check.That(t, near(got, want, tolerance),
+		"%s = %.20g, want %.20g (relative error %.3g)", name, number(got), number(want), quo(sub(got, want), want))
 }
 
 // response returns the probabilities of a randomized response at ε: the truth, and each other

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -51,9 +52,7 @@ func TestMeanIsTheShareOfTheUpperEnd(t *testing.T) {
 		f := mean(t, rrchain.Range{Low: -20, High: 60}, 0.9, ofValues(eps(t, row.Epsilon), row.Observed))
 		wantNear(t, "mean at ε="+row.Epsilon, f.Estimate, add(-20, mul(80, row.Frequency[1])), 1e-12)
 	}
-	if rows == 0 {
-		t.Error("no row has two values")
-	}
+	check.That(t, rows != 0, "no row has two values")
 }
 
 // numbers is a small population of numbers, as shares of a range, parted at random into levels.
@@ -104,20 +103,16 @@ func (x numbers) checkMoments(t *testing.T, pool bool) {
 		}
 	})
 	wantNear(t, "the sum of all probabilities", total, 1, 1e-12)
-	if math.Abs(average-(-3+8*center)) > 1e-11 {
-		t.Errorf("%v, pool=%v: the mean estimate is %v, want %v", x, pool, average, -3+8*center)
-	}
+	check.That(t, math.Abs(average-(-3+8*center)) <= 1e-11,
+		"%v, pool=%v: the mean estimate is %v, want %v", x, pool, average, -3+8*center)
 	above := x.stated(t, pool, center) - square/64
 	want := variance / n
 	if len(x.levels) > 1 {
 		want = variance * (1 - x.concentration(t, pool)) / (n - 1)
-		if want > variance/n+1e-15 {
-			t.Errorf("%v, pool=%v: %v is above Var(x)/n = %v", x, pool, want, variance/n)
-		}
+		check.That(t, want <= variance/n+1e-15, "%v, pool=%v: %v is above Var(x)/n = %v", x, pool, want, variance/n)
 	}
-	if math.Abs(above-want) > 1e-11*square/64 {
-		t.Errorf("%v, pool=%v: the squared standard error is above the variance by %v, want %v", x, pool, above, want)
-	}
+	check.That(t, math.Abs(above-want) <= 1e-11*square/64,
+		"%v, pool=%v: the squared standard error is above the variance by %v, want %v", x, pool, above, want)
 }
 
 // weights returns the share of each level in the estimate, W, with 1/λ² of its ε.
@@ -254,9 +249,8 @@ func TestMeanAtTheEdges(t *testing.T) {
 			}
 		}
 	}
-	if f := mean(t, rrchain.Range{Low: 2, High: 6}, 0.9, ofValues(privacy.MaxEpsilon(), []int64{1, 3})); f.Estimate != 5 {
-		t.Errorf("at ε=1000 the mean is %v, want 5", f.Estimate)
-	}
+	f := mean(t, rrchain.Range{Low: 2, High: 6}, 0.9, ofValues(privacy.MaxEpsilon(), []int64{1, 3}))
+	check.That(t, f.Estimate == 5, "at ε=1000 the mean is %v, want 5", f.Estimate)
 }
 
 func TestMeanRefuses(t *testing.T) {
@@ -289,9 +283,8 @@ func TestMeanRefuses(t *testing.T) {
 // TestTheZeroRangeHasNoMean averages over a range without numbers, such as one made
 // with an error.
 func TestTheZeroRangeHasNoMean(t *testing.T) {
-	if _, err := Mean(Options{Confidence: 0.9}, rrchain.Range{}, ofValues(eps(t, "1"), []int64{1, 2})); !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("no ErrInvalid but %v", err)
-	}
+	_, err := Mean(Options{Confidence: 0.9}, rrchain.Range{}, ofValues(eps(t, "1"), []int64{1, 2}))
+	check.That(t, errors.Is(err, rrchain.ErrInvalid), "no ErrInvalid but %v", err)
 }
 
 // TestAMeanIsANumber averages over ranges so wide that at a small ε the ends of the interval are
@@ -300,9 +293,8 @@ func TestAMeanIsANumber(t *testing.T) {
 	for _, r := range []rrchain.Range{{Low: -1e300, High: 1e300}, {Low: 0, High: math.MaxFloat64}, {Low: -8e307, High: 8e307}} {
 		for _, counts := range [][]int64{{3, 4}, {0, 4}} {
 			f, err := Mean(Options{Confidence: 0.95}, r, ofValues(fromNano(t, 1), counts))
-			if f != (Frequency{}) || !errors.Is(err, rrchain.ErrInvalid) {
-				t.Errorf("[%v, %v], %v: %+v, %v", r.Low, r.High, counts, f, err)
-			}
+			check.That(t, f == (Frequency{}) && errors.Is(err, rrchain.ErrInvalid),
+				"[%v, %v], %v: %+v, %v", r.Low, r.High, counts, f, err)
 		}
 	}
 }

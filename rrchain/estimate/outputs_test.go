@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -52,9 +53,8 @@ func TestOutputGainsAreUnbiased(t *testing.T) {
 					mean += often * e.gain[x][o]
 					size = max(size, math.Abs(often*e.gain[x][o]))
 				}
-				if math.Abs(mean-want) > 1e-13*max(size, 1) {
-					t.Errorf("%s: the mean gain for %d, the truth being %d, is %v", name, x, truth, mean)
-				}
+				check.That(t, math.Abs(mean-want) <= 1e-13*max(size, 1),
+					"%s: the mean gain for %d, the truth being %d, is %v", name, x, truth, mean)
 			}
 		}
 		for o := range m.Outputs() {
@@ -63,9 +63,8 @@ func TestOutputGainsAreUnbiased(t *testing.T) {
 				sum += e.gain[x][o]
 				size = max(size, math.Abs(e.gain[x][o]))
 			}
-			if math.Abs(sum-1) > 1e-13*size {
-				t.Errorf("%s: the gains of output %d add up to %v, not to 1", name, o, sum)
-			}
+			check.That(t, math.Abs(sum-1) <= 1e-13*size,
+				"%s: the gains of output %d add up to %v, not to 1", name, o, sum)
 		}
 	}
 }
@@ -115,9 +114,7 @@ func TestOutputCounts_OfRandomizedResponse_AreEstimatedAsCounts(t *testing.T) {
 
 func wantClose(t *testing.T, name string, got, want, tolerance float64) {
 	t.Helper()
-	if !(math.Abs(got-want) <= tolerance*max(math.Abs(want), 1e-12)) {
-		t.Errorf("%s is %v, want %v", name, got, want)
-	}
+	check.That(t, math.Abs(got-want) <= tolerance*max(math.Abs(want), 1e-12), "%s is %v, want %v", name, got, want)
 }
 
 // TestOutputCounts_BesideUnary compares with Frequencies of rrchain. Both are unbiased. The one
@@ -154,9 +151,8 @@ func TestOutputCounts_BesideUnary(t *testing.T) {
 			seen := ofBits(epsilon, n, byValue)
 			bits := must(Frequencies(Options{Confidence: 0.9}, seen))
 			for v := range m {
-				if math.Abs(rows[v].Estimate-bits[v].Estimate) > 1e-6 {
-					t.Errorf("m=%d, ε=%s, value %d: %v, and %v bit by bit", m, text, v, rows[v].Estimate, bits[v].Estimate)
-				}
+				check.That(t, math.Abs(rows[v].Estimate-bits[v].Estimate) <= 1e-6,
+					"m=%d, ε=%s, value %d: %v, and %v bit by bit", m, text, v, rows[v].Estimate, bits[v].Estimate)
 			}
 		}
 	}
@@ -196,9 +192,8 @@ func TestGainsHaveTheLeastVariance(t *testing.T) {
 					up += often * (gain + noise[o]/100) * (gain + noise[o]/100)
 					down += often * (gain - noise[o]/100) * (gain - noise[o]/100)
 				}
-				if up <= base || down <= base {
-					t.Errorf("%s: the mean square of the gains for %d is %v, and less beside: %v, %v", name, x, base, up, down)
-				}
+				check.That(t, up > base && down > base,
+					"%s: the mean square of the gains for %d is %v, and less beside: %v, %v", name, x, base, up, down)
 			}
 		}
 	}
@@ -244,9 +239,8 @@ func TestOutputEstimateIsUnbiased(t *testing.T) {
 					}
 				})
 				for x := range here {
-					if !pool && math.Abs(here[x]-shares[x]) > 1e-12 {
-						t.Errorf("partition %b: the mean estimate for %d is %v, want %v", lower, x, here[x], shares[x])
-					}
+					check.That(t, pool || math.Abs(here[x]-shares[x]) <= 1e-12,
+						"partition %b: the mean estimate for %d is %v, want %v", lower, x, here[x], shares[x])
 				}
 			}
 			wantClose(t, "the sum of all probabilities", total/parted, 1, 1e-12)
@@ -390,9 +384,8 @@ func TestOutputEstimateAtTheEdges(t *testing.T) {
 			o, sum := optionsOf(math.Nextafter(1, 0))[i], 0.0
 			for x, f := range must(Frequencies(o, levels...)) {
 				sum += f.Estimate
-				if math.IsNaN(f.Estimate) || math.IsInf(f.Low, 0) || math.IsInf(f.High, 0) || !(f.StdErr >= 0) || f.Low > f.High {
-					t.Errorf("%v: input %d: %+v", counts, x, f)
-				}
+				check.That(t, !math.IsNaN(f.Estimate) && !math.IsInf(f.Low, 0) && !math.IsInf(f.High, 0) &&
+					f.StdErr >= 0 && f.Low <= f.High, "%v: input %d: %+v", counts, x, f)
 			}
 			wantClose(t, "the sum of all shares", sum, 1, 1e-12)
 		}
@@ -466,9 +459,7 @@ func TestOutputInterval_ExactCoverage(t *testing.T) {
 			}
 		}
 	}
-	if least > 0.999 {
-		t.Errorf("every interval covers in %v of all cases: this is no test", least)
-	}
+	check.That(t, least <= 0.999, "every interval covers in %v of all cases: this is no test", least)
 }
 
 // lawOfCounts returns the probabilities of the counts of all outputs, which are the bytes of the
@@ -508,9 +499,8 @@ func TestInputsTooNearForNumbers(t *testing.T) {
 			c := ofOutputs(m, []int64{3, 5})
 			shares, err := Frequencies(Options{Confidence: 0.95}, c, c)
 			variances, errVariance := Variance(ofOutputs(m, c.ByValue))
-			if (err != nil) != (errVariance != nil) || err != nil && !errors.Is(err, rrchain.ErrInvalid) {
-				t.Errorf("%s, %s: %v, %v", name, by, err, errVariance)
-			}
+			check.That(t, (err != nil) == (errVariance != nil) && (err == nil || errors.Is(err, rrchain.ErrInvalid)),
+				"%s, %s: %v, %v", name, by, err, errVariance)
 			for x, f := range shares {
 				if all := f.Estimate + f.StdErr + f.Low + f.High + variances[x]; math.IsNaN(all) || math.IsInf(all, 0) {
 					t.Errorf("%s, %s: %+v, of variance %v", name, by, f, variances[x])
@@ -534,12 +524,10 @@ func TestOutputEstimateRefusesManyInputsAtOnce(t *testing.T) {
 		rows[x] = []*big.Rat{big.NewRat(int64(x+1), int64(len(rows)+1)), big.NewRat(int64(len(rows)-x), int64(len(rows)+1))}
 	}
 	start := time.Now()
-	if _, err := Variance(ofOutputs(mechanismOf(t, rows...), make([]int64, len(rows)))); !errors.Is(err, rrchain.ErrInvalid) {
-		t.Error(err)
-	}
-	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("it took %v", took)
-	}
+	_, err := Variance(ofOutputs(mechanismOf(t, rows...), make([]int64, len(rows))))
+	check.That(t, errors.Is(err, rrchain.ErrInvalid), "%v", err)
+	took := time.Since(start)
+	check.That(t, took <= 20*time.Second, "it took %v", took)
 }
 
 func TestOutputEstimateRefuses(t *testing.T) {
@@ -572,9 +560,8 @@ func TestOutputEstimateRefuses(t *testing.T) {
 	} {
 		got, err := Frequencies(Options{Confidence: c.confidence}, c.levels...)
 		isInvalid := errors.Is(err, rrchain.ErrInvalid)
-		if got != nil || !isInvalid || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
-		}
+		check.That(t, got == nil && isInvalid && strings.Contains(err.Error(), c.names),
+			"%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 	}
 	for name, c := range map[string]Counts{
 		"no objects":      ofOutputs(m, []int64{0, 0, 0}),

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 )
 
@@ -20,9 +21,8 @@ func TestIntervalsReachTheQuantileOfTheNormalDistribution(t *testing.T) {
 		z := distuv.UnitNormal.Quantile((1 + confidence) / 2)
 		for v, f := range shares {
 			for _, width := range []float64{f.High - f.Estimate, f.Estimate - f.Low} {
-				if math.Abs(width-jump-z*f.StdErr) > 1e-9*z*f.StdErr {
-					t.Errorf("confidence %v, value %d: half-width %v, want %v", confidence, v, width, z*f.StdErr+jump)
-				}
+				check.That(t, math.Abs(width-jump-z*f.StdErr) <= 1e-9*z*f.StdErr,
+					"confidence %v, value %d: half-width %v, want %v", confidence, v, width, z*f.StdErr+jump)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
@@ -277,9 +278,7 @@ func TestUnaryLevelsWithoutResponsesDoNotCount(t *testing.T) {
 	full, empty := ofBits(eps(t, "1"), 7, []int64{3, 4}), ofBits(eps(t, "2"), 0, []int64{0, 0})
 	want := estimate(t, 0.9, full)
 	for v, f := range estimate(t, 0.9, empty, full, empty) {
-		if f != want[v] {
-			t.Errorf("value %d: %+v with an empty level, %+v without", v, f, want[v])
-		}
+		check.That(t, f == want[v], "value %d: %+v with an empty level, %+v without", v, f, want[v])
 	}
 }
 
@@ -309,14 +308,11 @@ func TestUnaryEstimateAtTheEdges(t *testing.T) {
 		}
 	}
 	for v, f := range estimate(t, 0.9, ofBits(privacy.MaxEpsilon(), 8, []int64{3, 1, 0})) {
-		if want := []float64{0.75, 0.25, 0}[v]; f.Estimate != want {
-			t.Errorf("at ε=1000 the share of value %d is %v, want %v", v, f.Estimate, want)
-		}
+		want := []float64{0.75, 0.25, 0}[v]
+		check.That(t, f.Estimate == want, "at ε=1000 the share of value %d is %v, want %v", v, f.Estimate, want)
 	}
 	for v, variance := range unaryVariance(t, ofValues(eps(t, "1"), []int64{math.MaxInt64, math.MaxInt64})) {
-		if !(variance > 0 && variance < 1e-18) {
-			t.Errorf("the variance of value %d among 2⁶⁴ objects is %v", v, variance)
-		}
+		check.That(t, variance > 0 && variance < 1e-18, "the variance of value %d among 2⁶⁴ objects is %v", v, variance)
 	}
 }
 
@@ -343,9 +339,8 @@ func TestUnaryEstimateRefuses(t *testing.T) {
 		{"ε=0 in the second level", 0.9, []Counts{good, ofBits(privacy.Epsilon{}, 0, []int64{0, 0})}, "ε=0"},
 	} {
 		got, err := Frequencies(Options{Confidence: c.confidence}, c.levels...)
-		if got != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
-		}
+		check.That(t, got == nil && errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), c.names),
+			"%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 	}
 	for name, truth := range map[string]Counts{
 		"no objects":     ofValues(one, []int64{0, 0}),
@@ -353,9 +348,8 @@ func TestUnaryEstimateRefuses(t *testing.T) {
 		"negative count": ofValues(one, []int64{5, -1}),
 		"ε=0":            ofValues(privacy.Epsilon{}, []int64{1, 2}),
 	} {
-		if got, err := Variance(ofBits(truth.Epsilon, 0, truth.ByValue)); got != nil || !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("variance of %s: %v, %v", name, got, err)
-		}
+		got, err := Variance(ofBits(truth.Epsilon, 0, truth.ByValue))
+		check.That(t, got == nil && errors.Is(err, rrchain.ErrInvalid), "variance of %s: %v, %v", name, got, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/lp"
 	"github.com/sluicedp/sluice/privacy"
@@ -164,13 +165,11 @@ func TestUnaryEncoding(t *testing.T) {
 			odds1, odds2 := rat(pair[0]), rat(pair[1])
 			lower, higher := unary(t, m, odds1), unary(t, m, odds2)
 			f := family(t, lower, higher)
-			if !higher.then(f.channels[0]).equal(lower) {
-				t.Errorf("m=%d: the channel found does not lead to the lower level", m)
-			}
+			check.That(t, higher.then(f.channels[0]).equal(lower),
+				"m=%d: the channel found does not lead to the lower level", m)
 			f.channels[0] = bitwise(t, m, odds1, odds2)
-			if !higher.then(f.channels[0]).equal(lower) {
-				t.Errorf("m=%d: the bitwise channel does not lead to the lower level", m)
-			}
+			check.That(t, higher.then(f.channels[0]).equal(lower),
+				"m=%d: the bitwise channel does not lead to the lower level", m)
 			for last := range 1 << m {
 				for truth := range m {
 					kernel := must(f.Kernel(f.epsilons[0], f.epsilons[1], truth, last))
@@ -261,9 +260,7 @@ func TestNotDegradations(t *testing.T) {
 			written(t, "3/5 2/5", "2/5 3/5"), written(t, "1/4 3/4", "3/20 17/20")},
 	} {
 		channel, err := degradation(t.Context(), c.higher, c.lower)
-		if channel != nil {
-			t.Errorf("%s: a channel", c.name)
-		}
+		check.That(t, channel == nil, "%s: a channel", c.name)
 		wantGame(t, c.name, c.higher, c.lower, err)
 	}
 }
@@ -301,9 +298,8 @@ func wantChannel(t *testing.T, name string, channel, higher, lower *Matrix) {
 	for from := range rows {
 		rows[from] = lawOf(channel, from)
 	}
-	if _, err := NewMatrix(rows); err != nil {
-		t.Errorf("%s: %v", name, err)
-	}
+	_, err := NewMatrix(rows)
+	check.That(t, err == nil, "%s: %v", name, err)
 	for x := range higher.inputs {
 		for o := range lower.outputs {
 			sum := new(big.Rat)
@@ -329,9 +325,7 @@ func TestRandomPairs(t *testing.T) {
 		lower := higher.then(haphazard(t, random, outputs, fewer))
 		name := fmt.Sprintf("pair %d", i)
 		channel, err := degradation(t.Context(), higher, lower)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		check.Need(t, err == nil, "%s: %v", name, err)
 		wantChannel(t, name, channel, higher, lower)
 
 		_, err = degradation(t.Context(), lower, higher)
@@ -354,9 +348,8 @@ func TestRandomPairs(t *testing.T) {
 			wantGame(t, name+", spoilt", higher, lower, err)
 		}
 	}
-	if still != 60 || gone < 10 || gone == 60 {
-		t.Errorf("%d of 60 mixed and %d of 60 spoilt mechanisms are degradations", still, 60-gone)
-	}
+	check.That(t, still == 60 && gone >= 10 && gone != 60,
+		"%d of 60 mixed and %d of 60 spoilt mechanisms are degradations", still, 60-gone)
 }
 
 // spoil returns a channel that leaves most outputs as they are.
@@ -398,9 +391,8 @@ func TestDegradationRefuses(t *testing.T) {
 	} {
 		channel, err := degradation(t.Context(), c.higher, c.lower)
 		var no *NotDegradationError
-		if channel != nil || !errors.Is(err, rrchain.ErrInvalid) || errors.As(err, &no) {
-			t.Errorf("%s: %v, %v", c.name, channel, err)
-		}
+		check.That(t, channel == nil && errors.Is(err, rrchain.ErrInvalid) && !errors.As(err, &no),
+			"%s: %v, %v", c.name, channel, err)
 	}
 }
 
@@ -408,9 +400,7 @@ func TestDegradationRefuses(t *testing.T) {
 func TestDegradationAtTheLimit(t *testing.T) {
 	higher, lower := hadamard(t, 63, rat("3")), hadamard(t, 63, rat("2"))
 	channel := must(degradation(t.Context(), higher, lower))
-	if !higher.then(channel).equal(lower) {
-		t.Error("the channel is wrong")
-	}
+	check.That(t, higher.then(channel).equal(lower), "the channel is wrong")
 }
 
 // TestAChannelOfTooManyBits goes from one matrix with a long denominator to another, which
@@ -453,9 +443,8 @@ func TestNoProof(t *testing.T) {
 		{two, fractions("1/2", "1/2", "1/2", "1/2")}, // a channel, but not from two to itself
 		{flat, fractions("2", "-1", "-1", "2")},      // no channel, though it leads from flat to itself
 	} {
-		if channel, err := settle(c.m, c.m, &lp.Optimum{X: c.wrong}, nil); channel != nil || !errors.Is(err, ErrNoCertificate) {
-			t.Errorf("with a wrong answer: %v, %v", channel, err)
-		}
+		channel, err := settle(c.m, c.m, &lp.Optimum{X: c.wrong}, nil)
+		check.That(t, channel == nil && errors.Is(err, ErrNoCertificate), "with a wrong answer: %v, %v", channel, err)
 	}
 }
 
@@ -475,16 +464,12 @@ func TestRetentionNeedsNoProgram(t *testing.T) {
 		}
 		lower := matrix(t, rows...)
 		channel := redraw(higher, lower)
-		if channel == nil {
-			t.Fatalf("pair %d: no channel", i)
-		}
+		check.Need(t, channel != nil, "pair %d: no channel", i)
 		wantChannel(t, fmt.Sprintf("pair %d", i), channel, higher, lower)
-		if _, err := byProgram(t, higher, lower); err != nil {
-			t.Errorf("pair %d: by linear program: %v", i, err)
-		}
-		if other := haphazard(t, random, 3, 3); redraw(higher, other) != nil {
-			t.Errorf("pair %d: a channel to something else", i)
-		}
+		_, err := byProgram(t, higher, lower)
+		check.That(t, err == nil, "pair %d: by linear program: %v", i, err)
+		other := haphazard(t, random, 3, 3)
+		check.That(t, redraw(higher, other) == nil, "pair %d: a channel to something else", i)
 	}
 }
 
@@ -492,12 +477,9 @@ func TestDegradation_ContextEnded_IsItsError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	higher, lower := subsets(t, 4, 1, rat("6")), subsets(t, 4, 2, rat("3/2"))
-	if _, err := degradation(t.Context(), higher, lower); err != nil {
-		t.Fatal(err)
-	}
-	if m, err := degradation(ctx, higher, lower); !errors.Is(err, context.Canceled) || m != nil {
-		t.Errorf("Degradation: %v, %v", m, err)
-	}
+	check.Must(t, check.Err(degradation(t.Context(), higher, lower)))
+	m, err := degradation(ctx, higher, lower)
+	check.That(t, errors.Is(err, context.Canceled) && m == nil, "Degradation: %v, %v", m, err)
 	if f, err := NewFamily(ctx, lower, higher); !errors.Is(err, context.Canceled) || f != nil {
 		t.Errorf("NewFamily: %v, %v", f, err)
 	}

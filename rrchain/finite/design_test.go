@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -44,9 +45,8 @@ func TestNewDesignRefuses(t *testing.T) {
 
 func TestSubsetSelection(t *testing.T) {
 	d := must(SubsetSelection(4, 2))
-	if want := [][]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}; !reflect.DeepEqual(d.Blocks, want) {
-		t.Errorf("blocks %v, want %v", d.Blocks, want)
-	}
+	want := [][]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}
+	check.That(t, reflect.DeepEqual(d.Blocks, want), "blocks %v, want %v", d.Blocks, want)
 	// A subset with the input has E/(C(k−1,d−1)E + C(k−1,d)), each other one 1 in place of E.
 	m := subsets(t, 5, 3, rat("7/2"))
 	weight := plus(times(integer(6), rat("7/2")), integer(4))
@@ -64,20 +64,17 @@ func TestSubsetSelection(t *testing.T) {
 		}
 	}
 	for m := 2; m < 8; m++ {
-		if !subsets(t, m, 1, rat("5/2")).equal(randomized(t, m, rat("5/2"))) {
-			t.Errorf("subsets of one of %d are not randomized response", m)
-		}
+		check.That(t, subsets(t, m, 1, rat("5/2")).equal(randomized(t, m, rat("5/2"))),
+			"subsets of one of %d are not randomized response", m)
 		for size := 1; size < m; size++ {
 			got := len(must(SubsetSelection(m, size)).Blocks)
-			if want := new(big.Int).Binomial(int64(m), int64(size)).Int64(); int64(got) != want {
-				t.Errorf("%d subsets of %d of %d, want %d", got, size, m, want)
-			}
+			want := new(big.Int).Binomial(int64(m), int64(size)).Int64()
+			check.That(t, int64(got) == want, "%d subsets of %d of %d, want %d", got, size, m, want)
 		}
 	}
 	for _, c := range [][2]int{{0, 0}, {5, 0}, {5, 5}, {1, 1}, {-1, -2}, {maxCells + 1, 1}, {65, 1}, {12, 5}, {4000, 2000}} {
-		if d, err := SubsetSelection(c[0], c[1]); d != nil || !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("subsets of %d of %d: %v, %v", c[1], c[0], d, err)
-		}
+		d, err := SubsetSelection(c[0], c[1])
+		check.That(t, d == nil && errors.Is(err, rrchain.ErrInvalid), "subsets of %d of %d: %v, %v", c[1], c[0], d, err)
 	}
 }
 
@@ -107,17 +104,15 @@ func TestHadamardResponse(t *testing.T) {
 		}
 	}
 	for _, inputs := range []int{-1, 0, 1, 64, 100_000} {
-		if d, err := HadamardResponse(inputs); d != nil || !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("%d inputs: %v, %v", inputs, d, err)
-		}
+		d, err := HadamardResponse(inputs)
+		check.That(t, d == nil && errors.Is(err, rrchain.ErrInvalid), "%d inputs: %v, %v", inputs, d, err)
 	}
 }
 
 // TestALargeHadamardResponseIsRefusedFirst: its blocks would take hundreds of megabytes.
 func TestALargeHadamardResponseIsRefusedFirst(t *testing.T) {
-	if n := testing.AllocsPerRun(1, func() { _, _ = HadamardResponse(maxCells) }); n > 100 {
-		t.Errorf("%v allocations to refuse it", n)
-	}
+	n := testing.AllocsPerRun(1, func() { _, _ = HadamardResponse(maxCells) })
+	check.That(t, n <= 100, "%v allocations to refuse it", n)
 }
 
 // designs are the mechanisms of the literature, and the projective plane of order 2.
@@ -200,9 +195,7 @@ func TestSubsetsOfAnotherSize(t *testing.T) {
 			}
 		}
 	}
-	if possible < 50 || impossible < 50 {
-		t.Errorf("%d possible, %d impossible", possible, impossible)
-	}
+	check.That(t, possible >= 50 && impossible >= 50, "%d possible, %d impossible", possible, impossible)
 }
 
 // mostOdds is the largest E′ of subsets of another size that are made from those of one size at E.
@@ -231,9 +224,8 @@ func TestLargerSubsetsBelow(t *testing.T) {
 
 func TestDesignRefusesNoEpsilon(t *testing.T) {
 	d := must(SubsetSelection(3, 1))
-	if m, err := d.At(privacy.Epsilon{}); m != nil || !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("%v, %v", m, err)
-	}
+	m, err := d.At(privacy.Epsilon{})
+	check.That(t, m == nil && errors.Is(err, rrchain.ErrInvalid), "%v, %v", m, err)
 	if f, err := d.Family(eps(t, "1"), privacy.Epsilon{}); f != nil || !errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("%v, %v", f, err)
 	}
@@ -245,9 +237,8 @@ func TestOdds(t *testing.T) {
 		2_302_585_093, 12_345_678_901, privacy.MaxEpsilon().Nano() - 1, privacy.MaxEpsilon().Nano()} {
 		epsilon := fromNano(t, nano)
 		odds := must(oddsAt(epsilon))
-		if got, err := randomized(t, 2, odds).Epsilon(); err != nil || got != epsilon {
-			t.Errorf("ε = %v: odds of %v have ε = %v, %v", epsilon, odds, got, err)
-		}
+		got, err := randomized(t, 2, odds).Epsilon()
+		check.That(t, err == nil && got == epsilon, "ε = %v: odds of %v have ε = %v, %v", epsilon, odds, got, err)
 	}
 }
 
@@ -263,9 +254,8 @@ func TestOddsAreSimple(t *testing.T) {
 			n, _ := new(big.Float).Mul(below, big.NewFloat(float64(q))).Int(nil)
 			if next := new(big.Float).SetInt(n.Add(n, big.NewInt(1))); next.Cmp(new(big.Float).Mul(above, big.NewFloat(float64(q)))) < 0 {
 				least = q
-				if odds.Cmp(new(big.Rat).SetFrac(n, big.NewInt(q))) != 0 {
-					t.Errorf("ε = %s: odds of %v; %v/%d are simpler", text, odds, n, q)
-				}
+				check.That(t, odds.Cmp(new(big.Rat).SetFrac(n, big.NewInt(q))) == 0,
+					"ε = %s: odds of %v; %v/%d are simpler", text, odds, n, q)
 			}
 		}
 	}
@@ -276,8 +266,7 @@ func TestSimplest(t *testing.T) {
 		{"0", "1", "1/2"}, {"0", "1/2", "1/3"}, {"0", "2", "1"}, {"1", "2", "3/2"}, {"1", "3/2", "4/3"}, {"5/2", "7/2", "3"},
 		{"3.1415", "3.1416", "333/106"}, {"2.71828", "2.71829", "1457/536"}, {"1/3", "1/2", "2/5"}, {"2/5", "1/2", "3/7"},
 	} {
-		if got := simplest(rat(c[0]), rat(c[1])); got.Cmp(rat(c[2])) != 0 {
-			t.Errorf("between %s and %s: %v, want %s", c[0], c[1], got, c[2])
-		}
+		got := simplest(rat(c[0]), rat(c[1]))
+		check.That(t, got.Cmp(rat(c[2])) == 0, "between %s and %s: %v, want %s", c[0], c[1], got, c[2])
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -257,9 +258,8 @@ func TestASpoiltLawIsFoundOut(t *testing.T) {
 		{"true", func(place) bool { return false }, nil},
 	} {
 		slices.Sort(c.want)
-		if got := inspect(t, f, spoilt(c.spoil)); !slices.Equal(got, c.want) {
-			t.Errorf("%s: found %q, want %q", c.name, got, c.want)
-		}
+		got := inspect(t, f, spoilt(c.spoil))
+		check.That(t, slices.Equal(got, c.want), "%s: found %q, want %q", c.name, got, c.want)
 	}
 }
 
@@ -282,9 +282,8 @@ func TestKernelAcrossLevels(t *testing.T) {
 			}
 		}
 		for o, want := range sums {
-			if without[o].Cmp(want) != 0 {
-				t.Errorf("%s: output %d with probability %v, want %v", name, o, without[o], want)
-			}
+			check.That(t, without[o].Cmp(want) == 0,
+				"%s: output %d with probability %v, want %v", name, o, without[o], want)
 		}
 	}
 }
@@ -295,17 +294,14 @@ func TestFamily(t *testing.T) {
 	f := family(t, levels...)
 	levels[0], levels[1] = nil, nil // it has its own list
 	f.Epsilons()[0] = privacy.Epsilon{}
-	if want := []privacy.Epsilon{eps(t, "0.405465109"), eps(t, "0.693147181")}; !reflect.DeepEqual(f.Epsilons(), want) {
-		t.Errorf("ε = %v, want %v", f.Epsilons(), want)
-	}
+	want := []privacy.Epsilon{eps(t, "0.405465109"), eps(t, "0.693147181")}
+	check.That(t, reflect.DeepEqual(f.Epsilons(), want), "ε = %v, want %v", f.Epsilons(), want)
 	for i, want := range []*Matrix{low, high} {
-		if got, ok := f.Level(f.Epsilons()[i]); !ok || got != want {
-			t.Errorf("level %d is %v, %v", i, got, ok)
-		}
+		got, ok := f.Level(f.Epsilons()[i])
+		check.That(t, ok && got == want, "level %d is %v, %v", i, got, ok)
 	}
-	if m, ok := f.Level(eps(t, "0.5")); m != nil || ok {
-		t.Errorf("a level at ε = 0.5: %v, %v", m, ok)
-	}
+	m, ok := f.Level(eps(t, "0.5"))
+	check.That(t, m == nil && !ok, "a level at ε = 0.5: %v, %v", m, ok)
 }
 
 func TestNewFamilyRefuses(t *testing.T) {
@@ -325,9 +321,8 @@ func TestNewFamilyRefuses(t *testing.T) {
 		{"other inputs", []*Matrix{two("2"), randomized(t, 3, rat("3"))}, "2 inputs"},
 	} {
 		f, err := NewFamily(t.Context(), c.levels...)
-		if f != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("%s: %v, %v; want an error that names %q", c.name, f, err, c.names)
-		}
+		check.That(t, f == nil && errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), c.names),
+			"%s: %v, %v; want an error that names %q", c.name, f, err, c.names)
 	}
 	first, second := randomized(t, 3, rat("29/10")), unary(t, 3, rat("3"))
 	f, err := NewFamily(t.Context(), randomized(t, 3, rat("2")), first, second)
@@ -356,13 +351,11 @@ func TestKernelRefuses(t *testing.T) {
 		{"a negative response", low, high, 0, -1},
 		{"a response that never occurs", low, high, 0, 1},
 	} {
-		if law, err := f.Kernel(c.from, c.to, c.truth, c.last); law != nil || !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("%s: %v, %v", c.name, law, err)
-		}
+		law, err := f.Kernel(c.from, c.to, c.truth, c.last)
+		check.That(t, law == nil && errors.Is(err, rrchain.ErrInvalid), "%s: %v, %v", c.name, law, err)
 	}
-	if law, err := new(Family).Kernel(low, high, 0, 0); law != nil || !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("of a family without levels: %v, %v", law, err)
-	}
+	law, err := new(Family).Kernel(low, high, 0, 0)
+	check.That(t, law == nil && errors.Is(err, rrchain.ErrInvalid), "of a family without levels: %v, %v", law, err)
 }
 
 // TestFamilyIsForSeveralGoroutines draws from one family in several; the race detector sees what
@@ -376,16 +369,10 @@ func TestFamilyIsForSeveralGoroutines(t *testing.T) {
 			s := new(Sampler)
 			for truth := range 3 {
 				low, err := s.Raise(f, rrchain.Level[int]{}, levels[0], truth)
-				if err != nil {
-					t.Error(err)
-				}
+				check.OK(t, err)
 				high, err := s.Raise(f, low, levels[2], truth)
-				if err != nil {
-					t.Error(err)
-				}
-				if _, err := s.Between(f, low, high, levels[1]); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, err)
+				check.OK(t, check.Err(s.Between(f, low, high, levels[1])))
 			}
 		})
 	}
@@ -395,10 +382,8 @@ func TestFamilyIsForSeveralGoroutines(t *testing.T) {
 // Two responses can occur together if the channel between their levels leads from one to the other.
 func TestCanOccur_ResponsesThatExcludeEachOther_IsFalse(t *testing.T) {
 	var f Family // b and c become y, always
-	if err := f.UnmarshalJSON([]byte(`{"levels":[[["1/2","1/2"],["1/4","3/4"]],[["1/2","1/4","1/4"],["1/4","5/8","1/8"]]],
-		"channels":[[["1","0"],["0","1"],["0","1"]]]}`)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, f.UnmarshalJSON([]byte(`{"levels":[[["1/2","1/2"],["1/4","3/4"]],[["1/2","1/4","1/4"],["1/4","5/8","1/8"]]],
+		"channels":[[["1","0"],["0","1"],["0","1"]]]}`)))
 	at := f.Epsilons()
 	for higher, leads := range [][2]bool{{true, false}, {false, true}, {false, true}} {
 		for lower, want := range leads {
@@ -414,8 +399,6 @@ func TestCanOccur_ResponsesThatExcludeEachOther_IsFalse(t *testing.T) {
 		"a negative output":   {{Epsilon: at[0], Response: 0}, {Epsilon: at[1], Response: -1}},
 		"no level of the two": {{}, {Epsilon: at[1], Response: 0}},
 	} {
-		if f.CanOccur(pair[0], pair[1]) {
-			t.Errorf("%s: possible", name)
-		}
+		check.That(t, !f.CanOccur(pair[0], pair[1]), "%s: possible", name)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -22,9 +23,8 @@ func inJSON(t testing.TB, v any) string {
 func TestAMatrixIsWrittenInLowestTerms(t *testing.T) {
 	m := written(t, "6/8 2/8 0", "1/4 3/4 0.0")
 	const want = `[["3/4","1/4","0"],["1/4","3/4","0"]]`
-	if got := inJSON(t, m); got != want {
-		t.Errorf("written as %s, want %s", got, want)
-	}
+	got := inJSON(t, m)
+	check.That(t, got == want, "written as %s, want %s", got, want)
 	for _, text := range []string{
 		want, `[["6/8","0.25",0],[0.25,0.750,"0/7"]]`, ` [ [ "3/4" , 0.25 , 0.000 ] , [ "1/4" , 0.75 , 0 ] ] `,
 		`[["\u0033/4","0.25","0"],["25/100","75/100","0."]]`,
@@ -33,9 +33,8 @@ func TestAMatrixIsWrittenInLowestTerms(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &got); err != nil || !got.equal(m) || inJSON(t, &got) != want {
 			t.Errorf("%s is read as %v, %v", text, inJSON(t, &got), err)
 		}
-		if got.At(0, 0).Cmp(rat("3/4")) != 0 || got.Inputs() != 2 || got.Outputs() != 3 {
-			t.Errorf("%s is read as another matrix", text)
-		}
+		check.That(t, got.At(0, 0).Cmp(rat("3/4")) == 0 && got.Inputs() == 2 && got.Outputs() == 3,
+			"%s is read as another matrix", text)
 	}
 	for i := range 20 {
 		random := rand.New(rand.NewPCG(uint64(i), 9))
@@ -58,18 +57,13 @@ func TestWhatIsNoProbability(t *testing.T) {
 	} {
 		m := *before
 		err := json.Unmarshal(fmt.Appendf(nil, `[[%s,1],[1,0]]`, text), &m)
-		if !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
-			t.Errorf("%s: %v", text, err)
-		}
-		if !m.equal(before) {
-			t.Errorf("%s: the matrix is another", text)
-		}
+		check.That(t, errors.Is(err, rrchain.ErrInvalid) && len(err.Error()) <= 500, "%s: %v", text, err)
+		check.That(t, m.equal(before), "%s: the matrix is another", text)
 	}
 	// A long one is not repeated in the error.
 	err := json.Unmarshal([]byte(`[["`+strings.Repeat("7", 100_000)+`x",1],[1,0]]`), new(Matrix))
-	if !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
-		t.Errorf("the error has %d bytes: %.100v", len(err.Error()), err)
-	}
+	check.That(t, errors.Is(err, rrchain.ErrInvalid) && len(err.Error()) <= 500,
+		"the error has %d bytes: %.100v", len(err.Error()), err)
 }
 
 func TestWhatIsNoMatrix(t *testing.T) {
@@ -99,9 +93,8 @@ func TestWhatIsNoMatrix(t *testing.T) {
 		}
 	}
 	for _, m := range []*Matrix{{}, nil} {
-		if _, err := m.MarshalJSON(); !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("a matrix without probabilities: %v", err)
-		}
+		_, err := m.MarshalJSON()
+		check.That(t, errors.Is(err, rrchain.ErrInvalid), "a matrix without probabilities: %v", err)
 	}
 }
 
@@ -119,30 +112,25 @@ func TestAFamilyIsWrittenWithItsChannels(t *testing.T) {
 		"two designs": family(t, subsets(t, 4, 2, rat("3/2")), subsets(t, 4, 1, rat("3"))),
 	} {
 		text := inJSON(t, f)
-		if !strings.HasPrefix(text, `{"levels":[[["`) || !strings.Contains(text, `"channels":[`) {
-			t.Errorf("%s is written as %.100s", name, text)
-		}
+		check.That(t, strings.HasPrefix(text, `{"levels":[[["`) && strings.Contains(text, `"channels":[`),
+			"%s is written as %.100s", name, text)
 		back := &Family{}
 		if err := json.Unmarshal([]byte(text), back); err != nil || inJSON(t, back) != text {
 			t.Fatalf("%s came back as %s, %v", name, inJSON(t, back), err)
 		}
 		for i, epsilon := range f.Epsilons() {
 			level, found := back.Level(epsilon)
-			if !found || !level.equal(f.levels[i]) || len(back.Epsilons()) != len(f.levels) {
-				t.Errorf("%s: the level at ε=%s is another", name, epsilon)
-			}
+			check.That(t, found && level.equal(f.levels[i]) && len(back.Epsilons()) == len(f.levels),
+				"%s: the level at ε=%s is another", name, epsilon)
 		}
 		for i, channel := range f.channels {
-			if !back.channels[i].equal(channel) {
-				t.Errorf("%s: channel %d is another", name, i)
-			}
+			check.That(t, back.channels[i].equal(channel), "%s: channel %d is another", name, i)
 		}
 		// Without channels it is not read: to find them may take long.
 		levels, _, _ := strings.Cut(text, `,"channels"`)
 		for _, short := range []string{levels + "}", levels + `,"channels":null}`} {
-			if err := json.Unmarshal([]byte(short), &Family{}); !errors.Is(err, rrchain.ErrInvalid) {
-				t.Errorf("%s, without channels, is read: %v", name, err)
-			}
+			err := json.Unmarshal([]byte(short), &Family{})
+			check.That(t, errors.Is(err, rrchain.ErrInvalid), "%s, without channels, is read: %v", name, err)
 		}
 	}
 }
@@ -157,15 +145,10 @@ func TestOtherChannelsAreKept(t *testing.T) {
 		b = `[["1","0"],["2/3","1/3"],["1/6","5/6"]]`
 	}
 	other := &Family{}
-	if err := json.Unmarshal([]byte(strings.Replace(text, a, b, 1)), other); err != nil {
-		t.Fatal(err)
-	}
-	if got := inJSON(t, other); got == text || !strings.Contains(got, b) {
-		t.Errorf("the channels are %s", got)
-	}
-	if !f.levels[1].then(other.channels[0]).equal(f.levels[0]) {
-		t.Error("the channel does not lead down")
-	}
+	check.Must(t, json.Unmarshal([]byte(strings.Replace(text, a, b, 1)), other))
+	got := inJSON(t, other)
+	check.That(t, got != text && strings.Contains(got, b), "the channels are %s", got)
+	check.That(t, f.levels[1].then(other.channels[0]).equal(f.levels[0]), "the channel does not lead down")
 }
 
 func TestWhatIsNoFamily(t *testing.T) {
@@ -174,9 +157,7 @@ func TestWhatIsNoFamily(t *testing.T) {
 	of := func(levels, channels string) string {
 		return `{"levels":[` + levels + `],"channels":[` + channels + `]}`
 	}
-	if err := new(Family).UnmarshalJSON([]byte(of(low+","+high, channel))); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, new(Family).UnmarshalJSON([]byte(of(low+","+high, channel))))
 	for name, text := range map[string]string{
 		"null":                           `null`,
 		"a list":                         `[` + low + `]`,
@@ -207,16 +188,12 @@ func TestWhatIsNoFamily(t *testing.T) {
 		"a level that is no matrix":      of(low+`,[["3/4"]]`, channel),
 	} {
 		f := &Family{}
-		if err := f.UnmarshalJSON([]byte(text)); !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
-			t.Errorf("%s: %v", name, err)
-		}
-		if f.levels != nil {
-			t.Errorf("%s: something is left of it", name)
-		}
+		err := f.UnmarshalJSON([]byte(text))
+		check.That(t, errors.Is(err, rrchain.ErrInvalid) && len(err.Error()) <= 500, "%s: %v", name, err)
+		check.That(t, f.levels == nil, "%s: something is left of it", name)
 	}
-	if _, err := (&Family{}).MarshalJSON(); !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("a family of no levels: %v", err)
-	}
+	_, err := (&Family{}).MarshalJSON()
+	check.That(t, errors.Is(err, rrchain.ErrInvalid), "a family of no levels: %v", err)
 }
 
 // primes returns the first n prime numbers above a number.
@@ -283,12 +260,9 @@ func TestAFamilyTakesBoundedMemory(t *testing.T) {
 					err = new(Family).UnmarshalJSON([]byte(whole))
 				}
 			})
-			if err != nil && !errors.Is(err, rrchain.ErrInvalid) {
-				t.Errorf("%s, %s: %v", name, way, err)
-			}
-			if used > 1000*uint64(len(whole)) {
-				t.Errorf("%s, %s: %d bytes are allocated for %d (%v)", name, way, used, len(whole), err)
-			}
+			check.That(t, err == nil || errors.Is(err, rrchain.ErrInvalid), "%s, %s: %v", name, way, err)
+			check.That(t, used <= 1000*uint64(len(whole)),
+				"%s, %s: %d bytes are allocated for %d (%v)", name, way, used, len(whole), err)
 			t.Logf("%s, %s: %d bytes, %d times as much (%.60v)", name, way, len(whole), used/uint64(len(whole)), err)
 		}
 	}
@@ -299,9 +273,8 @@ func TestAFamilyTakesBoundedMemory(t *testing.T) {
 func TestAMatrixOfTooManyDenominatorsIsRefused(t *testing.T) {
 	text := bulky(64, 64, 1<<20)
 	err := new(Matrix).UnmarshalJSON([]byte(text))
-	if !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(maxBits, " bits")) {
-		t.Errorf("got the error %.300v", err)
-	}
+	check.That(t, errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), fmt.Sprint(maxBits, " bits")),
+		"got the error %.300v", err)
 }
 
 // fuzzTexts are families and matrices, sound ones and nearly sound ones.
@@ -330,9 +303,7 @@ func FuzzMatrixJSON(f *testing.F) {
 		}
 		m := &Matrix{}
 		if err := m.UnmarshalJSON(text); err != nil {
-			if !errors.Is(err, rrchain.ErrInvalid) || m.inputs != 0 {
-				t.Errorf("%q: %v", text, err)
-			}
+			check.That(t, errors.Is(err, rrchain.ErrInvalid) && m.inputs == 0, "%q: %v", text, err)
 			return
 		}
 		for x := range m.inputs {
@@ -343,9 +314,7 @@ func FuzzMatrixJSON(f *testing.F) {
 				}
 				sum.Add(sum, m.At(x, o))
 			}
-			if sum.Cmp(integer(1)) != 0 {
-				t.Errorf("%q: input %d adds up to %v", text, x, sum)
-			}
+			check.That(t, sum.Cmp(integer(1)) == 0, "%q: input %d adds up to %v", text, x, sum)
 		}
 		back, whole := &Matrix{}, inJSON(t, m)
 		if err := back.UnmarshalJSON([]byte(whole)); err != nil || !back.equal(m) || inJSON(t, back) != whole {
@@ -375,9 +344,8 @@ func FuzzFamilyJSON(f *testing.F) {
 			if exact, err := read.levels[i].Epsilon(); err != nil || exact != epsilon || i > 0 && !read.epsilons[i-1].Less(epsilon) {
 				t.Errorf("%q: level %d has ε=%s, %v", text, i, exact, err)
 			}
-			if i > 0 && !read.levels[i].then(read.channels[i-1]).equal(read.levels[i-1]) {
-				t.Errorf("%q: the channel from level %d does not lead down", text, i)
-			}
+			check.That(t, i <= 0 || read.levels[i].then(read.channels[i-1]).equal(read.levels[i-1]),
+				"%q: the channel from level %d does not lead down", text, i)
 		}
 		back, whole := &Family{}, inJSON(t, read)
 		if err := back.UnmarshalJSON([]byte(whole)); err != nil || inJSON(t, back) != whole {
@@ -406,7 +374,5 @@ func TestNothingIsReadIntoAnother(t *testing.T) {
 func TestANumberIsNotTooLong(t *testing.T) {
 	long := strings.Repeat("7", mostDigits)
 	err := json.Unmarshal([]byte(`[["1/`+long+`",1],[1,0]]`), &Matrix{})
-	if !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
-		t.Errorf("got the error %.600v", err)
-	}
+	check.That(t, errors.Is(err, rrchain.ErrInvalid) && len(err.Error()) <= 500, "got the error %.600v", err)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -36,9 +37,8 @@ func TestNewMatrixRefuses(t *testing.T) {
 		{"too much", [][]*big.Rat{fractions("1/2", "2/3"), half}, "input 0 add up to 7/6"},
 	} {
 		m, err := NewMatrix(c.rows)
-		if m != nil || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("%s: %v, %v; want an error that names %q", c.name, m, err, c.names)
-		}
+		check.That(t, m == nil && errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), c.names),
+			"%s: %v, %v; want an error that names %q", c.name, m, err, c.names)
 	}
 }
 
@@ -64,9 +64,7 @@ func TestMatrixIsACopy(t *testing.T) {
 			t.Errorf("the probability of output %d given input %d is %v, want %v", i%2, i/2, got, want)
 		}
 	}
-	if m.Inputs() != 2 || m.Outputs() != 2 {
-		t.Errorf("%d inputs, %d outputs", m.Inputs(), m.Outputs())
-	}
+	check.That(t, m.Inputs() == 2 && m.Outputs() == 2, "%d inputs, %d outputs", m.Inputs(), m.Outputs())
 }
 
 func TestEpsilon(t *testing.T) {
@@ -87,9 +85,8 @@ func TestEpsilon(t *testing.T) {
 		{"hardly anything told", randomized(t, 2, rat("1000000000000000000000001/1000000000000000000000000")), "0.000000001"},
 		{"a large one", randomized(t, 2, rat("1e434")), "999.32193036"}, // 434 ln 10 = 999.32193035941…
 	} {
-		if got, err := c.matrix.Epsilon(); err != nil || got != eps(t, c.want) {
-			t.Errorf("%s: ε = %v, %v; want %s", c.name, got, err, c.want)
-		}
+		got, err := c.matrix.Epsilon()
+		check.That(t, err == nil && got == eps(t, c.want), "%s: ε = %v, %v; want %s", c.name, got, err, c.want)
 	}
 }
 
@@ -154,8 +151,7 @@ func TestEpsilonRefuses(t *testing.T) {
 		"no matrix":                   nil,
 		"an empty one":                {},
 	} {
-		if got, err := m.Epsilon(); !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("%s: ε = %v, %v", name, got, err)
-		}
+		got, err := m.Epsilon()
+		check.That(t, errors.Is(err, rrchain.ErrInvalid), "%s: ε = %v, %v", name, got, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -31,9 +32,7 @@ func TestDrawByEveryWord(t *testing.T) {
 				}
 			}
 		}
-		if got != want {
-			t.Errorf("truth %d: the eighths give %s, want %s", truth, got, want)
-		}
+		check.That(t, got == want, "truth %d: the eighths give %s, want %s", truth, got, want)
 	}
 }
 
@@ -101,18 +100,16 @@ func TestTableIsTheLaw(t *testing.T) {
 				c := source{family: f, place: p}
 				table := must(new(Sampler).table(c))
 				laws := must(f.laws(p, c.uppers()))
-				if table.laws != len(laws) || len(table.cells) != table.laws*table.thresholds {
-					t.Fatalf("%s, %+v: %d laws with %d cells", name, p, table.laws, len(table.cells))
-				}
+				check.Need(t, table.laws == len(laws) && len(table.cells) == table.laws*table.thresholds,
+					"%s, %+v: %d laws with %d cells", name, p, table.laws, len(table.cells))
 				for l, law := range laws {
 					sum, single := new(big.Rat), probabilities(law)
 					for o := range table.thresholds {
 						sum.Add(sum, single[o])
 						cell := new(big.Rat).SetInt(new(big.Int).SetUint64(table.cells[l*table.thresholds+o]))
 						scaled := times(sum, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 64)))
-						if scaled.Cmp(cell) < 0 || scaled.Cmp(plus(cell, integer(1))) > 0 {
-							t.Errorf("%s, %+v: threshold %d is in the cell %v, want %v", name, p, o, cell, scaled)
-						}
+						check.That(t, scaled.Cmp(cell) >= 0 && scaled.Cmp(plus(cell, integer(1))) <= 0,
+							"%s, %+v: threshold %d is in the cell %v, want %v", name, p, o, cell, scaled)
 					}
 				}
 			}
@@ -202,20 +199,16 @@ func TestRaiseRefuses(t *testing.T) {
 			if got != (rrchain.Level[int]{}) || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 				t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 			}
-			if s.bits.Uint64() != 0 {
-				t.Errorf("%s: randomness was used", c.name)
-			}
+			check.That(t, s.bits.Uint64() == 0, "%s: randomness was used", c.name)
 		}
 	}
 	for _, truth := range []int{-987654, 2, 987654} {
 		_, err := new(Sampler).Raise(f, rrchain.Level[int]{}, low, truth)
-		if want := "invalid argument: the truth is not one of the 2 inputs"; err == nil || err.Error() != want {
-			t.Errorf("the error for another truth is %v, want %s", err, want)
-		}
+		want := "invalid argument: the truth is not one of the 2 inputs"
+		check.That(t, err != nil && err.Error() == want, "the error for another truth is %v, want %s", err, want)
 	}
-	if _, err := new(Sampler).Raise(new(Family), rrchain.Level[int]{}, low, 0); !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("in a family without levels: %v", err)
-	}
+	_, err := new(Sampler).Raise(new(Family), rrchain.Level[int]{}, low, 0)
+	check.That(t, errors.Is(err, rrchain.ErrInvalid), "in a family without levels: %v", err)
 }
 
 func TestBetweenRefuses(t *testing.T) {
@@ -247,9 +240,8 @@ func TestBetweenRefuses(t *testing.T) {
 		{"a response below that is none", at(0, 2), at(2, 0), levels[1], "response 2"},
 	} {
 		got, err := new(Sampler).Between(f, c.below, c.above, c.at)
-		if got != none || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
-			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
-		}
+		check.That(t, got == none && errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), c.names),
+			"%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 	}
 }
 
@@ -275,9 +267,8 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 	impossible := place{below: 0, at: 1, above: 2}
 	f.channels[1] = written(t, "0 0 1", "1 0 0", "1 0 0")
 	f.channels[0] = written(t, "1 0", "1 0", "0 1")
-	if laws, err := f.laws(impossible, []int{0}); laws != nil || !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("%v, %v", laws, err)
-	}
+	laws, err := f.laws(impossible, []int{0})
+	check.That(t, laws == nil && errors.Is(err, rrchain.ErrInvalid), "%v, %v", laws, err)
 	below, above := rrchain.Level[int]{Epsilon: f.epsilons[0]}, rrchain.Level[int]{Epsilon: f.epsilons[2]}
 	if drawn, err := new(Sampler).Between(f, below, above, f.epsilons[1]); drawn != (rrchain.Level[int]{}) || !errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("%v, %v", drawn, err)
@@ -291,9 +282,7 @@ func TestSamplerForgets(t *testing.T) {
 	most := 0
 	for i := range cachedCells/(32*31+tableCells) + 20 {
 		c := source{family: f, place: place{below: 0, lower: i % 32, at: 1, above: f.truth()}, upper: -i}
-		if _, err := s.table(c); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, check.Err(s.table(c)))
 		cells := 0
 		if most < len(s.tables) {
 			most = len(s.tables)
@@ -302,13 +291,11 @@ func TestSamplerForgets(t *testing.T) {
 		for _, table := range s.tables {
 			cells += len(table.cells) + tableCells
 		}
-		if cells != s.cells || cells > cachedCells {
-			t.Fatalf("the sampler has %d thresholds, says %d, may have %d", cells, s.cells, cachedCells)
-		}
+		check.Need(t, cells == s.cells && cells <= cachedCells,
+			"the sampler has %d thresholds, says %d, may have %d", cells, s.cells, cachedCells)
 	}
-	if most != cachedCells/(32*31+tableCells) || len(s.tables) >= most {
-		t.Errorf("%d tables at most, %d now", most, len(s.tables))
-	}
+	check.That(t, most == cachedCells/(32*31+tableCells) && len(s.tables) < most,
+		"%d tables at most, %d now", most, len(s.tables))
 }
 
 // TestSamplerRemembers builds a table once for all truths.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -14,9 +15,7 @@ import (
 func TestReportsAreKept(t *testing.T) {
 	p, sampler := Params{4, 16, 2}, new(rrchain.Sampler)
 	client := newClient(t, p, 3, "Emma")
-	if !client.Spent().IsZero() || len(client.Reports()) != 0 {
-		t.Fatalf("a new client has spent %v", client.Spent())
-	}
+	check.Need(t, client.Spent().IsZero() && len(client.Reports()) == 0, "a new client has spent %v", client.Spent())
 	drawn := map[string]Report{}
 	for _, step := range []struct {
 		draw  func(*rrchain.Sampler, privacy.Epsilon) (Report, error)
@@ -27,9 +26,8 @@ func TestReportsAreKept(t *testing.T) {
 		{client.Insert, "0.25", "3"}, {client.Raise, "8", "8"},
 	} {
 		report := must(step.draw(sampler, eps(t, step.at)))
-		if report.Cohort != 3 || report.Epsilon != eps(t, step.at) || report.Bits.Len() != 16 {
-			t.Errorf("at ε=%s: %+v", step.at, report)
-		}
+		check.That(t, report.Cohort == 3 && report.Epsilon == eps(t, step.at) && report.Bits.Len() == 16,
+			"at ε=%s: %+v", step.at, report)
 		if client.Spent() != eps(t, step.spent) {
 			t.Errorf("after ε=%s the client has spent %v", step.at, client.Spent())
 		}
@@ -50,9 +48,8 @@ func TestReportsAreKept(t *testing.T) {
 func TestReportsAreTrueAtALargeEpsilon(t *testing.T) {
 	p := Params{1, 64, 3}
 	client := raise(t, new(rrchain.Sampler), newClient(t, p, 0, "Emma"), privacy.MaxEpsilon())
-	if got := slices.Collect(client.Reports()[0].Bits.Ones()); !slices.Equal(got, bitsOf(t, p, 0, "Emma")) {
-		t.Errorf("bits %v", got)
-	}
+	got := slices.Collect(client.Reports()[0].Bits.Ones())
+	check.That(t, slices.Equal(got, bitsOf(t, p, 0, "Emma")), "bits %v", got)
 }
 
 // TestWhatDoesNotDivideIsNotSpent reports at ε=1 with D = 6: 4 nano-nats are left.
@@ -61,17 +58,13 @@ func TestWhatDoesNotDivideIsNotSpent(t *testing.T) {
 	client := newClient(t, p, 0, "Emma")
 	report, err := client.Raise(sampler, eps(t, "1"))
 	want := eps(t, "0.999999996")
-	if err != nil || client.Spent() != want || report.Epsilon != want || report != client.Reports()[0] {
-		t.Errorf("spent %v for %+v, %v", client.Spent(), report, err)
-	}
+	check.That(t, err == nil && client.Spent() == want && report.Epsilon == want && report == client.Reports()[0],
+		"spent %v for %+v, %v", client.Spent(), report, err)
 	tally := must(p.NewTally(eps(t, "1")))
-	if err := tally.Add(client.Reports()[0]); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, tally.Add(client.Reports()[0]))
 	_, err = client.Raise(sampler, eps(t, "1.000000001"))
-	if !errors.Is(err, rrchain.ErrInvalid) || len(client.Reports()) != 1 {
-		t.Errorf("a raise by less than D nano-nats: %v", err)
-	}
+	check.That(t, errors.Is(err, rrchain.ErrInvalid) && len(client.Reports()) == 1,
+		"a raise by less than D nano-nats: %v", err)
 	newClient(t, p, 0, "Emma", client.Reports()...)
 }
 
@@ -88,9 +81,8 @@ func TestClientRefuses(t *testing.T) {
 		"insert above":        func() (Report, error) { return client.Insert(sampler, eps(t, "2")) },
 	} {
 		report, err := draw()
-		if !errors.Is(err, rrchain.ErrInvalid) || report != (Report{}) || !slices.Equal(client.Reports(), before) {
-			t.Errorf("%s: %+v, %v", name, report, err)
-		}
+		check.That(t, errors.Is(err, rrchain.ErrInvalid) && report == (Report{}) &&
+			slices.Equal(client.Reports(), before), "%s: %+v, %v", name, report, err)
 	}
 
 	for at, reason := range map[string]string{
@@ -117,9 +109,8 @@ func TestClientRefuses(t *testing.T) {
 		"the same twice":   {good, good},
 	} {
 		c, err := p.NewClient(3, "secret", recorded...)
-		if c != nil || !errors.Is(err, rrchain.ErrInvalid) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, c == nil && errors.Is(err, rrchain.ErrInvalid) && !strings.Contains(err.Error(), "secret"),
+			"%s: %v", name, err)
 	}
 	if _, err := p.NewClient(4, "secret"); !errors.Is(err, rrchain.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("cohort 4 of 4: %v", err)

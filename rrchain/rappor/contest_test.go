@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
@@ -41,9 +42,8 @@ func TestRaisedChainsTellMoreThanNoiseAnew(t *testing.T) {
 		if math.Abs(noisy/noisyTheory-1) > 0.12 || math.Abs(chain/chainTheory-1) > 0.12 {
 			t.Errorf("after %d reports the variances are %v and %v, and should be %v and %v", reports, noisy, chain, noisyTheory, chainTheory)
 		}
-		if (reports > 1) != (noisyTheory/chainTheory > 1.1) {
-			t.Errorf("after %d reports the noise has %v of the variance of the chains", reports, noisyTheory/chainTheory)
-		}
+		check.That(t, (reports > 1) == (noisyTheory/chainTheory > 1.1),
+			"after %d reports the noise has %v of the variance of the chains", reports, noisyTheory/chainTheory)
 	}
 }
 
@@ -101,9 +101,7 @@ func (c *contest) raise(t *testing.T, s *rrchain.Sampler, reports int) (measured
 	tally := must(c.params.NewTally(level))
 	for _, client := range c.chains {
 		report := must(client.Raise(s, level))
-		if err := tally.Add(report); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(t, tally.Add(report))
 	}
 	return c.measure(t, func(cohort, bit int) (float64, error) {
 		return tally.noise.estimate(tally.cohortOnes(cohort)[bit], tally.clients[cohort]), nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/rrchain"
@@ -192,20 +193,15 @@ func TestFaultsAreNoticed(t *testing.T) {
 
 	next := func(cohort int, s string) (Params, int) { return p, (cohort + 1) % p.Cohorts }
 	wrongCohort := decode(t, tally(next), listed, 0.95)
-	if wrongCohort.Misfit < 1.5 {
-		t.Errorf("filters of another cohort: misfit %v", wrongCohort.Misfit)
-	}
+	check.That(t, wrongCohort.Misfit >= 1.5, "filters of another cohort: misfit %v", wrongCohort.Misfit)
 	for _, share := range wrongCohort.Shares {
-		if share.String == listed[0] && share.High > 0.1 {
-			t.Errorf("filters of another cohort: %+v is found all the same", share)
-		}
+		check.That(t, share.String != listed[0] || share.High <= 0.1,
+			"filters of another cohort: %+v is found all the same", share)
 	}
 
 	three := func(cohort int, s string) (Params, int) { return Params{p.Cohorts, p.Bits, 3}, cohort }
 	_, err := tally(three).Decode(listed, 0.95)
-	if !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("filters with 3 hashes instead of 2: %v", err)
-	}
+	check.That(t, errors.Is(err, rrchain.ErrInvalid), "filters with 3 hashes instead of 2: %v", err)
 	if err == nil || !strings.Contains(err.Error(), "have 3.0") && !strings.Contains(err.Error(), "have 2.9") {
 		t.Errorf("filters with 3 hashes instead of 2: the error does not say so: %v", err)
 	}

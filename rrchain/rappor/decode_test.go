@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
@@ -57,9 +58,8 @@ func TestDecodingIsUnbiased(t *testing.T) {
 		wantNear(t, "the sum of all probabilities", total, 1, 1e-9)
 		stated := trueAudit(t, x.params, x.sizes, x.epsilon, candidates, truth)
 		for j, s := range candidates {
-			if math.Abs(mean[j]-truth[j]) > 1e-9 {
-				t.Errorf("%+v: the mean share of %s is %v, want %v", x, s, mean[j], truth[j])
-			}
+			check.That(t, math.Abs(mean[j]-truth[j]) <= 1e-9,
+				"%+v: the mean share of %s is %v, want %v", x, s, mean[j], truth[j])
 			wantNear(t, fmt.Sprintf("%+v: variance for %s", x, s), stated.errors[j].variance(0), square[j], 1e-8)
 		}
 		wantNear(t, fmt.Sprintf("%+v: variance for others", x), stated.others.variance(0), others, 1e-8)
@@ -282,9 +282,7 @@ func TestDecodeIsLeastSquares(t *testing.T) {
 	var qr mat.QR
 	qr.Factorize(left)
 	var want mat.VecDense
-	if err := qr.SolveVecTo(&want, false, right); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, qr.SolveVecTo(&want, false, right))
 	result := decode(t, tally, candidates, 0.95)
 	sum := 0.0
 	for _, share := range result.Shares {
@@ -354,16 +352,14 @@ func TestDecodeAtTheEdges(t *testing.T) {
 				result := decode(t, survey(t, seeded(uint64(e)), p, nano(t, e), people, nil), candidates, 0.95)
 				for _, s := range append(result.Shares, Share{Frequency: result.Others}) {
 					x := s.Estimate + s.StdErr + s.Low + s.High + s.P + result.Misfit
-					if math.IsNaN(x) || math.IsInf(x, 0) || s.StdErr <= 0 || s.P < 0 || s.P > 1 {
-						t.Errorf("%+v at %d nano-nats, %v: %+v, misfit %v", p, e, people, s, result.Misfit)
-					}
+					check.That(t, !math.IsNaN(x) && !math.IsInf(x, 0) && s.StdErr > 0 && s.P >= 0 && s.P <= 1,
+						"%+v at %d nano-nats, %v: %+v, misfit %v", p, e, people, s, result.Misfit)
 				}
 				if e == privacy.MaxEpsilon().Nano() && len(people) == 1 { // no noise left
 					top := result.Shares[0]
 					found := p.Cohorts > 1 // in one cohort of 8 bits nothing can be
-					if top.String != "a" || math.Abs(top.Estimate-1) > 1e-9 || top.Significant != found || result.Misfit > 2 {
-						t.Errorf("%+v without noise: %+v", p, result)
-					}
+					check.That(t, top.String == "a" && math.Abs(top.Estimate-1) <= 1e-9 && top.Significant == found &&
+						result.Misfit <= 2, "%+v without noise: %+v", p, result)
 				}
 			}
 		}
@@ -378,9 +374,8 @@ func TestDecodeForAnyConfidence(t *testing.T) {
 	for _, confidence := range []float64{math.SmallestNonzeroFloat64, 0.5, 1 - 0x1p-52, math.Nextafter(1, 0)} {
 		result := decode(t, tally, []string{"a"}, confidence)
 		for _, s := range append(result.Shares, Share{Frequency: result.Others}) {
-			if !(s.Low <= s.Estimate && s.Estimate <= s.High && s.High-s.Low <= 2) {
-				t.Errorf("confidence %v: %+v", confidence, s)
-			}
+			check.That(t, s.Low <= s.Estimate && s.Estimate <= s.High && s.High-s.Low <= 2,
+				"confidence %v: %+v", confidence, s)
 		}
 	}
 }
@@ -403,9 +398,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"no reports", empty, []string{"a"}, 0.9, "no reports"},
 	} {
 		result, err := c.tally.Decode(c.candidates, c.confidence)
-		if !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.says) || result.Shares != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
+		check.That(t, errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), c.says) &&
+			result.Shares == nil, "%s: %v", c.name, err)
 	}
 }
 
@@ -432,9 +426,7 @@ func TestUndecodable(t *testing.T) {
 	} {
 		_, err := tally.Decode(c.candidates, 0.9)
 		var undecodable *UndecodableError
-		if !errors.As(err, &undecodable) || !errors.Is(err, rrchain.ErrInvalid) {
-			t.Fatalf("%q: %v", c.candidates, err)
-		}
+		check.Need(t, errors.As(err, &undecodable) && errors.Is(err, rrchain.ErrInvalid), "%q: %v", c.candidates, err)
 		if undecodable.Candidates != len(c.candidates) || undecodable.Counts != 3 ||
 			(len(undecodable.Alike) == 2) != c.alike ||
 			!strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "more cohorts or bits") {
@@ -470,9 +462,7 @@ func TestNearlyUndecodable(t *testing.T) {
 	}
 	_, err := tally.Decode(candidates, 0.9)
 	var undecodable *UndecodableError
-	if !errors.As(err, &undecodable) || !strings.Contains(err.Error(), "not independent") {
-		t.Errorf("error %v", err)
-	}
+	check.That(t, errors.As(err, &undecodable) && strings.Contains(err.Error(), "not independent"), "error %v", err)
 	tally.clients[0] = 1_000_000_000
 	for i := range p.Bits {
 		tally.ones[i] = tally.ones[p.Bits+i] / 2
@@ -490,8 +480,7 @@ func TestPossible(t *testing.T) {
 		{[]float64{-1, -2}, []float64{0, 0}, 1},
 	} {
 		moved, others := possible(c.shares)
-		if !floats.EqualApprox(moved, c.moved, 1e-15) || math.Abs(others-c.others) > 1e-15 {
-			t.Errorf("%v: %v and %v", c.shares, moved, others)
-		}
+		check.That(t, floats.EqualApprox(moved, c.moved, 1e-15) && math.Abs(others-c.others) <= 1e-15,
+			"%v: %v and %v", c.shares, moved, others)
 	}
 }

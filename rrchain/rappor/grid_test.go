@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 )
@@ -193,8 +194,7 @@ func TestManyCohortsFindAsMuch(t *testing.T) {
 			}
 		}
 		t.Logf("%+v: %d found, by Student's distribution %d", x, found, student)
-		if float64(found) < 0.97*float64(student) {
-			t.Errorf("%+v: %d found, by Student's distribution %d", x, found, student)
-		}
+		check.That(t, float64(found) >= 0.97*float64(student),
+			"%+v: %d found, by Student's distribution %d", x, found, student)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 )
@@ -33,9 +34,7 @@ func nano(t testing.TB, n int64) privacy.Epsilon {
 // wantNear reports a number that is not within a relative tolerance of want.
 func wantNear(t *testing.T, name string, got, want, tolerance float64) {
 	t.Helper()
-	if !(math.Abs(got-want) <= tolerance*math.Abs(want)) {
-		t.Errorf("%s = %.17g, want %.17g", name, got, want)
-	}
+	check.That(t, math.Abs(got-want) <= tolerance*math.Abs(want), "%s = %.17g, want %.17g", name, got, want)
 }
 
 // population is how many clients have each string.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // TestLotteryIsExact goes through all filters in all cohorts: every tail is the share of those with
@@ -39,9 +41,8 @@ func TestLotteryIsExact(t *testing.T) {
 					want += 1 / float64(len(sums))
 				}
 			}
-			if got := l.tail(at, 0); math.Abs(got-want) > 1e-12 {
-				t.Errorf("%+v: the tail from %d is %v, want %v", p, at, got, want)
-			}
+			got := l.tail(at, 0)
+			check.That(t, math.Abs(got-want) <= 1e-12, "%+v: the tail from %d is %v, want %v", p, at, got, want)
 			if got := l.tail(at, 0.01); got < want-1e-12 || got > want+0.01+1e-12 {
 				t.Errorf("%+v: the tail from %d is %v, want %v and up to 0.01 more", p, at, got, want)
 			}
@@ -95,9 +96,7 @@ func TestPIsThatOfAnyFilter(t *testing.T) {
 				t.Errorf("%+v: %d of %d filters have a p-value of at most %v", x, rank+1, len(p), value)
 			}
 		}
-		if p[0] > 1.01/float64(len(p)) {
-			t.Errorf("%+v: the least p-value of %d filters is %v", x, len(p), p[0])
-		}
+		check.That(t, p[0] <= 1.01/float64(len(p)), "%+v: the least p-value of %d filters is %v", x, len(p), p[0])
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/combin"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -72,9 +73,8 @@ func TestNoiseLossOfStrings(t *testing.T) {
 			wantNear(t, fmt.Sprintf("%+v: one report", n), stringLoss(t, n, p, 1), h*math.Log(q*(1-pp)/(pp*(1-q))), 1e-12)
 			limit := 2 * h * math.Log((1-n.F/2)/(n.F/2))
 			wantNear(t, fmt.Sprintf("%+v: a million reports", n), stringLoss(t, n, p, 1_000_000), limit, 1e-12)
-			if got := stringLoss(t, n, p, 20); !(got < limit) {
-				t.Errorf("%+v: 20 reports cost %v, more than ever so many, %v", n, got, limit)
-			}
+			got := stringLoss(t, n, p, 20)
+			check.That(t, got < limit, "%+v: 20 reports cost %v, more than ever so many, %v", n, got, limit)
 			if got := stringLoss(t, n, p, 0); got != 0 {
 				t.Errorf("%+v: no reports cost %v", n, got)
 			}
@@ -130,9 +130,8 @@ func TestNoiseEstimateIsUnbiased(t *testing.T) {
 					mean += chance * estimate
 					square += chance * (estimate - float64(truth)) * (estimate - float64(truth))
 				}
-				if math.Abs(mean-float64(truth)) > 1e-12 {
-					t.Errorf("%+v, %d reports of a %d: mean %v", n, reports, truth, mean)
-				}
+				check.That(t, math.Abs(mean-float64(truth)) <= 1e-12,
+					"%+v, %d reports of a %d: mean %v", n, reports, truth, mean)
 				wantNear(t, fmt.Sprintf("%+v, %d reports of a %d: variance", n, reports, truth),
 					clientVariance(t, n, reports, float64(truth)), square, 1e-11)
 			}
@@ -166,9 +165,7 @@ func TestNoiseRefuses(t *testing.T) {
 		_, errEstimate := n.Estimate(1, 2, 3)
 		_, errVariance := n.Variance(1, 0.5)
 		for _, err := range []error{errBit, errLoss, errEstimate, errVariance} {
-			if !errors.Is(err, rrchain.ErrInvalid) {
-				t.Errorf("%+v: error %v", n, err)
-			}
+			check.That(t, errors.Is(err, rrchain.ErrInvalid), "%+v: error %v", n, err)
 		}
 	}
 	good := Noise{0.5, 0.75, 0.25}
@@ -188,18 +185,14 @@ func TestNoiseRefuses(t *testing.T) {
 	}
 	_, errNone := good.Variance(0, 0.5)
 	for i, err := range append(errs, errNone) {
-		if !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("case %d: error %v", i, err)
-		}
+		check.That(t, errors.Is(err, rrchain.ErrInvalid), "case %d: error %v", i, err)
 	}
 }
 
 func bitLoss(t *testing.T, n Noise, reports int) (one, zero float64) {
 	t.Helper()
 	one, zero, err := n.BitLoss(reports)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return one, zero
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -85,9 +86,8 @@ func TestDistinctThrowsAway(t *testing.T) {
 	}
 	// 2⁶⁴ − 1 is a multiple of 3, and 2⁶⁴ itself is not: one word is too many. The next is 2 modulo
 	// 3.
-	if got := distinct(3, 3, next); !slices.Equal(got, []int{2, 1, 0}) || len(left) != 1 {
-		t.Errorf("drawn %v, %d words left", got, len(left))
-	}
+	got := distinct(3, 3, next)
+	check.That(t, slices.Equal(got, []int{2, 1, 0}) && len(left) == 1, "drawn %v, %d words left", got, len(left))
 	left = words
 	if got := distinct(2, 4, next); !slices.Equal(got, []int{3, 2}) || len(left) != 5 { // nothing to throw away for 4
 		t.Errorf("drawn %v, %d words left", got, len(left))
@@ -100,9 +100,7 @@ func TestCohortsAreUniform(t *testing.T) {
 	p, counts := Params{5, 8, 1}, map[int]int{}
 	for range draws {
 		cohort, err := p.DrawCohort()
-		if err != nil || cohort < 0 || cohort >= p.Cohorts {
-			t.Fatal(cohort, err)
-		}
+		check.Need(t, err == nil && cohort >= 0 && cohort < p.Cohorts, "%v %v", cohort, err)
 		counts[cohort]++
 	}
 	stattest.Fit(counts, stattest.Uniform(0, 1, 2, 3, 4)).Holds(t, "cohorts")
@@ -117,18 +115,16 @@ func TestBitEpsilonNeverCostsMore(t *testing.T) {
 				t.Errorf("%+v: a bit at %v nano-nats in a report at %v", p, bit.Nano(), e)
 			}
 			report, err := p.ReportEpsilon(bit)
-			if err != nil || report.Nano() != d*bit.Nano() {
-				t.Errorf("%+v: a report of bits at ε=%v costs %v, %v", p, bit, report, err)
-			}
+			check.That(t, err == nil && report.Nano() == d*bit.Nano(),
+				"%+v: a report of bits at ε=%v costs %v, %v", p, bit, report, err)
 		}
 	}
 }
 
 func TestDistance(t *testing.T) {
 	for p, want := range map[Params]int{{1, 128, 2}: 4, {1, 128, 1}: 2, {1, 4, 2}: 4, {1, 4, 3}: 2, {1, 5, 3}: 4, {1, 2, 1}: 2} {
-		if got := p.Distance(); got != want {
-			t.Errorf("%+v: %d, want %d", p, got, want)
-		}
+		got := p.Distance()
+		check.That(t, got == want, "%+v: %d, want %d", p, got, want)
 	}
 }
 
@@ -147,9 +143,8 @@ func TestLoss(t *testing.T) {
 			}
 		}
 		loss, err := p.Loss(i%3, a, b, one)
-		if err != nil || loss.Nano() != int64(differ)*bit {
-			t.Errorf("%v and %v: loss %v, %v", first, second, loss, err)
-		}
+		check.That(t, err == nil && loss.Nano() == int64(differ)*bit,
+			"%v and %v: loss %v, %v", first, second, loss, err)
 		if largest.Less(loss) {
 			largest = loss
 		}
@@ -157,9 +152,7 @@ func TestLoss(t *testing.T) {
 			t.Errorf("loss between a string and itself %v, %v", same, err)
 		}
 	}
-	if largest != one {
-		t.Errorf("the largest loss is %v, of ε=%v", largest, one)
-	}
+	check.That(t, largest == one, "the largest loss is %v, of ε=%v", largest, one)
 }
 
 func TestParamsRefuse(t *testing.T) {
@@ -177,9 +170,7 @@ func TestParamsRefuse(t *testing.T) {
 		_, errClient := p.NewClient(0, "a")
 		_, errNoise := Noise{0.5, 0.75, 0.25}.Loss(p, 1)
 		for _, err := range []error{errFilter, errCohort, errBit, errReport, errLoss, errTally, errClient, errNoise} {
-			if !errors.Is(err, rrchain.ErrInvalid) {
-				t.Errorf("%+v: error %v", p, err)
-			}
+			check.That(t, errors.Is(err, rrchain.ErrInvalid), "%+v: error %v", p, err)
 		}
 	}
 	good := Params{2, 8, 2}
@@ -187,21 +178,18 @@ func TestParamsRefuse(t *testing.T) {
 		if _, err := good.Filter(cohort, "secret"); !errors.Is(err, rrchain.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("cohort %d: %v", cohort, err)
 		}
-		if _, err := good.Loss(cohort, "a", "b", one); !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("loss in cohort %d: %v", cohort, err)
-		}
+		_, err := good.Loss(cohort, "a", "b", one)
+		check.That(t, errors.Is(err, rrchain.ErrInvalid), "loss in cohort %d: %v", cohort, err)
 	}
 	for _, e := range []int64{0, 3} {
 		if _, err := good.BitEpsilon(nano(t, e)); !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), "up to 4 bits") {
 			t.Errorf("%d nano-nats for 4 bits: %v", e, err)
 		}
-		if _, err := good.Loss(0, "a", "b", nano(t, e)); !errors.Is(err, rrchain.ErrInvalid) {
-			t.Errorf("loss at %d nano-nats: %v", e, err)
-		}
+		_, err := good.Loss(0, "a", "b", nano(t, e))
+		check.That(t, errors.Is(err, rrchain.ErrInvalid), "loss at %d nano-nats: %v", e, err)
 	}
 	for _, e := range []int64{privacy.MaxEpsilon().Nano()/4 + 1, privacy.MaxEpsilon().Nano()} {
-		if _, err := good.ReportEpsilon(nano(t, e)); !errors.Is(err, privacy.ErrRange) {
-			t.Errorf("4 bits at %d nano-nats: %v", e, err)
-		}
+		_, err := good.ReportEpsilon(nano(t, e))
+		check.That(t, errors.Is(err, privacy.ErrRange), "4 bits at %d nano-nats: %v", e, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
@@ -79,16 +80,14 @@ func TestAllReportsTogetherCostTheLargest(t *testing.T) {
 				for _, b := range filters {
 					loss := law.loss(t, n, a, b)
 					want := float64(len(union(a, b))*2-len(a)-len(b)) * bit.Float64()
-					if math.Abs(loss-want) > 1e-12 {
-						t.Errorf("%+v, %d levels, filters %v and %v: loss %v, want %v", p, n, a, b, loss, want)
-					}
+					check.That(t, math.Abs(loss-want) <= 1e-12,
+						"%+v, %d levels, filters %v and %v: loss %v, want %v", p, n, a, b, loss, want)
 					largest = max(largest, loss)
 				}
 			}
 			report := levels[n-1].Float64()
-			if math.Abs(largest-report) > 1e-12 {
-				t.Errorf("%+v: the largest loss of %d reports is %v, want %v", p, n, largest, report)
-			}
+			check.That(t, math.Abs(largest-report) <= 1e-12,
+				"%+v: the largest loss of %d reports is %v, want %v", p, n, largest, report)
 		}
 	}
 }
@@ -107,9 +106,7 @@ func (j joint) loss(t *testing.T, levels int, a, b []int) float64 {
 		largest = max(largest, math.Log(of/j.of(b, reports)))
 		sum += of
 	}
-	if math.Abs(sum-1) > 1e-12 {
-		t.Fatalf("the probabilities sum to %v", sum)
-	}
+	check.Need(t, math.Abs(sum-1) <= 1e-12, "the probabilities sum to %v", sum)
 	return largest
 }
 
@@ -159,9 +156,7 @@ func TestClientsFollowTheLaw(t *testing.T) {
 			if _, err := again.Insert(sampler, mid); err != nil {
 				// The client that forgot has nothing below: what it would be asked for is lower
 				// than all it has.
-				if _, err := again.Insert(sampler, mid); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(t, check.Err(again.Insert(sampler, mid)))
 			}
 			key := first.Reports()[0].Bits.String()
 			for _, r := range again.Reports()[len(again.Reports())-2:] {
@@ -197,8 +192,6 @@ func newClient(t *testing.T, p Params, cohort int, s string, recorded ...Report)
 
 func raise(t *testing.T, s *rrchain.Sampler, c *Client, to privacy.Epsilon) *Client {
 	t.Helper()
-	if _, err := c.Raise(s, to); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, check.Err(c.Raise(s, to)))
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -57,9 +58,8 @@ func TestBitCountsAreUnbiased(t *testing.T) {
 			noise = 3 * tally.noise.variance()
 		}
 		for bit := range mean {
-			if math.Abs(mean[bit]-holders[bit]) > 1e-10 {
-				t.Errorf("ε=%s, bit %d: mean %v, want %v", e, bit, mean[bit], holders[bit])
-			}
+			check.That(t, math.Abs(mean[bit]-holders[bit]) <= 1e-10,
+				"ε=%s, bit %d: mean %v, want %v", e, bit, mean[bit], holders[bit])
 			wantNear(t, fmt.Sprintf("ε=%s: the variance of bit %d", e, bit), noise, square[bit], 1e-10)
 		}
 	}
@@ -79,12 +79,8 @@ func noisyRows(t *testing.T) []noisyRow {
 	t.Helper()
 	data := must(os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "noisy_sampling.json")))
 	var file struct{ Rows []noisyRow }
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Rows) < 20 {
-		t.Fatalf("%d rows", len(file.Rows))
-	}
+	check.Must(t, json.Unmarshal(data, &file))
+	check.Need(t, len(file.Rows) >= 20, "%d rows", len(file.Rows))
 	return file.Rows
 }
 
@@ -108,16 +104,10 @@ func TestTalliesMerge(t *testing.T) {
 		add(t, all, report)
 		add(t, parts[i%2], report)
 	}
-	if err := parts[0].Merge(parts[1]); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(parts[0].ones, all.ones) || !slices.Equal(parts[0].clients, all.clients) ||
-		all.Clients() != 20 || parts[1].Clients() != 10 {
-		t.Errorf("merged %+v, want %+v", parts[0], all)
-	}
-	if all.params != p || all.epsilon != eps(t, "1") {
-		t.Errorf("a tally of %+v at ε=%v", all.params, all.epsilon)
-	}
+	check.Must(t, parts[0].Merge(parts[1]))
+	check.That(t, slices.Equal(parts[0].ones, all.ones) && slices.Equal(parts[0].clients, all.clients) &&
+		all.Clients() == 20 && parts[1].Clients() == 10, "merged %+v, want %+v", parts[0], all)
+	check.That(t, all.params == p && all.epsilon == eps(t, "1"), "a tally of %+v at ε=%v", all.params, all.epsilon)
 	for _, other := range []*Tally{newTally(t, Params{2, 4, 1}, "1"), newTally(t, Params{4, 2, 1}, "1"), newTally(t, p, "2")} {
 		if err := all.Merge(other); !errors.Is(err, rrchain.ErrInvalid) || all.Clients() != 20 {
 			t.Errorf("merging another kind of tally: %v", err)
@@ -135,9 +125,8 @@ func TestTallyRefuses(t *testing.T) {
 		"cohort −1":      {-1, eps(t, "1"), bitsWith(t, 4, 1)},
 	} {
 		err := tally.Add(report)
-		if !errors.Is(err, rrchain.ErrInvalid) || tally.Clients() != 0 || slices.Max(tally.ones) != 0 {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, errors.Is(err, rrchain.ErrInvalid) && tally.Clients() == 0 && slices.Max(tally.ones) == 0,
+			"%s: %v", name, err)
 	}
 }
 
@@ -148,9 +137,7 @@ func newTally(t *testing.T, p Params, epsilon string) *Tally {
 
 func add(t *testing.T, tally *Tally, report Report) {
 	t.Helper()
-	if err := tally.Add(report); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, tally.Add(report))
 }
 
 func bitsWith(t *testing.T, n int, ones ...int) rrchain.Bits {

@@ -531,7 +531,7 @@ func (s served) Close() error { return errors.Join(s.Client.Close(), s.close()) 
 
 // overHTTP serves a ledger, and returns it as who calls it has it.
 func overHTTP(ctx context.Context, l *ledger.Ledger) (shopLedger, error) {
-	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "shop", Role: ledgerhttp.Operator}.Admit})
+	h, err := ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "shop", Role: "operator"}.Admit})
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,7 @@ var (
 func Served(t testing.TB, l *ledger.Ledger) *ledgerclient.Client {
 	t.Helper()
 	crowded := ledgerhttp.Limits{Rate: 1e9, Burst: 1e9, Running: 1e4, Memory: 1e12, Streams: 1e4, Each: 1e4, Records: 1e12, RecordBurst: 1e12, Panels: 1e4}
-	h := check.Value(ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: ledgerhttp.Operator}.Admit, Limits: crowded}))(t)
+	h := check.Value(ledgerhttp.New(l, ledgerhttp.Options{Gate: ledgerhttp.Holder{Name: "test", Role: "operator"}.Admit, Limits: crowded}))(t)
 	c := check.Value(ledgerclient.Dial(t.Context(), "http://localhost", ledgerclient.Options{HTTP: &http.Client{Transport: direct{h}}}))(t)
 	return c
 }

@@ -29,7 +29,7 @@ func (l *Engine) Host(ctx context.Context) observe.Host {
 	return h
 }
 
-func (l *Engine) role() observe.Role {
+func (l *Engine) role() string {
 	switch {
 	case l.Standby:
 		return "standby"

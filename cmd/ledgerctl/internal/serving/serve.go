@@ -263,11 +263,11 @@ func (h *Host) gate(
 	path := f.Tokens
 	switch {
 	case path == "" && strings.HasPrefix(f.Listen, "unix:"):
-		return ledgerhttp.Holder{Name: "owner", Role: ledgerhttp.Operator}.Admit, nil
+		return ledgerhttp.Holder{Name: "owner", Role: "operator"}.Admit, nil
 	case path == "":
 		path = h.tokensFile()
 	}
-	tokens, err := ledgerhttp.OpenTokens(path,
+	gate, err := ledgerhttp.OpenTokens(path,
 		func(err error) { log.Error().Err(err).Msg("the file of tokens cannot be read: nobody is let in") })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, output.NotFound(`"ledgerctl token add" makes it`, "there is no file of tokens at %q", path)
@@ -275,7 +275,7 @@ func (h *Host) gate(
 	if err != nil {
 		return nil, output.InputError("", "%v", err)
 	}
-	return tokens.Admit, nil
+	return gate, nil
 }
 
 // serveSigner returns the key that signs, or nil if none is there and none is asked for.

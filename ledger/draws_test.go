@@ -3,11 +3,15 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/fixture"
+	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -60,8 +64,7 @@ func wantReference(t *testing.T, l *Ledger, reference *rrchain.Sampler, name str
 		if got.Value != vote().Values[want.Response] {
 			t.Fatalf("levels %v: at ε=%s the ledger answers %q, rrchain %q", order, epsilon, got.Value, vote().Values[want.Response])
 		}
-		method := methodOf(eventAt(t, l, got.Event))
-		check.That(t, method == how, "levels %v: ε=%s came about by %q, want %q", order, epsilon, method, how)
+		check.Equal(t, methodOf(eventAt(t, l, got.Event)), how, "levels %v: ε=%s came about by", order, epsilon)
 	}
 }
 
@@ -104,7 +107,45 @@ func TestRandomWordsUsedDoNotDependOnTheTruth(t *testing.T) {
 		"all blank": func(int) string { return "blank" },
 		"mixed":     func(i int) string { return vote().Values[i%3] },
 	} {
-		got := next(truth)
-		check.That(t, got == want, "%s: another number of random words than for all yes", name)
+		check.Equal(t, next(truth), want, "%s: the random word after those used", name)
+	}
+}
+
+func TestChannel_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
+	e := math.Exp(0.5)
+	direct, unary, finite := vote(), vote(), fixture.Party(t)
+	direct.Encoding, unary.Encoding, finite.Encoding = api.Direct, api.Unary, api.Finite
+	for _, c := range []struct {
+		question api.Question
+		want     api.Channel
+	}{
+		{direct, api.Channel{Encoding: api.Direct, Values: 3, P: e / (e + 2), Q: 1 / (e + 2)}},
+		{unary, api.Channel{Encoding: api.Unary, Values: 3, P: 0.5, Q: 1 / (e + 1)}},
+		{finite, api.Channel{Encoding: api.Finite, Values: len(finite.Values)}},
+	} {
+		got := check.Value(c.question.Channel(eps(t, "0.5")))(t)
+		check.That(t, !(math.Abs(got.P-c.want.P) > 1e-15) && !(math.Abs(got.Q-c.want.Q) > 1e-15) && got.Encoding == c.want.Encoding && got.Values == c.want.Values,
+			"%s: %+v, want %+v", c.want.Encoding, got, c.want)
+		wantErr(t, check.Err(c.question.Channel(privacy.Epsilon{})), api.ErrInvalid)
+	}
+	wantErr(t, check.Err(api.Question{Encoding: api.Direct}.Channel(eps(t, "0.5"))), api.ErrInvalid)
+	for _, epsilon := range []privacy.Epsilon{nano(t, 1), eps(t, "40"), privacy.MaxEpsilon()} {
+		got := check.Value(direct.Channel(epsilon))(t)
+		check.That(t, got.P > got.Q && got.P <= 1 && got.Q >= 0 && !(math.Abs(got.P+2*got.Q-1) > 1e-15),
+			"ε=%s: %+v", epsilon, got)
+	}
+}
+
+// TestDeliveries_OfASale_HaveItsNumberAndChannel reads what an estimate needs from the deliveries alone.
+func TestDeliveries_OfASale_HaveItsNumberAndChannel(t *testing.T) {
+	l := sellers(t, inMemory(t, Options{}), "2", "9", "ann", "bob")
+	sell(t, l, purchase(t, "1", "acme", "1", "ann", "bob"))
+	sale := sell(t, l, purchase(t, "2", "acme", "0.5", "ann", "bob"))
+	all := delivered(t, l, sale.Number)
+	check.Need(t, len(all) == 2, "delivered %v", all)
+	for _, d := range all {
+		want := check.Value(questionsOf(t, l)[0].Channel(d.Epsilon))(t)
+		check.That(t, d.Sale == sale.Number && d.Epsilon == eps(t, "0.5") && d.Channel == want && d.P != 0,
+			"%+v, want the channel %+v", d, want)
 	}
 }
