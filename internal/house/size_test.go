@@ -72,7 +72,7 @@ func TestSize_OfTheModule_IsWithinItsLimits(t *testing.T) {
 		what      string
 		got, most int
 	}{
-		{"lines of code", code, 61_560},
+		{"lines of code", code, 61_580},
 		{"lines of code of the command, with its internals", command, 7_625},
 		{"lines of tests", tests, 101_880},
 		{"directories with Go code", len(packages), 80},
