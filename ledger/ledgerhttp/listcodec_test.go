@@ -12,7 +12,6 @@ import (
 
 // A request is read strictly also inside an api.List: a misspelled member must not be taken for one that is absent.
 func TestDecode_ListInARequest_IsReadStrictly(t *testing.T) {
-	const counts = `"already":0,"enrolled":0,"returned":0`
 	for questions, field := range map[string]string{
 		`[{"question":"vote","refusd":[]}]`:                               "expected/questions/0/refusd",
 		`[{"question":"vote"},{"question":"vote","Refused":[]}]`:          "expected/questions/1/Refused",
