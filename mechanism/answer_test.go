@@ -1,7 +1,6 @@
 package mechanism
 
 import (
-	"errors"
 	"math"
 	"testing"
 
@@ -97,8 +96,7 @@ func TestGrowthStepsCorrectsItsGuess(t *testing.T) {
 	epsilon := epsilonOf(t, "0.1")
 	for i, want := range growthSteps(epsilon, 50) {
 		for _, guess := range []uint64{0, 1, want, want + 1, want + 5} {
-			got := correctSteps(epsilon, int64(i), 50, guess)
-			check.That(t, got == want, "prefix %d: from %d to %d, want %d", i+1, guess, got, want)
+			check.Equal(t, correctSteps(epsilon, int64(i), 50, guess), want, "prefix %d, from %d: the steps", i+1, guess)
 		}
 	}
 }
@@ -142,8 +140,7 @@ func TestDrawRefuses(t *testing.T) {
 		"below 0":           {Place{Order: []int{-1, 0}, Distance: unreachable}, "1"},
 		"negative distance": {Place{Order: []int{0, 1}, Distance: -2}, "1"},
 	} {
-		_, err := new(Sampler).Draw(c.at, epsilonOf(t, c.epsilon))
-		check.That(t, errors.Is(err, ErrInvalid), "%s: %v", name, err)
+		check.Is(t, check.Err(new(Sampler).Draw(c.at, epsilonOf(t, c.epsilon))), ErrInvalid, "%s", name)
 	}
 }
 
@@ -164,8 +161,7 @@ func TestDrawFollowsTheLaw(t *testing.T) {
 func TestPickReadsTheOrder(t *testing.T) {
 	order := []int{5, 0, 1023, 7}
 	for rank, want := range order {
-		got := pick(order, rank)
-		check.That(t, got == want, "rank %d is %d, want %d", rank, got, want)
+		check.Equal(t, pick(order, rank), want, "rank %d", rank)
 	}
 }
 
@@ -223,7 +219,6 @@ func TestDegradeAtTheEnds(t *testing.T) {
 		"one output": {1, 0, one, half}, "answer beyond": {3, 3, one, half}, "negative answer": {3, -1, one, half},
 		"upwards": {3, 0, half, one}, "same": {3, 0, one, one}, "to 0": {3, 0, one, privacy.Epsilon{}},
 	} {
-		_, err := new(Sampler).Degrade(c.outputs, c.answer, c.from, c.to)
-		check.That(t, errors.Is(err, ErrInvalid), "%s: %v", name, err)
+		check.Is(t, check.Err(new(Sampler).Degrade(c.outputs, c.answer, c.from, c.to)), ErrInvalid, "%s", name)
 	}
 }

@@ -483,9 +483,7 @@ func TestQueryDocumentedDistances(t *testing.T) {
 	counts := []int64{500, 300, 11, 11}
 	d := mustPlace(t, winner(), counts, addRemove).Distance
 	check.That(t, d == 200, "winner: distance %d", d)
-	if d := mustPlace(t, plurality(), counts, addRemove).Distance; d != 0 {
-		t.Errorf("plurality: distance %d", d)
-	}
+	check.Equal(t, mustPlace(t, plurality(), counts, addRemove).Distance, 0, "plurality: distance")
 }
 
 func TestQueryRefused(t *testing.T) {

@@ -3,6 +3,7 @@ package mechanism
 import (
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -90,12 +91,9 @@ func TestQueryAnswers(t *testing.T) {
 	for _, q := range []Query{{}, majority(3)} {
 		_, err := q.Answers(values)
 		check.That(t, errors.Is(err, ErrInvalid), "answers of %v: %v", q, err)
-		if _, err := q.Text(values); !errors.Is(err, ErrInvalid) {
-			t.Errorf("text of %v: %v", q, err)
-		}
+		check.Is(t, check.Err(q.Text(values)), ErrInvalid, "text of %v", q)
 	}
-	_, err := majority(0).Text([]string{"a", "b", "a"})
-	check.That(t, errors.Is(err, ErrInvalid), "text with a value given twice: %v", err)
+	check.Is(t, check.Err(majority(0).Text([]string{"a", "b", "a"})), ErrInvalid, "text with a value given twice")
 }
 
 // FuzzParseQuery checks that a text which is read is the text of what was read.
@@ -116,4 +114,26 @@ func FuzzParseQuery(f *testing.F) {
 		}
 		check.Must(t, check.Err(q.place([]int64{1, 2}, substitution)))
 	})
+}
+
+// Queries come from files and strangers. What it takes to read them follows their bytes.
+func TestReadersTakeNotMuchMoreMemoryThanTheirInput(t *testing.T) {
+	const size, fixed, times = 1 << 20, 1 << 20, 200 // growing lists are copied several times
+	fill := func(begin, item, end string) string { return begin + strings.Repeat(item, size/len(item)) + end }
+	query := func(text string) func() error {
+		return func() error { _, err := ParseQuery(text, []string{"yes", "no"}); return err }
+	}
+	for name, read := range map[string]func() error{
+		"a threshold without end":   query(fill("threshold:yes:", "9", "")),
+		"colons":                    query(fill("", ":", "")),
+		"a value without end":       query(fill("majority:", "y", "")),
+		"a threshold of no numbers": query("threshold:yes:99999999999999999999"),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := read()
+		runtime.ReadMemStats(&after)
+		took := after.TotalAlloc - before.TotalAlloc
+		check.That(t, took <= fixed+times*size, "%s: %d bytes take %d (%v)", name, size, took, err != nil)
+	}
 }

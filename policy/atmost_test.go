@@ -138,8 +138,7 @@ func TestTermsAreCompared(t *testing.T) {
 		}
 	}
 	past := made(t)(with(func(m *Market) { m.From = at(-time.Hour) }))
-	err := made(t)(with(func(*Market) {})).AtMost(past, at(0))
-	check.That(t, err == nil, "a sale that has opened already: %v", err)
+	check.Equal(t, made(t)(with(func(*Market) {})).AtMost(past, at(0)), nil, "a sale that has opened already")
 }
 
 // A market that is at most another sells nothing that the other would not, or for less; where few levels are for sale, that is all it takes.
@@ -249,4 +248,16 @@ func raised(g generator, c curve) []Price {
 		points = append(points, Price{p.Epsilon, p.Amount + more})
 	}
 	return slices.Clip(points)
+}
+
+// Terms of sale that are as dear at the least and the highest level, and cheaper in between, sell for less.
+func TestAtMost_PriceIsLowerBetweenTheEnds_IsMore(t *testing.T) {
+	market := func(prices ...Price) Policy {
+		return made(t)(Market{Max: nanos(2_000_000_000), Stride: nanos(1000), Prices: prices}.Policy())
+	}
+	straight := market(Price{nanos(200_000_000), 100_000}, Price{nanos(2_000_000_000), 1_000_000})
+	bent := market(Price{nanos(200_000_000), 100_000}, Price{nanos(1_000_000_000), 900_000}, Price{nanos(2_000_000_000), 1_000_000})
+	err := straight.AtMost(bent, time.Time{})
+	check.That(t, err != nil, "a price that is lower where the other bends is taken for at most as generous")
+	check.Equal(t, bent.AtMost(straight, time.Time{}), nil, "a price that is nowhere lower")
 }

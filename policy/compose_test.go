@@ -20,8 +20,7 @@ func TestUnlock(t *testing.T) {
 	check.That(t, p.Limit() == eps("1") && p.Releases(lastInstant.time(), all) == nil && p.Terms() == nil,
 		"wrong limit, or orders release something by themselves")
 	huge := made(t)(Unlock(privacy.MaxEpsilon(), maxCount))
-	got := huge.Ceiling(at(0), maxCount-1).Nano()
-	check.That(t, got == privacy.MaxEpsilon().Nano()-1000, "one order from the end: %d", got)
+	check.Equal(t, huge.Ceiling(at(0), maxCount-1).Nano(), privacy.MaxEpsilon().Nano()-1000, "one order from the end")
 	wantInvalid(t, "total is 0")(Unlock(eps("0"), 3))
 	wantInvalid(t, "orders")(Unlock(eps("1"), 0))
 	wantInvalid(t, "orders")(Unlock(eps("1"), -3))
@@ -54,9 +53,8 @@ func TestMinAndSum(t *testing.T) {
 	if got := levelsOf(total.Releases(at(2), all)); !slices.Equal(got, []privacy.Epsilon{eps("2.1"), eps("2.6"), eps("4.1")}) {
 		t.Errorf("sum releases %v", got)
 	}
-	if got := do(Min(opening, Fixed(eps("1")))).Releases(at(4), all); got != nil {
-		t.Errorf("without time it releases %v", got)
-	}
+	got = levelsOf(do(Min(opening, Fixed(eps("1")))).Releases(at(4), all))
+	check.That(t, got == nil, "without time it releases %v", got)
 }
 
 func TestComposeRefuses(t *testing.T) {

@@ -34,9 +34,7 @@ func TestHalvingBeyondTime(t *testing.T) {
 	got := p.Limit()
 	check.That(t, got == eps("0.75"), "limit %v", got)
 	p = made(t)(Halving(eps("0"), eps("1"), at(0), 200*365*24*time.Hour, eps("0.25")))
-	if got := p.Limit(); got != eps("0.5") {
-		t.Errorf("limit %v", got)
-	}
+	check.Equal(t, p.Limit(), eps("0.5"), "limit")
 	p = made(t)(Halving(eps("0"), eps("1000"), at(0), math.MaxInt64, eps("1")))
 	if got := p.Limit(); !got.Less(eps("600")) || got.IsZero() {
 		t.Errorf("limit %v", got)

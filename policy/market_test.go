@@ -185,8 +185,7 @@ func TestNextOffer(t *testing.T) {
 				break
 			}
 		}
-		text := strings.Join(got, " ")
-		check.That(t, text == c.want, "%s: %s, want %s", name, text, c.want)
+		check.Equal(t, strings.Join(got, " "), c.want, "%s", name)
 		for _, level := range got { // they are the levels that the terms list, without 0
 			e := eps(level)
 			if above := nanos(e.Nano() + 1); sale.Lists(e) == e.IsZero() || sale.Lists(above) {

@@ -156,8 +156,7 @@ func TestMarket_PricesThatFall_AreRefused(t *testing.T) {
 
 func wantValid(t *testing.T, points []Price) {
 	t.Helper()
-	err := curveFault(points)
-	check.That(t, err == nil, "%v: %v", points, err)
+	check.Equal(t, curveFault(points), nil, "the fault of %v", points)
 }
 
 func TestMarket_Prices(t *testing.T) {

@@ -44,9 +44,9 @@ func TestBits_ZeroValue_HasNoBits(t *testing.T) {
 
 // == and maps see the bits and their number, and nothing else.
 func TestBits_Compared_EqualIfBitsAndLengthAre(t *testing.T) {
-	same := map[Bits]int{row(t, 9, 1, 8): 1, parsed(t, "010000001"): 1}
+	same := map[Bits]int{row(9, 1, 8): 1, parsed(t, "010000001"): 1}
 	check.That(t, len(same) == 1, "one row is %d", len(same))
-	different := []Bits{{}, row(t, 1), row(t, 2), row(t, 8), row(t, 9), row(t, 9, 1), row(t, 10, 1), row(t, 9, 2)}
+	different := []Bits{{}, row(1), row(2), row(8), row(9), row(9, 1), row(10, 1), row(9, 2)}
 	for i, a := range different {
 		for j, b := range different {
 			check.That(t, (a == b) == (i == j), "%q == %q is %v", a, b, a == b)
@@ -63,7 +63,7 @@ func TestBits_CallersBytesChanged_StayTheSame(t *testing.T) {
 }
 
 func TestOnes_LoopLeft_Stops(t *testing.T) {
-	b := row(t, 20, 0, 5, 7, 8, 19)
+	b := row(20, 0, 5, 7, 8, 19)
 	all := slices.Collect(b.Ones())
 	for stop := range all {
 		var seen []int
@@ -161,6 +161,6 @@ func checkRow(t *testing.T, b Bits) {
 		}
 	}
 	check.That(t, slices.Equal(slices.Collect(b.Ones()), ones), "%.99s: ones %v", b, slices.Collect(b.Ones()))
-	check.That(t, row(t, b.Len(), ones...) == b && must(NewBits(b.Len(), b.Pack())) == b && parsed(t, b.String()) == b,
+	check.That(t, row(b.Len(), ones...) == b && must(NewBits(b.Len(), b.Pack())) == b && parsed(t, b.String()) == b,
 		"%.99s: from its ones, unpacked or parsed it is another", b)
 }

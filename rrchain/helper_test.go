@@ -32,15 +32,9 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.ParseEpsilon(text))
-}
+func eps(text string) privacy.Epsilon { return must(privacy.ParseEpsilon(text)) }
 
-func fromNano(t testing.TB, nano int64) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.EpsilonFromNano(nano))
-}
+func fromNano(nano int64) privacy.Epsilon { return must(privacy.EpsilonFromNano(nano)) }
 
 // vectors reads the rows of a file of reference numbers (testdata/README.md).
 func vectors[Row any](t *testing.T, name string) []Row {
@@ -169,8 +163,7 @@ func replay(words ...uint64) *Sampler {
 func noBits() *Sampler { return &Sampler{bits: exact.ReplayBits(nil)} }
 
 // row returns a row of n bits with some of them set.
-func row(t testing.TB, n int, ones ...int) Bits {
-	t.Helper()
+func row(n int, ones ...int) Bits {
 	packed := make([]byte, packedLen(n))
 	for _, i := range ones {
 		packed[i/8] |= 1 << (i % 8)
@@ -194,13 +187,12 @@ func count(b Bits) (n int) {
 }
 
 // randomRow returns a row of n fair bits.
-func randomRow(t testing.TB, random *rand.Rand, n int) Bits {
-	t.Helper()
+func randomRow(random *rand.Rand, n int) Bits {
 	var ones []int
 	for i := range n {
 		if random.IntN(2) == 1 {
 			ones = append(ones, i)
 		}
 	}
-	return row(t, n, ones...)
+	return row(n, ones...)
 }

@@ -130,9 +130,7 @@ func TestRoundRefuses(t *testing.T) {
 	r := Range{0, 1}
 	_, err := r.Round(new(Sampler), math.NaN())
 	check.That(t, errors.Is(err, ErrInvalid), "NaN: %v", err)
-	if _, err := r.RoundKeyed(key, "q", "o", math.NaN()); !errors.Is(err, ErrInvalid) {
-		t.Errorf("NaN with a key: %v", err)
-	}
+	check.Is(t, check.Err(r.RoundKeyed(key, "q", "o", math.NaN())), ErrInvalid, "NaN with a key")
 	for length := range 16 {
 		_, err := r.RoundKeyed(key[:length], "q", "o", 0.777)
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprintf("a key of %d bytes", length)) || strings.Contains(err.Error(), "777") {
@@ -164,7 +162,7 @@ func TestRoundKeyedIsTheSameForEver(t *testing.T) {
 		for range 2 {
 			ends := ""
 			for i := range len(c.want) {
-				ends += fmt.Sprint(keyed(t, Range{c.low, c.high}, c.key, c.question, fmt.Sprintf("object %d", i), c.x))
+				ends += fmt.Sprint(keyed(Range{c.low, c.high}, c.key, c.question, fmt.Sprintf("object %d", i), c.x))
 			}
 			check.That(t, ends == c.want,
 				"%q in [%v, %v] at %v: %s, want %s", c.question, c.low, c.high, c.x, ends, c.want)
@@ -201,8 +199,7 @@ func TestRoundKeyedReadsOn(t *testing.T) {
 			want = 1
 		}
 		found[want]++
-		got := keyed(t, Range{0, high}, key, "wage", "edge", x)
-		check.That(t, got == want, "%v of %v: end %d, want %d", x, high, got, want)
+		check.Equal(t, keyed(Range{0, high}, key, "wage", "edge", x), want, "%v of %v: end", x, high)
 	}
 }
 
@@ -222,11 +219,11 @@ func startsWith(x, high float64, word uint64) bool {
 
 // uniform finds the number in [0,1) from which on an object's number is rounded up, by halving.
 // RoundKeyed must be consistent for that: as the number rises the end changes once.
-func uniform(t *testing.T, key []byte, question, object string) float64 {
+func uniform(key []byte, question, object string) float64 {
 	low, high := 0.0, 1.0
 	for high-low > 0x1p-50 {
 		mid := (low + high) / 2
-		if keyed(t, Range{0, 1}, key, question, object, mid) == 1 {
+		if keyed(Range{0, 1}, key, question, object, mid) == 1 {
 			high = mid
 		} else {
 			low = mid
@@ -250,7 +247,7 @@ func TestRoundKeyedTellsNamesApart(t *testing.T) {
 		{key, "a", "b"}, {longKey, "a", "bc"},
 	} {
 		name := fmt.Sprintf("%x %q %q", c.key, c.question, c.object)
-		u := uniform(t, c.key, c.question, c.object)
+		u := uniform(c.key, c.question, c.object)
 		twin, ok := seen[u]
 		check.That(t, !ok, "%s and %s are rounded alike", name, twin)
 		seen[u] = name
@@ -267,13 +264,12 @@ func TestRoundKeyedOverObjects(t *testing.T) {
 	for _, p := range []float64{0.03, 0.5, 0.8} {
 		upper := 0
 		for i := range n {
-			upper += keyed(t, r, key, fmt.Sprint("question ", i%7), fmt.Sprint(i/7), 10*p)
+			upper += keyed(r, key, fmt.Sprint("question ", i%7), fmt.Sprint(i/7), 10*p)
 		}
 		stattest.Share(upper, n, p, p).Holds(t, "the upper end for the share %v", p)
 	}
 }
 
-func keyed(t *testing.T, r Range, key []byte, question, object string, x float64) int {
-	t.Helper()
+func keyed(r Range, key []byte, question, object string, x float64) int {
 	return must(r.RoundKeyed(key, question, object, x))
 }

@@ -259,7 +259,7 @@ func TestTheSlowWayGivesTheSame(t *testing.T) {
 	for range 150 {
 		key, m := randomKey(random), int64(2+random.IntN(1000))
 		nano := stairEpsilons[random.IntN(len(stairEpsilons))]
-		counted := &counter{Block: define(t, key, "direct", "q", "o", int(m)).block}
+		counted := &counter{Block: define(key, "direct", "q", "o", int(m)).block}
 		n := &noise{block: counted}
 		to := newFloor(law{m: m, at: nano, above: truthAbove})
 		above := uint64(random.Int64N(m))
@@ -380,7 +380,7 @@ func TestRunsOfBits(t *testing.T) {
 	for _, m := range []int{2, 7, 8, 9, runLanes - 1, runLanes, runLanes + 1, 2*runLanes + 3} {
 		for _, lane := range []int{0, m - 1} {
 			for name, written := range scripts {
-				block := inLane{define(t, fixedKey(), "unary", "q", "o", m).block, uint32(lane), written}
+				block := inLane{define(fixedKey(), "unary", "q", "o", m).block, uint32(lane), written}
 				got := (&noise{block: block}).unary(to, m, m-1)
 				slow := definition{block, 0, 2}
 				hidden := int(slow.word(0, 0, 0) & 1)
@@ -406,9 +406,9 @@ func TestBlocksDoNotTellTheTruth(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	values := map[int]bool{}
 	for range 30 {
-		k, m := newKey(t, randomKey(random)), 2+random.IntN(20)
+		k, m := newKey(randomKey(random)), 2+random.IntN(20)
 		counted := func(use string) (*noise, *counter) {
-			n := must(k.noise(use, Staircase{"q", "o", m}, fromNano(t, 1)))
+			n := must(k.noise(use, Staircase{"q", "o", m}, fromNano(1)))
 			blocks := &counter{Block: n.block}
 			n.block = blocks
 			return n, blocks
@@ -416,7 +416,7 @@ func TestBlocksDoNotTellTheTruth(t *testing.T) {
 		direct, ofDirect := counted("direct")
 		unary, ofUnary := counted("unary")
 		for _, nano := range stairEpsilons {
-			to, toBits := k.floor(m, fromNano(t, nano)), k.floor(2, fromNano(t, nano))
+			to, toBits := k.floor(m, fromNano(nano)), k.floor(2, fromNano(nano))
 			each := 0 // blocks of a unary response without the one of the coin
 			for truth := range m {
 				ofDirect.blocks, ofUnary.blocks = 0, 0

@@ -228,7 +228,7 @@ func TestTheUnaryKernelByBayesRule(t *testing.T) {
 
 		raise := plan(2, c[:], []int{0, 1})
 		own, other := ownLaw(raise, trueOdds, trueCoin), jointLaw(2, raise, trueOdds)[0]
-		kernel := must(NewKernel(2, fromNano(t, from), fromNano(t, to)))
+		kernel := must(NewKernel(2, fromNano(from), fromNano(to)))
 		closed := [2][2]float64{{kernel.PAA, kernel.OneMinusPAA}, {kernel.PBA, kernel.PBB}}
 		for last := range 2 {
 			for next := range 2 {

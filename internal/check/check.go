@@ -26,11 +26,16 @@ func OK(t testing.TB, err error) {
 	}
 }
 
-// Is fails the test unless err is target or wraps it.
-func Is(t testing.TB, err, target error) {
+// Is fails the test unless err is target or wraps it. A context, a format and its arguments, says
+// which case it was.
+func Is(t testing.TB, err, target error, context ...any) {
 	if !errors.Is(err, target) {
 		t.Helper()
-		t.Errorf("got the error %v, want %v", err, target)
+		of := ""
+		if len(context) > 0 {
+			of = fmt.Sprintf(context[0].(string)+": ", context[1:]...)
+		}
+		t.Errorf("%sgot the error %v, want %v", of, err, target)
 	}
 }
 

@@ -310,8 +310,7 @@ func TestUniformPartIsIndependent(t *testing.T) {
 	for value := range uint32(8) {
 		for _, u := range []uint64{3 << 62, 3<<62 | 1, 7 << 61, ones} {
 			neither.write(&bits, uint64(value), 0, u)
-			got := neither.Draw(&bits.Bits, first, second)
-			check.That(t, got == value, "the word of %d drew %d", value, got)
+			check.Equal(t, neither.Draw(&bits.Bits, first, second), value, "the word of %d drew", value)
 		}
 	}
 }

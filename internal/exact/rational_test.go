@@ -91,8 +91,7 @@ func TestBelowLeavesTheNumber(t *testing.T) {
 		var bits tape
 		bits.load(ones, 1<<63, 1<<62)
 		Below(bits.Uint64, number)
-		after := fmt.Sprint(number)
-		check.That(t, after == before, "%s became %s", before, after)
+		check.Equal(t, fmt.Sprint(number), before, "the number after the draw")
 	}
 }
 
@@ -115,8 +114,7 @@ func TestBelowComesAsOftenAsTheNumber(t *testing.T) {
 func TestLawFault(t *testing.T) {
 	half, third := big.NewRat(1, 2), big.NewRat(1, 3)
 	for _, law := range [][]*big.Rat{{half, half}, {third, third, third}, {big.NewRat(1, 1), new(big.Rat)}} {
-		fault := LawFault(law)
-		check.That(t, fault == "", "%v: %s", law, fault)
+		check.Equal(t, LawFault(law), "", "the fault of %v", law)
 	}
 	for _, bad := range [][]*big.Rat{nil, {half}, {half, nil, half}, {big.NewRat(3, 2), big.NewRat(-1, 2)}, {half, half, third}} {
 		check.That(t, LawFault(bad) != "", "%v: no fault", bad)

@@ -25,8 +25,7 @@ func TestFieldAgainstBig(t *testing.T) {
 			t.Fatalf("%d by its inverse is %d", y, got)
 		}
 	}
-	got := residue(big.NewInt(-1))
-	check.That(t, got == prime-1, "−1 is %d", got)
+	check.Equal(t, residue(big.NewInt(-1)), prime-1, "the residue of −1")
 }
 
 // digitsOf returns num/den to the base prime.

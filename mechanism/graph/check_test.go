@@ -108,11 +108,9 @@ func TestCheck_NoMechanism_IsRefused(t *testing.T) {
 		check.That(t, errors.As(err, &input) && input.Vertex == "1" && errors.Is(err, ErrInvalid), "%v: %v", bad, err)
 	}
 	for _, dp := range badPrivacy() {
-		err := (Table{good, good}).Check(g, dp)
-		check.That(t, errors.Is(err, ErrInvalid), "%v: %v", dp, err)
+		check.Is(t, (Table{good, good}).Check(g, dp), ErrInvalid, "%v", dp)
 	}
 	for _, table := range []Table{nil, {good}, {good, good, good}, {{1}, {1}}, {nil, nil}} {
-		err := table.Check(g, Privacy{Epsilon: 1})
-		check.That(t, errors.Is(err, ErrInvalid), "%+v: %v", table, err)
+		check.Is(t, table.Check(g, Privacy{Epsilon: 1}), ErrInvalid, "%+v", table)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -38,8 +39,7 @@ func TestReadCSV(t *testing.T) {
 			t.Errorf("neighbours of a: %v", g.Neighbors(1))
 		}
 		for v, want := range []int{1, 0, 1} {
-			got := c.Preferences.Color(v)
-			check.That(t, got == want, "colour of %d: %d", v, got)
+			check.Equal(t, c.Preferences.Color(v), want, "colour of %d", v)
 		}
 	}
 }
@@ -109,8 +109,7 @@ func TestReadCSVRefuses(t *testing.T) {
 		{ColorColumn: "color", Colors: []string{"blue", "blue"}}, {ColorColumn: "color", Colors: []string{"blue", ""}},
 		{ColorColumn: "color", Colors: make([]string, maxOutputs+1)},
 	} {
-		_, err := readText(nodes, edges, options)
-		check.That(t, errors.Is(err, ErrInvalid), "%q: %v", options, err)
+		check.Is(t, check.Err(readText(nodes, edges, options)), ErrInvalid, "%q", options)
 	}
 	_, err := readText(nodes, edges, CSVOptions{ColorColumn: "color", Colors: []string{"red", "green"}})
 	want := `nodes line 2: the colour is not one of ["red" "green"]`
@@ -267,5 +266,32 @@ func TestInputError_OfFile_HasNoCell(t *testing.T) {
 	} {
 		check.That(t, err != nil && strings.Contains(err.Error(), " line ") && !strings.Contains(err.Error(), "SECRET"),
 			"%s: %v; want an error with the line and without a cell", name, err)
+	}
+}
+
+// Graphs come from files and strangers. What it takes to read them follows their bytes.
+func TestReadersTakeNotMuchMoreMemoryThanTheirInput(t *testing.T) {
+	const size, fixed, times = 1 << 20, 1 << 20, 200 // growing lists are copied several times
+	fill := func(begin, item, end string) string { return begin + strings.Repeat(item, size/len(item)) + end }
+	graph := func(nodes, edges string) func() error {
+		return func() error { _, err := readText(nodes, edges, byColor); return err }
+	}
+	two := "id,color\na,x\nb,y\n"
+	for name, read := range map[string]func() error{
+		"a quote without end":  graph(fill("id,color\n\"", "x", ""), ""),
+		"a field without end":  graph(fill("id,color\n", "x", ""), ""),
+		"a header without end": graph(fill("id", ",", ""), ""),
+		"many columns":         graph(fill("id,color", ",x", "\na,x\n"), ""),
+		"one vertex again":     graph(fill("id,color\n", "a,x\n", ""), ""),
+		"one edge again":       graph(two, fill("source,target\n", "a,b\n", "")),
+		"loops":                graph(two, fill("source,target\n", "a,a\n", "")),
+		"unknown vertices":     graph(two, fill("source,target\n", "q,r\n", "")),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := read()
+		runtime.ReadMemStats(&after)
+		took := after.TotalAlloc - before.TotalAlloc
+		check.That(t, took <= fixed+times*size, "%s: %d bytes take %d (%v)", name, size, took, err != nil)
 	}
 }

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"errors"
 	"math"
 	"math/big"
 	"testing"
@@ -125,11 +124,9 @@ func TestPrivacyValidate(t *testing.T) {
 		{0, 0}, {-1, 0}, {math.Nextafter(1000, inf), 0}, {nan, 0}, {inf, 0}, {-inf, 0},
 		{1, -1e-300}, {1, 1}, {1, nan}, {1, inf}, {1, -inf},
 	} {
-		err := dp.Validate()
-		check.That(t, errors.Is(err, ErrInvalid), "%v: %v", dp, err)
+		check.Is(t, dp.Validate(), ErrInvalid, "%v", dp)
 	}
 	for _, dp := range []Privacy{{5e-324, 0}, {1000, math.Nextafter(1, 0)}} {
-		err := dp.Validate()
-		check.That(t, err == nil, "%v: %v", dp, err)
+		check.Equal(t, dp.Validate(), nil, "%v", dp)
 	}
 }

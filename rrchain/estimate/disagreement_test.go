@@ -19,7 +19,7 @@ func TestDisagreement_SameShares_ExactErrorRate(t *testing.T) {
 		epsilons [2]string
 		n        [2]int
 	}{{[2]string{"0.5", "3"}, [2]int{40, 40}}, {[2]string{"1", "8"}, [2]int{60, 25}}, {[2]string{"12", "12"}, [2]int{50, 100}}} {
-		low, high := newGroup(t, false, 2, c.epsilons[0], c.n[0], 0), newGroup(t, false, 2, c.epsilons[1], c.n[1], 0)
+		low, high := newGroup(false, 2, c.epsilons[0], c.n[0], 0), newGroup(false, 2, c.epsilons[1], c.n[1], 0)
 		for share := 0.05; share < 1; share += 0.15 {
 			first, second := binomial(c.n[0], low.q+low.gap*share), binomial(c.n[1], high.q+high.gap*share)
 			often, rare := 0.0, 0.0
@@ -46,7 +46,7 @@ func TestDisagreement_SameShares_ExactErrorRate(t *testing.T) {
 func TestDisagreement_SameShares_PIsUniform(t *testing.T) {
 	runs := pace.Tries(3000, 20_000, 20_000) / (stattest.Coarser * stattest.Coarser)
 	source := rand.NewPCG(41, 42)
-	levels, sizes := []privacy.Epsilon{eps(t, "0.5"), eps(t, "2"), eps(t, "6")}, []int{900, 600, 500}
+	levels, sizes := []privacy.Epsilon{eps("0.5"), eps("2"), eps("6")}, []int{900, 600, 500}
 	for _, shares := range [][]float64{
 		{0.5, 0.5}, {0.6, 0.3, 0.1}, {0.4, 0.3, 0.2, 0.05, 0.05, 0}, {0.9, 0.1, 0, 0, 0, 0, 0, 0, 0, 0}, {0.499, 0.499, 0.002},
 	} {
@@ -77,7 +77,7 @@ func drawnDisagreement(t *testing.T, source *rand.PCG, unary bool, levels []priv
 		if i == len(levels)-1 {
 			shares = last
 		}
-		l := describe(t, unary, len(shares), e, float64(sizes[i]))
+		l := describe(unary, len(shares), e, float64(sizes[i]))
 		holders := multinomial(source, sizes[i], shares)
 		counts := make([]int64, len(shares))
 		others := make([]float64, len(shares)) // of a response that is not the true value
@@ -121,7 +121,7 @@ func multinomial(source *rand.PCG, n int, shares []float64) []int64 {
 // TestDisagreement_OtherShares_IsFound draws levels whose shares differ.
 func TestDisagreement_OtherShares_IsFound(t *testing.T) {
 	source := rand.NewPCG(43, 44)
-	levels, sizes := []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "3")}, []int{20_000, 5000, 10_000}
+	levels, sizes := []privacy.Epsilon{eps("0.5"), eps("1"), eps("3")}, []int{20_000, 5000, 10_000}
 	for _, unary := range []bool{false, true} {
 		for _, c := range [][2][]float64{{{1, 0}, {0, 1}}, {{0.6, 0.3, 0.1}, {0.4, 0.4, 0.2}}, {{0.7, 0.1, 0.1, 0.1, 0}, {0.5, 0.2, 0.2, 0.1, 0}}} {
 			p := drawnDisagreement(t, source, unary, levels, sizes, c[0], c[1])
@@ -133,7 +133,7 @@ func TestDisagreement_OtherShares_IsFound(t *testing.T) {
 // TestDisagreement_NothingToTest_IsOne has one level, levels with too few responses, and one value
 // alone.
 func TestDisagreement_NothingToTest_IsOne(t *testing.T) {
-	one, two := eps(t, "1"), eps(t, "12")
+	one, two := eps("1"), eps("12")
 	for name, levels := range map[string][]Counts{
 		"one level":            {ofValues(one, []int64{500, 300})},
 		"one with responses":   {ofValues(one, []int64{500, 300}), ofValues(two, []int64{0, 0})},
@@ -154,7 +154,7 @@ func make1(m int) []int64 { return append(make([]int64, m-1), 1) }
 
 // TestDisagreement_AtTheEdges_IsAProbability takes counts and ε at their limits.
 func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
-	extremes := []privacy.Epsilon{fromNano(t, 1), eps(t, "0.5"), eps(t, "20"), privacy.MaxEpsilon()}
+	extremes := []privacy.Epsilon{fromNano(1), eps("0.5"), eps("20"), privacy.MaxEpsilon()}
 	for _, counts := range [][]int64{{1, 0, 0}, {math.MaxInt64, 0, math.MaxInt64}, {100, 200, 300}, {0, 0, 1000}} {
 		for _, others := range [][]int64{{0, 7, 0}, {math.MaxInt64, math.MaxInt64, 0}, {300, 200, 100}} {
 			for _, e := range extremes {
@@ -170,12 +170,12 @@ func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
 	for v := range many {
 		many[v] = 1000
 	}
-	p, err := Disagreement(ofValues(eps(t, "3"), many), ofValues(eps(t, "5"), many))
+	p, err := Disagreement(ofValues(eps("3"), many), ofValues(eps("5"), many))
 	check.That(t, err == nil && p > 0.5, "%d values that are all alike: p = %v, %v", len(many), p, err)
 	if _, err := Disagreement(); err == nil {
 		t.Error("no responses: no error")
 	}
-	if _, err := Disagreement(ofBits(eps(t, "1"), 1, []int64{2, 0})); err == nil {
+	if _, err := Disagreement(ofBits(eps("1"), 1, []int64{2, 0})); err == nil {
 		t.Error("more bits than responses: no error")
 	}
 }
@@ -185,7 +185,7 @@ func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
 func TestDisagreement_OneShareFarBetterKnown_StillTested(t *testing.T) {
 	for _, s := range []string{"1/10", "1/1000000", "1/400000000"} {
 		up, down := plus(rat("2/5"), rat(s)), minus(rat("2/5"), rat(s))
-		m := mechanismOf(t, []*big.Rat{up, down, rat("1/5")}, []*big.Rat{down, up, rat("1/5")}, fractions("1/10", "1/10", "4/5"))
+		m := mechanismOf([]*big.Rat{up, down, rat("1/5")}, []*big.Rat{down, up, rat("1/5")}, fractions("1/10", "1/10", "4/5"))
 		few, many := ofOutputs(m, []int64{400_000, 400_000, 200_000}), ofOutputs(m, []int64{100_000, 100_000, 800_000})
 		p, err := Disagreement(few, many)
 		check.That(t, p <= 1e-9 && err == nil, "two inputs apart by %s: p = %v, %v", s, p, err)

@@ -2,15 +2,20 @@ package estimate
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
+	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -18,15 +23,9 @@ import (
 // arithmetic on them.
 const prec, wide = 256, 320
 
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.ParseEpsilon(text))
-}
+func eps(text string) privacy.Epsilon { return must(privacy.ParseEpsilon(text)) }
 
-func fromNano(t testing.TB, nano int64) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.EpsilonFromNano(nano))
-}
+func fromNano(nano int64) privacy.Epsilon { return must(privacy.EpsilonFromNano(nano)) }
 
 // vectors reads the rows of a file of reference numbers (testdata/README.md).
 func vectors[Row any](t *testing.T, name string) []Row {
@@ -129,8 +128,7 @@ type described []describedLevel
 // other with q, and on average with often if all values are equally common.
 type describedLevel struct{ n, p, q, often float64 }
 
-func describe(t *testing.T, unary bool, m int, epsilon privacy.Epsilon, n float64) describedLevel {
-	t.Helper()
+func describe(unary bool, m int, epsilon privacy.Epsilon, n float64) describedLevel {
 	d := describedLevel{n: n, p: 0.5, q: 1 / (math.Exp(epsilon.Float64()) + 1)}
 	if !unary {
 		d.q = 1 / (math.Exp(epsilon.Float64()) + float64(m-1))
@@ -212,5 +210,170 @@ func wantFinite(t *testing.T, f Frequency, format string, args ...any) {
 	t.Helper()
 	if x := f.Estimate + f.StdErr + f.Low + f.High; math.IsNaN(x) || math.IsInf(x, 0) || f.Low > f.Estimate || f.High < f.Estimate {
 		t.Fatalf(format+": %+v", append(args, f)...)
+	}
+}
+
+// must returns x, if there is no error.
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+func rat(text string) *big.Rat {
+	x, ok := new(big.Rat).SetString(text)
+	if !ok {
+		panic("not a fraction: " + text)
+	}
+	return x
+}
+
+func plus(x, y *big.Rat) *big.Rat  { return new(big.Rat).Add(x, y) }
+func minus(x, y *big.Rat) *big.Rat { return new(big.Rat).Sub(x, y) }
+func over(x, y *big.Rat) *big.Rat  { return new(big.Rat).Quo(x, y) }
+func integer(n int) *big.Rat       { return big.NewRat(int64(n), 1) }
+
+// fractions is a row of probabilities.
+func fractions(texts ...string) []*big.Rat {
+	var row []*big.Rat
+	for _, text := range texts {
+		row = append(row, rat(text))
+	}
+	return row
+}
+
+func mechanismOf(rows ...[]*big.Rat) *finite.Matrix { return must(finite.NewMatrix(rows)) }
+
+// written is a matrix of rows of fractions, such as "1/2 1/3 1/6".
+func written(rows ...string) *finite.Matrix {
+	var all [][]*big.Rat
+	for _, row := range rows {
+		all = append(all, fractions(strings.Fields(row)...))
+	}
+	return mechanismOf(all...)
+}
+
+// randomized is randomized response of m values, by its definition.
+func randomized(m int, odds *big.Rat) *finite.Matrix {
+	rows := make([][]*big.Rat, m)
+	for x := range rows {
+		for o := range m {
+			p := over(integer(1), plus(odds, integer(m-1)))
+			if o == x {
+				p.Mul(p, odds)
+			}
+			rows[x] = append(rows[x], p)
+		}
+	}
+	return mechanismOf(rows...)
+}
+
+// unary is optimized unary encoding of m values: bit v of the number of the output is that of value
+// v.
+func unary(m int, odds *big.Rat) *finite.Matrix {
+	seldom := over(integer(1), plus(odds, integer(1)))
+	rows := make([][]*big.Rat, m)
+	for x := range rows {
+		for o := range 1 << m {
+			p := integer(1)
+			for v := range m {
+				often := seldom
+				if v == x {
+					often = rat("1/2")
+				}
+				if o>>v&1 == 0 {
+					often = minus(integer(1), often)
+				}
+				p.Mul(p, often)
+			}
+			rows[x] = append(rows[x], p)
+		}
+	}
+	return mechanismOf(rows...)
+}
+
+func subsets(inputs, size int, odds *big.Rat) *finite.Matrix {
+	return designed(must(finite.SubsetSelection(inputs, size)), inputs, odds)
+}
+
+func hadamard(inputs int, odds *big.Rat) *finite.Matrix {
+	return designed(must(finite.HadamardResponse(inputs)), inputs, odds)
+}
+
+// designed has each output that stands for an input so many times as often as the others.
+func designed(d *finite.Design, inputs int, odds *big.Rat) *finite.Matrix {
+	rows := make([][]*big.Rat, inputs)
+	for x := range rows {
+		sum := new(big.Rat)
+		for _, block := range d.Blocks {
+			p := integer(1)
+			if slices.Contains(block, x) {
+				p.Set(odds)
+			}
+			rows[x] = append(rows[x], p)
+			sum.Add(sum, p)
+		}
+		for _, p := range rows[x] {
+			p.Quo(p, sum)
+		}
+	}
+	return mechanismOf(rows...)
+}
+
+// haphazard is a matrix of random fractions, none 0 and none more than 10 times another of its row.
+func haphazard(random *rand.Rand, inputs, outputs int) *finite.Matrix {
+	rows := make([][]*big.Rat, inputs)
+	for x := range rows {
+		sum := new(big.Rat)
+		for range outputs {
+			p := integer(1 + random.IntN(10))
+			rows[x] = append(rows[x], p)
+			sum.Add(sum, p)
+		}
+		for _, p := range rows[x] {
+			p.Quo(p, sum)
+		}
+	}
+	return mechanismOf(rows...)
+}
+
+// lawOf returns the probabilities of the outputs given an input.
+func lawOf(m *finite.Matrix, input int) []*big.Rat {
+	var law []*big.Rat
+	for o := range m.Outputs() {
+		law = append(law, m.At(input, o))
+	}
+	return law
+}
+
+func oddsAt(epsilon privacy.Epsilon) *big.Rat {
+	low, _ := exact.Exp(epsilon.Nano(), 200).Bounds()
+	odds, _ := low.Rat(nil)
+	return odds
+}
+
+// refusal is a call of [Frequencies] that is refused, with an error that contains a text.
+type refusal struct {
+	name       string
+	confidence float64
+	levels     []Counts
+	names      string
+}
+
+func wantRefused(t *testing.T, list []refusal) {
+	t.Helper()
+	for _, c := range list {
+		got, err := Frequencies(Options{Confidence: c.confidence}, c.levels...)
+		check.That(t, got == nil && errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), c.names),
+			"%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
+	}
+}
+
+func wantVarianceRefused(t *testing.T, list map[string]Counts) {
+	t.Helper()
+	for name, c := range list {
+		got, err := Variance(c)
+		check.That(t, got == nil && errors.Is(err, rrchain.ErrInvalid), "variance with %s: %v, %v", name, got, err)
 	}
 }

@@ -34,8 +34,8 @@ func TestNewDesignRefuses(t *testing.T) {
 		{"blocks that tell nothing", 2, [][]int{{0, 1}, {}, {1, 0}}, "all inputs or none"},
 	} {
 		d := &Design{c.inputs, c.blocks}
-		m, err := d.At(eps(t, "1"))
-		f, err2 := d.Family(eps(t, "1"), eps(t, "2"))
+		m, err := d.At(eps("1"))
+		f, err2 := d.Family(eps("1"), eps("2"))
 		if m != nil || f != nil || !errors.Is(err2, rrchain.ErrInvalid) || !errors.Is(err, rrchain.ErrInvalid) ||
 			!strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v, %v; want an error that names %q", c.name, m, err, err2, c.names)
@@ -48,7 +48,7 @@ func TestSubsetSelection(t *testing.T) {
 	want := [][]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}
 	check.That(t, reflect.DeepEqual(d.Blocks, want), "blocks %v, want %v", d.Blocks, want)
 	// A subset with the input has E/(C(k−1,d−1)E + C(k−1,d)), each other one 1 in place of E.
-	m := subsets(t, 5, 3, rat("7/2"))
+	m := subsets(5, 3, rat("7/2"))
 	weight := plus(times(integer(6), rat("7/2")), integer(4))
 	for o, block := range must(SubsetSelection(5, 3)).Blocks {
 		for x := range 5 {
@@ -64,7 +64,7 @@ func TestSubsetSelection(t *testing.T) {
 		}
 	}
 	for m := 2; m < 8; m++ {
-		check.That(t, subsets(t, m, 1, rat("5/2")).equal(randomized(t, m, rat("5/2"))),
+		check.That(t, subsets(m, 1, rat("5/2")).equal(randomized(m, rat("5/2"))),
 			"subsets of one of %d are not randomized response", m)
 		for size := 1; size < m; size++ {
 			got := len(must(SubsetSelection(m, size)).Blocks)
@@ -116,7 +116,7 @@ func TestALargeHadamardResponseIsRefusedFirst(t *testing.T) {
 }
 
 // designs are the mechanisms of the literature, and the projective plane of order 2.
-func designs(t *testing.T) map[string]*Design {
+func designs() map[string]*Design {
 	fano := [][]int{{0, 1, 2}, {0, 3, 4}, {0, 5, 6}, {1, 3, 5}, {1, 4, 6}, {2, 3, 6}, {2, 4, 5}}
 	return map[string]*Design{
 		"randomized response": must(SubsetSelection(4, 1)),
@@ -129,8 +129,8 @@ func designs(t *testing.T) map[string]*Design {
 // TestDesignsAreFamilies: from any ε to any lower one a design keeps the output with λ₁/λ₂ and else
 // draws a block anew.
 func TestDesignsAreFamilies(t *testing.T) {
-	epsilons := []privacy.Epsilon{fromNano(t, 1), eps(t, "0.1"), eps(t, "0.5"), eps(t, "2"), privacy.MaxEpsilon()}
-	for name, d := range designs(t) {
+	epsilons := []privacy.Epsilon{fromNano(1), eps("0.1"), eps("0.5"), eps("2"), privacy.MaxEpsilon()}
+	for name, d := range designs() {
 		blocks := len(d.Blocks)
 		lambda := func(epsilon privacy.Epsilon) *big.Rat {
 			rise := minus(must(oddsAt(epsilon)), integer(1))
@@ -177,7 +177,7 @@ func TestSubsetsOfAnotherSize(t *testing.T) {
 					if e.Cmp(integer(1)) <= 0 {
 						continue
 					}
-					higher, lower := subsets(t, m, size, odds), subsets(t, m, other, e)
+					higher, lower := subsets(m, size, odds), subsets(m, other, e)
 					name := fmt.Sprintf("m=%d, from %d at E=%v to %d at E=%v", m, size, odds, other, e)
 					channel, err := degradation(t.Context(), higher, lower)
 					if e.Cmp(border) <= 0 {
@@ -214,7 +214,7 @@ func TestLargerSubsetsBelow(t *testing.T) {
 		epsilon string
 	}{{3, "0.2"}, {2, "1"}, {1, "2"}} { // inputs/(e^ε+1) is 2.7, 1.6 and 0.7
 		d := must(SubsetSelection(6, c.size))
-		levels = append(levels, must(d.At(eps(t, c.epsilon))))
+		levels = append(levels, must(d.At(eps(c.epsilon))))
 	}
 	f := family(t, levels...)
 	for i, channel := range f.channels {
@@ -226,7 +226,7 @@ func TestDesignRefusesNoEpsilon(t *testing.T) {
 	d := must(SubsetSelection(3, 1))
 	m, err := d.At(privacy.Epsilon{})
 	check.That(t, m == nil && errors.Is(err, rrchain.ErrInvalid), "%v, %v", m, err)
-	if f, err := d.Family(eps(t, "1"), privacy.Epsilon{}); f != nil || !errors.Is(err, rrchain.ErrInvalid) {
+	if f, err := d.Family(eps("1"), privacy.Epsilon{}); f != nil || !errors.Is(err, rrchain.ErrInvalid) {
 		t.Errorf("%v, %v", f, err)
 	}
 }
@@ -235,9 +235,9 @@ func TestDesignRefusesNoEpsilon(t *testing.T) {
 func TestOdds(t *testing.T) {
 	for _, nano := range []int64{1, 2, 3, 1000, 1_000_003, 500_000_000, 693_147_180, 693_147_181, 1_000_000_000,
 		2_302_585_093, 12_345_678_901, privacy.MaxEpsilon().Nano() - 1, privacy.MaxEpsilon().Nano()} {
-		epsilon := fromNano(t, nano)
+		epsilon := fromNano(nano)
 		odds := must(oddsAt(epsilon))
-		got, err := randomized(t, 2, odds).Epsilon()
+		got, err := randomized(2, odds).Epsilon()
 		check.That(t, err == nil && got == epsilon, "ε = %v: odds of %v have ε = %v, %v", epsilon, odds, got, err)
 	}
 }
@@ -245,7 +245,7 @@ func TestOdds(t *testing.T) {
 // TestOddsAreSimple looks for a fraction with a smaller denominator.
 func TestOddsAreSimple(t *testing.T) {
 	for _, text := range []string{"0.5", "0.693147181", "1", "2", "7", "30"} {
-		epsilon := eps(t, text)
+		epsilon := eps(text)
 		odds := must(oddsAt(epsilon))
 		below, _ := exact.Exp(epsilon.Nano()-1, 128).Bounds()
 		above, _ := exact.Exp(epsilon.Nano(), 128).Bounds()

@@ -20,23 +20,23 @@ import (
 // families of all kinds, some of which have levels with different numbers of outputs.
 func families(t *testing.T) map[string]*Family {
 	random := rand.New(rand.NewPCG(11, 12))
-	top := written(t, "1/10 2/10 3/10 4/10", "4/10 1/10 1/10 4/10", "3/10 3/10 3/10 1/10")
-	middle := top.then(haphazard(t, random, 4, 2))
-	bottom := middle.then(haphazard(t, random, 2, 3))
+	top := written("1/10 2/10 3/10 4/10", "4/10 1/10 1/10 4/10", "3/10 3/10 3/10 1/10")
+	middle := top.then(haphazard(random, 4, 2))
+	bottom := middle.then(haphazard(random, 2, 3))
 	return map[string]*Family{
-		"randomized response":     rising(t, func(odds *big.Rat) *Matrix { return randomized(t, 3, odds) }, "3/2", "2", "4"),
-		"randomized, four levels": rising(t, func(odds *big.Rat) *Matrix { return randomized(t, 2, odds) }, "3/2", "2", "4", "5"),
-		"unary encoding":          rising(t, func(odds *big.Rat) *Matrix { return unary(t, 2, odds) }, "3/2", "2", "4"),
-		"Hadamard response":       rising(t, func(odds *big.Rat) *Matrix { return hadamard(t, 3, odds) }, "3/2", "2", "4"),
+		"randomized response":     rising(t, func(odds *big.Rat) *Matrix { return randomized(3, odds) }, "3/2", "2", "4"),
+		"randomized, four levels": rising(t, func(odds *big.Rat) *Matrix { return randomized(2, odds) }, "3/2", "2", "4", "5"),
+		"unary encoding":          rising(t, func(odds *big.Rat) *Matrix { return unary(2, odds) }, "3/2", "2", "4"),
+		"Hadamard response":       rising(t, func(odds *big.Rat) *Matrix { return hadamard(3, odds) }, "3/2", "2", "4"),
 		"unary beside subsets": family(t,
-			subsets(t, 3, 2, rat("11/10")), randomized(t, 3, rat("5/4")), unary(t, 3, rat("4"))),
+			subsets(3, 2, rat("11/10")), randomized(3, rat("5/4")), unary(3, rat("4"))),
 		"subsets of several sizes": family(t,
-			subsets(t, 4, 3, rat("11/10")), subsets(t, 4, 2, rat("3/2")), subsets(t, 4, 1, rat("4"))),
+			subsets(4, 3, rat("11/10")), subsets(4, 2, rat("3/2")), subsets(4, 1, rat("4"))),
 		"random channels": family(t, bottom, middle, top),
 		"outputs that never happen": family(t,
-			written(t, "2/5 0 3/5", "3/5 0 2/5"),
-			written(t, "3/4 0 1/4 0", "1/4 0 3/4 0")),
-		"a single level": family(t, unary(t, 2, rat("3"))),
+			written("2/5 0 3/5", "3/5 0 2/5"),
+			written("3/4 0 1/4 0", "1/4 0 3/4 0")),
+		"a single level": family(t, unary(2, rat("3"))),
 	}
 }
 
@@ -71,7 +71,7 @@ func draws(f *Family, order []int) []place {
 type joint []map[string]*big.Rat
 
 // jointLaw multiplies the laws of the draws, in the order given.
-func jointLaw(t *testing.T, f *Family, order []int, laws func(place, []int) ([][]*big.Int, error)) joint {
+func jointLaw(f *Family, order []int, laws func(place, []int) ([][]*big.Int, error)) joint {
 	all := make(joint, f.levels[0].inputs)
 	for truth := range all {
 		all[truth] = make(map[string]*big.Rat)
@@ -125,11 +125,11 @@ const (
 
 // inspect enumerates the joint law of the responses for each truth, in every order in which they
 // can be drawn, and what each coalition of buyers sees of them. It returns what is wrong.
-func inspect(t *testing.T, f *Family, laws func(place, []int) ([][]*big.Int, error)) []string {
+func inspect(f *Family, laws func(place, []int) ([][]*big.Int, error)) []string {
 	wrong := map[string]bool{}
 	var first joint
 	for _, order := range permutations(f.truth()) {
-		all := jointLaw(t, f, order, laws)
+		all := jointLaw(f, order, laws)
 		if first == nil {
 			first = all
 		}
@@ -229,7 +229,7 @@ func output(key string, level int) (o int) {
 func TestFamiliesAreCollusionProof(t *testing.T) {
 	for name, f := range families(t) {
 		t.Run(name, func(t *testing.T) {
-			for _, violation := range inspect(t, f, f.laws) {
+			for _, violation := range inspect(f, f.laws) {
 				t.Error(violation)
 			}
 		})
@@ -258,7 +258,7 @@ func TestASpoiltLawIsFoundOut(t *testing.T) {
 		{"true", func(place) bool { return false }, nil},
 	} {
 		slices.Sort(c.want)
-		got := inspect(t, f, spoilt(c.spoil))
+		got := inspect(f, spoilt(c.spoil))
 		check.That(t, slices.Equal(got, c.want), "%s: found %q, want %q", c.name, got, c.want)
 	}
 }
@@ -289,24 +289,24 @@ func TestKernelAcrossLevels(t *testing.T) {
 }
 
 func TestFamily(t *testing.T) {
-	levels := []*Matrix{randomized(t, 3, rat("3/2")), randomized(t, 3, rat("2"))}
+	levels := []*Matrix{randomized(3, rat("3/2")), randomized(3, rat("2"))}
 	low, high := levels[0], levels[1]
 	f := family(t, levels...)
 	levels[0], levels[1] = nil, nil // it has its own list
 	f.Epsilons()[0] = privacy.Epsilon{}
-	want := []privacy.Epsilon{eps(t, "0.405465109"), eps(t, "0.693147181")}
+	want := []privacy.Epsilon{eps("0.405465109"), eps("0.693147181")}
 	check.That(t, reflect.DeepEqual(f.Epsilons(), want), "ε = %v, want %v", f.Epsilons(), want)
 	for i, want := range []*Matrix{low, high} {
 		got, ok := f.Level(f.Epsilons()[i])
 		check.That(t, ok && got == want, "level %d is %v, %v", i, got, ok)
 	}
-	m, ok := f.Level(eps(t, "0.5"))
+	m, ok := f.Level(eps("0.5"))
 	check.That(t, m == nil && !ok, "a level at ε = 0.5: %v, %v", m, ok)
 }
 
 func TestNewFamilyRefuses(t *testing.T) {
-	two := func(text string) *Matrix { return randomized(t, 2, rat(text)) }
-	flat := written(t, "1/2 1/2", "1/2 1/2")
+	two := func(text string) *Matrix { return randomized(2, rat(text)) }
+	flat := written("1/2 1/2", "1/2 1/2")
 	for _, c := range []struct {
 		name   string
 		levels []*Matrix
@@ -317,15 +317,15 @@ func TestNewFamilyRefuses(t *testing.T) {
 		{"ε = 0", []*Matrix{flat}, "mechanism 0 has ε = 0"},
 		{"falling ε", []*Matrix{two("2"), two("3"), two("5/2")}, "mechanism 2 has ε = 0.916290732"},
 		{"the same ε", []*Matrix{two("2"), two("1/2")}, "mechanism 1 has ε = 0.693147181"},
-		{"not private", []*Matrix{two("2"), written(t, "1 0", "0 1")}, "mechanism 1: "},
-		{"other inputs", []*Matrix{two("2"), randomized(t, 3, rat("3"))}, "2 inputs"},
+		{"not private", []*Matrix{two("2"), written("1 0", "0 1")}, "mechanism 1: "},
+		{"other inputs", []*Matrix{two("2"), randomized(3, rat("3"))}, "2 inputs"},
 	} {
 		f, err := NewFamily(t.Context(), c.levels...)
 		check.That(t, f == nil && errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), c.names),
 			"%s: %v, %v; want an error that names %q", c.name, f, err, c.names)
 	}
-	first, second := randomized(t, 3, rat("29/10")), unary(t, 3, rat("3"))
-	f, err := NewFamily(t.Context(), randomized(t, 3, rat("2")), first, second)
+	first, second := randomized(3, rat("29/10")), unary(3, rat("3"))
+	f, err := NewFamily(t.Context(), randomized(3, rat("2")), first, second)
 	if f != nil || !strings.Contains(err.Error(), "mechanism 1, at ε = 1.064710737, and the next, at ε = 1.098612289") {
 		t.Errorf("%v, %v", f, err)
 	}
@@ -342,9 +342,9 @@ func TestKernelRefuses(t *testing.T) {
 	}{
 		{"down", high, low, 0, 0},
 		{"nowhere", low, low, 0, 0},
-		{"from an unknown level", eps(t, "0.3"), high, 0, 0},
+		{"from an unknown level", eps("0.3"), high, 0, 0},
 		{"from nothing", privacy.Epsilon{}, high, 0, 0},
-		{"to an unknown level", low, eps(t, "7"), 0, 0},
+		{"to an unknown level", low, eps("7"), 0, 0},
 		{"a truth that is none", low, high, 2, 0},
 		{"a negative truth", low, high, -1, 0},
 		{"a response that is none", low, high, 0, 3},

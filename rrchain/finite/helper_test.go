@@ -11,15 +11,9 @@ import (
 	"github.com/sluicedp/sluice/privacy"
 )
 
-func eps(t testing.TB, text string) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.ParseEpsilon(text))
-}
+func eps(text string) privacy.Epsilon { return must(privacy.ParseEpsilon(text)) }
 
-func fromNano(t testing.TB, nano int64) privacy.Epsilon {
-	t.Helper()
-	return must(privacy.EpsilonFromNano(nano))
-}
+func fromNano(nano int64) privacy.Epsilon { return must(privacy.EpsilonFromNano(nano)) }
 
 // must returns x, if there is no error.
 func must[T any](x T, err error) T {
@@ -52,24 +46,19 @@ func fractions(texts ...string) []*big.Rat {
 	return row
 }
 
-func matrix(t testing.TB, rows ...[]*big.Rat) *Matrix {
-	t.Helper()
-	return must(NewMatrix(rows))
-}
+func matrix(rows ...[]*big.Rat) *Matrix { return must(NewMatrix(rows)) }
 
 // written is a matrix of rows of fractions, such as "1/2 1/3 1/6".
-func written(t testing.TB, rows ...string) *Matrix {
-	t.Helper()
+func written(rows ...string) *Matrix {
 	var all [][]*big.Rat
 	for _, row := range rows {
 		all = append(all, fractions(strings.Fields(row)...))
 	}
-	return matrix(t, all...)
+	return matrix(all...)
 }
 
 // randomized is randomized response of m values, by its definition.
-func randomized(t testing.TB, m int, odds *big.Rat) *Matrix {
-	t.Helper()
+func randomized(m int, odds *big.Rat) *Matrix {
 	rows := make([][]*big.Rat, m)
 	for x := range rows {
 		for o := range m {
@@ -80,13 +69,12 @@ func randomized(t testing.TB, m int, odds *big.Rat) *Matrix {
 			rows[x] = append(rows[x], p)
 		}
 	}
-	return matrix(t, rows...)
+	return matrix(rows...)
 }
 
 // unary is optimized unary encoding of m values: bit v of the number of the output is that of value
 // v.
-func unary(t testing.TB, m int, odds *big.Rat) *Matrix {
-	t.Helper()
+func unary(m int, odds *big.Rat) *Matrix {
 	seldom := over(integer(1), plus(odds, integer(1)))
 	rows := make([][]*big.Rat, m)
 	for x := range rows {
@@ -105,22 +93,19 @@ func unary(t testing.TB, m int, odds *big.Rat) *Matrix {
 			rows[x] = append(rows[x], p)
 		}
 	}
-	return matrix(t, rows...)
+	return matrix(rows...)
 }
 
-func subsets(t testing.TB, inputs, size int, odds *big.Rat) *Matrix {
-	t.Helper()
+func subsets(inputs, size int, odds *big.Rat) *Matrix {
 	return must(must(SubsetSelection(inputs, size)).with(odds))
 }
 
-func hadamard(t testing.TB, inputs int, odds *big.Rat) *Matrix {
-	t.Helper()
+func hadamard(inputs int, odds *big.Rat) *Matrix {
 	return must(must(HadamardResponse(inputs)).with(odds))
 }
 
 // haphazard is a matrix of random fractions, none 0 and none more than 10 times another of its row.
-func haphazard(t testing.TB, random *rand.Rand, inputs, outputs int) *Matrix {
-	t.Helper()
+func haphazard(random *rand.Rand, inputs, outputs int) *Matrix {
 	rows := make([][]*big.Rat, inputs)
 	for x := range rows {
 		sum := new(big.Rat)
@@ -133,7 +118,7 @@ func haphazard(t testing.TB, random *rand.Rand, inputs, outputs int) *Matrix {
 			p.Quo(p, sum)
 		}
 	}
-	return matrix(t, rows...)
+	return matrix(rows...)
 }
 
 // lawOf returns the probabilities of the outputs given an input.

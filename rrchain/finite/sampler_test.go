@@ -17,7 +17,7 @@ import (
 // TestDrawByEveryWord draws by a law in eighths with each of the eight beginnings of a random
 // number.
 func TestDrawByEveryWord(t *testing.T) {
-	f := family(t, written(t, "1/8 3/8 0 1/2", "1/4 1/4 0 1/2", "1/4 3/8 0 3/8"))
+	f := family(t, written("1/8 3/8 0 1/2", "1/4 1/4 0 1/2", "1/4 3/8 0 3/8"))
 	level := f.Epsilons()[0]
 	for truth, want := range []string{"01113333", "00113333", "00111333"} {
 		got := ""
@@ -140,13 +140,13 @@ func TestChainsHaveTheJointLaw(t *testing.T) {
 	const n = 20_000
 	for name, samplers := range map[string][]bool{"subsets of several sizes": {false, true}, "random channels": {false}} {
 		f := families(t)[name]
-		for truth, exactly := range jointLaw(t, f, []int{0, 1, 2}, f.laws) {
+		for truth, exactly := range jointLaw(f, []int{0, 1, 2}, f.laws) {
 			law := map[string]float64{}
 			for responses, p := range exactly {
 				law[responses], _ = p.Float64()
 			}
 			for _, hasty := range samplers {
-				v := stattest.Fit(drawChains(t, f, truth, n, hasty), law)
+				v := stattest.Fit(drawChains(f, truth, n, hasty), law)
 				if hasty {
 					v.Fails(t, "%s, truth %d, hasty", name, truth)
 				} else {
@@ -159,7 +159,7 @@ func TestChainsHaveTheJointLaw(t *testing.T) {
 
 // drawChains counts the responses of n chains of three levels. Hasty ones draw the middle one as if
 // there were none below.
-func drawChains(t *testing.T, f *Family, truth, n int, hasty bool) map[string]int {
+func drawChains(f *Family, truth, n int, hasty bool) map[string]int {
 	s, counts, levels := new(Sampler), make(map[string]int), f.Epsilons()
 	for range n {
 		low := must(s.Raise(f, rrchain.Level[int]{}, levels[0], truth))
@@ -183,9 +183,9 @@ func TestRaiseRefuses(t *testing.T) {
 		to    privacy.Epsilon
 		names string
 	}{
-		{"to an unknown level", rrchain.Level[int]{}, eps(t, "0.25"), "ε = 0.25"},
+		{"to an unknown level", rrchain.Level[int]{}, eps("0.25"), "ε = 0.25"},
 		{"to nothing", rrchain.Level[int]{}, privacy.Epsilon{}, "ε = 0"},
-		{"from an unknown level", rrchain.Level[int]{Epsilon: eps(t, "0.25")}, high, "ε = 0.25"},
+		{"from an unknown level", rrchain.Level[int]{Epsilon: eps("0.25")}, high, "ε = 0.25"},
 		{"from a response at ε = 0", rrchain.Level[int]{Response: 1}, high, "ε = 0"},
 		{"not upwards", rrchain.Level[int]{Epsilon: low}, low, "ε = 0.405465109"},
 		{"downwards", rrchain.Level[int]{Epsilon: high}, low, "ε = 1.098612289"},
@@ -212,9 +212,9 @@ func TestRaiseRefuses(t *testing.T) {
 }
 
 func TestBetweenRefuses(t *testing.T) {
-	f := family(t, randomized(t, 2, rat("5/4")),
-		written(t, "2/5 3/5 0", "3/5 2/5 0"),
-		written(t, "3/4 0 1/4", "1/4 0 3/4"))
+	f := family(t, randomized(2, rat("5/4")),
+		written("2/5 3/5 0", "3/5 2/5 0"),
+		written("3/4 0 1/4", "1/4 0 3/4"))
 	levels := f.Epsilons()
 	at := func(i, response int) rrchain.Level[int] {
 		return rrchain.Level[int]{Epsilon: levels[i], Response: response}
@@ -227,11 +227,11 @@ func TestBetweenRefuses(t *testing.T) {
 		names        string
 	}{
 		{"below nothing", none, none, levels[0], "ε = 0 "},
-		{"below an unknown level", none, rrchain.Level[int]{Epsilon: eps(t, "3")}, levels[0], "ε = 3 "},
-		{"at an unknown level", none, at(2, 0), eps(t, "1"), "ε = 1 "},
+		{"below an unknown level", none, rrchain.Level[int]{Epsilon: eps("3")}, levels[0], "ε = 3 "},
+		{"at an unknown level", none, at(2, 0), eps("1"), "ε = 1 "},
 		{"at the one above", none, at(2, 0), levels[2], "no level of the family below"},
 		{"at one higher than the one above", none, at(1, 0), levels[2], "no level of the family below"},
-		{"above an unknown level", rrchain.Level[int]{Epsilon: eps(t, "0.1")}, at(2, 0), levels[1], "ε = 0.1 "},
+		{"above an unknown level", rrchain.Level[int]{Epsilon: eps("0.1")}, at(2, 0), levels[1], "ε = 0.1 "},
 		{"at the one below", at(1, 0), at(2, 0), levels[1], "ε = "},
 		{"at one lower than the one below", at(1, 0), at(2, 0), levels[0], "ε = "},
 		{"a response above that is none", none, at(2, 3), levels[0], "response 3"},
@@ -248,10 +248,10 @@ func TestBetweenRefuses(t *testing.T) {
 // TestResponsesThatCannotOccurTogether has a family in which the highest response decides what the
 // lowest can be.
 func TestResponsesThatCannotOccurTogether(t *testing.T) {
-	top := written(t, "3/5 1/5 1/5", "1/5 1/5 3/5")
-	apart := written(t, "1/2 1/2 0", "1/2 0 1/2", "0 1/2 1/2")
+	top := written("3/5 1/5 1/5", "1/5 1/5 3/5")
+	apart := written("1/2 1/2 0", "1/2 0 1/2", "0 1/2 1/2")
 	middle := top.then(apart)
-	low := middle.then(written(t, "1 0", "1/2 1/2", "0 1"))
+	low := middle.then(written("1 0", "1/2 1/2", "0 1"))
 	f := family(t, low, middle, top)
 	for upper := range 3 {
 		for lower := range 2 {
@@ -265,8 +265,8 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 		}
 	}
 	impossible := place{below: 0, at: 1, above: 2}
-	f.channels[1] = written(t, "0 0 1", "1 0 0", "1 0 0")
-	f.channels[0] = written(t, "1 0", "1 0", "0 1")
+	f.channels[1] = written("0 0 1", "1 0 0", "1 0 0")
+	f.channels[0] = written("1 0", "1 0", "0 1")
 	laws, err := f.laws(impossible, []int{0})
 	check.That(t, laws == nil && errors.Is(err, rrchain.ErrInvalid), "%v, %v", laws, err)
 	below, above := rrchain.Level[int]{Epsilon: f.epsilons[0]}, rrchain.Level[int]{Epsilon: f.epsilons[2]}
@@ -277,7 +277,7 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 
 // TestSamplerForgets draws more laws than a sampler keeps.
 func TestSamplerForgets(t *testing.T) {
-	f := family(t, randomized(t, 32, rat("2")), randomized(t, 32, rat("3")))
+	f := family(t, randomized(32, rat("2")), randomized(32, rat("3")))
 	s := new(Sampler)
 	most := 0
 	for i := range cachedCells/(32*31+tableCells) + 20 {
@@ -314,7 +314,7 @@ func TestSamplerRemembers(t *testing.T) {
 // ones.
 func BenchmarkRaise(b *testing.B) {
 	d := must(SubsetSelection(16, 1))
-	f := must(d.Family(eps(b, "0.5"), eps(b, "1"), eps(b, "2")))
+	f := must(d.Family(eps("0.5"), eps("1"), eps("2")))
 	s := new(Sampler)
 	b.Run("again", func(b *testing.B) {
 		for i := range b.N {

@@ -12,7 +12,7 @@ import (
 // BenchmarkRaise raises reports of 128 bits from ε=1 to ε=2, and for comparison draws nothing but a
 // word of the same random numbers for each bit.
 func BenchmarkRaise(b *testing.B) {
-	p, low, high := Params{64, 128, 2}, eps(b, "1"), eps(b, "2")
+	p, low, high := Params{64, 128, 2}, eps("1"), eps("2")
 	sampler := new(rrchain.Sampler)
 	first := must(p.NewClient(0, "Emma"))
 	check.Must(b, check.Err(first.Raise(sampler, low)))
@@ -52,8 +52,8 @@ func bitsPerSecond(b *testing.B, bits int) {
 func BenchmarkTally(b *testing.B) {
 	p := Params{64, 128, 2}
 	client := must(p.NewClient(0, "Emma"))
-	report := must(client.Raise(new(rrchain.Sampler), eps(b, "2")))
-	tally := must(p.NewTally(eps(b, "2")))
+	report := must(client.Raise(new(rrchain.Sampler), eps("2")))
+	tally := must(p.NewTally(eps("2")))
 	for b.Loop() {
 		check.Must(b, tally.Add(report))
 	}
@@ -63,7 +63,7 @@ func BenchmarkDecode(b *testing.B) {
 	p := Params{64, 128, 2}
 	for _, candidates := range []int{100, 1000} {
 		listed := names("name", candidates)
-		tally := must(p.NewTally(eps(b, "4")))
+		tally := must(p.NewTally(eps("4")))
 		sampler := new(rrchain.Sampler)
 		for i := range 2000 {
 			client := must(p.NewClient(i%64, listed[i*i%candidates]))

@@ -21,12 +21,12 @@ func symmetric(alpha, beta float64) Noise {
 // TestNoiseVectors checks pan2024 Eq. (65) and Eq. (68) with N = 1.
 func TestNoiseVectors(t *testing.T) {
 	for i, row := range noisyRows(t) {
-		noise := symmetric(number(t, row.Alpha), number(t, row.Beta))
+		noise := symmetric(number(row.Alpha), number(row.Beta))
 		one, zero := bitLoss(t, noise, row.K)
-		wantNear(t, fmt.Sprintf("row %d: loss towards 1", i), one, number(t, row.Loss), 1e-13)
-		wantNear(t, fmt.Sprintf("row %d: loss towards 0", i), zero, number(t, row.Loss), 1e-13)
+		wantNear(t, fmt.Sprintf("row %d: loss towards 1", i), one, number(row.Loss), 1e-13)
+		wantNear(t, fmt.Sprintf("row %d: loss towards 0", i), zero, number(row.Loss), 1e-13)
 		for _, share := range []float64{0, 0.3, 1} {
-			wantNear(t, fmt.Sprintf("row %d: variance", i), clientVariance(t, noise, row.K, share), number(t, row.Noisy), 1e-12)
+			wantNear(t, fmt.Sprintf("row %d: variance", i), clientVariance(noise, row.K, share), number(row.Noisy), 1e-12)
 		}
 	}
 }
@@ -70,14 +70,12 @@ func TestNoiseLossOfStrings(t *testing.T) {
 		for _, n := range []Noise{{0.5, 0.75, 0.5}, {0.2, 0.9, 0.3}, {0.75, 0.35, 0.1}} {
 			q := n.F/2*(n.P+n.Q) + (1-n.F)*n.P
 			pp := n.F/2*(n.P+n.Q) + (1-n.F)*n.Q
-			wantNear(t, fmt.Sprintf("%+v: one report", n), stringLoss(t, n, p, 1), h*math.Log(q*(1-pp)/(pp*(1-q))), 1e-12)
+			wantNear(t, fmt.Sprintf("%+v: one report", n), stringLoss(n, p, 1), h*math.Log(q*(1-pp)/(pp*(1-q))), 1e-12)
 			limit := 2 * h * math.Log((1-n.F/2)/(n.F/2))
-			wantNear(t, fmt.Sprintf("%+v: a million reports", n), stringLoss(t, n, p, 1_000_000), limit, 1e-12)
-			got := stringLoss(t, n, p, 20)
+			wantNear(t, fmt.Sprintf("%+v: a million reports", n), stringLoss(n, p, 1_000_000), limit, 1e-12)
+			got := stringLoss(n, p, 20)
 			check.That(t, got < limit, "%+v: 20 reports cost %v, more than ever so many, %v", n, got, limit)
-			if got := stringLoss(t, n, p, 0); got != 0 {
-				t.Errorf("%+v: no reports cost %v", n, got)
-			}
+			check.Equal(t, stringLoss(n, p, 0), 0, "%+v: no reports cost", n)
 		}
 	}
 }
@@ -133,10 +131,10 @@ func TestNoiseEstimateIsUnbiased(t *testing.T) {
 				check.That(t, math.Abs(mean-float64(truth)) <= 1e-12,
 					"%+v, %d reports of a %d: mean %v", n, reports, truth, mean)
 				wantNear(t, fmt.Sprintf("%+v, %d reports of a %d: variance", n, reports, truth),
-					clientVariance(t, n, reports, float64(truth)), square, 1e-11)
+					clientVariance(n, reports, float64(truth)), square, 1e-11)
 			}
-			half := (clientVariance(t, n, reports, 0) + clientVariance(t, n, reports, 1)) / 2
-			wantNear(t, "variance of a mixed population", clientVariance(t, n, reports, 0.5), half, 1e-12)
+			half := (clientVariance(n, reports, 0) + clientVariance(n, reports, 1)) / 2
+			wantNear(t, "variance of a mixed population", clientVariance(n, reports, 0.5), half, 1e-12)
 		}
 	}
 }
@@ -196,12 +194,8 @@ func bitLoss(t *testing.T, n Noise, reports int) (one, zero float64) {
 	return one, zero
 }
 
-func stringLoss(t *testing.T, n Noise, p Params, reports int) float64 {
-	t.Helper()
-	return must(n.Loss(p, reports))
-}
+func stringLoss(n Noise, p Params, reports int) float64 { return must(n.Loss(p, reports)) }
 
-func clientVariance(t *testing.T, n Noise, reports int, share float64) float64 {
-	t.Helper()
+func clientVariance(n Noise, reports int, share float64) float64 {
 	return must(n.Variance(reports, share))
 }

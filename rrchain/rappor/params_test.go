@@ -37,7 +37,7 @@ func TestFilterVectors(t *testing.T) {
 		}},
 		{Params{16, 1048576, 3}, 15, "Noah", []int{25646, 564278, 1043394}},
 	} {
-		if got := bitsOf(t, c.params, c.cohort, c.text); !slices.Equal(got, c.ones) {
+		if got := bitsOf(c.params, c.cohort, c.text); !slices.Equal(got, c.ones) {
 			t.Errorf("%+v, cohort %d, %q: bits %v, want %v", c.params, c.cohort, c.text, got, c.ones)
 		}
 	}
@@ -64,8 +64,8 @@ func TestFiltersAreUniform(t *testing.T) {
 		pairs = append(pairs, [2]int(pair))
 	}
 	for name, filter := range map[string]func(i int) []int{
-		"strings": func(i int) []int { return bitsOf(t, p, 0, fmt.Sprint("name ", i)) },
-		"cohorts": func(i int) []int { return bitsOf(t, p, i, "Emma") },
+		"strings": func(i int) []int { return bitsOf(p, 0, fmt.Sprint("name ", i)) },
+		"cohorts": func(i int) []int { return bitsOf(p, i, "Emma") },
 	} {
 		counts := map[[2]int]int{}
 		for i := range filters {
@@ -110,7 +110,7 @@ func TestBitEpsilonNeverCostsMore(t *testing.T) {
 	for _, p := range []Params{{1, 2, 1}, {1, 128, 2}, {1, 128, 3}, {1, 10, 7}, {1, 1 << 20, 1000}} {
 		d := int64(p.Distance())
 		for _, e := range []int64{d, d + 1, 2*d - 1, 1_000_000_000, 7_777_777_777, privacy.MaxEpsilon().Nano()} {
-			bit := must(p.BitEpsilon(nano(t, e)))
+			bit := must(p.BitEpsilon(nano(e)))
 			if used := d * bit.Nano(); used > e || used+d <= e {
 				t.Errorf("%+v: a bit at %v nano-nats in a report at %v", p, bit.Nano(), e)
 			}
@@ -123,19 +123,18 @@ func TestBitEpsilonNeverCostsMore(t *testing.T) {
 
 func TestDistance(t *testing.T) {
 	for p, want := range map[Params]int{{1, 128, 2}: 4, {1, 128, 1}: 2, {1, 4, 2}: 4, {1, 4, 3}: 2, {1, 5, 3}: 4, {1, 2, 1}: 2} {
-		got := p.Distance()
-		check.That(t, got == want, "%+v: %d, want %d", p, got, want)
+		check.Equal(t, p.Distance(), want, "%+v", p)
 	}
 }
 
 // TestLoss counts the bits in which filters differ, and finds pairs that differ in as many as can
 // be.
 func TestLoss(t *testing.T) {
-	p, one := Params{3, 6, 2}, eps(t, "1")
+	p, one := Params{3, 6, 2}, eps("1")
 	bit, largest := int64(250_000_000), privacy.Epsilon{}
 	for i := range 30 {
 		a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
-		first, second := bitsOf(t, p, i%3, a), bitsOf(t, p, i%3, b)
+		first, second := bitsOf(p, i%3, a), bitsOf(p, i%3, b)
 		differ := 0
 		for n := range p.Bits {
 			if slices.Contains(first, n) != slices.Contains(second, n) {
@@ -156,7 +155,7 @@ func TestLoss(t *testing.T) {
 }
 
 func TestParamsRefuse(t *testing.T) {
-	one := eps(t, "1")
+	one := eps("1")
 	for _, p := range []Params{
 		{}, {0, 8, 1}, {-1, 8, 1}, {1, 1, 1}, {1, 0, 1}, {1, -8, 1}, {1, 8, 0}, {1, 8, 8}, {1, 8, 9}, {1, 8, -1},
 		{1, maxBits + 1, 1}, {maxCounts/8 + 1, 8, 1}, {math.MaxInt, math.MaxInt, 1},
@@ -178,18 +177,15 @@ func TestParamsRefuse(t *testing.T) {
 		if _, err := good.Filter(cohort, "secret"); !errors.Is(err, rrchain.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("cohort %d: %v", cohort, err)
 		}
-		_, err := good.Loss(cohort, "a", "b", one)
-		check.That(t, errors.Is(err, rrchain.ErrInvalid), "loss in cohort %d: %v", cohort, err)
+		check.Is(t, check.Err(good.Loss(cohort, "a", "b", one)), rrchain.ErrInvalid, "loss in cohort %d", cohort)
 	}
 	for _, e := range []int64{0, 3} {
-		if _, err := good.BitEpsilon(nano(t, e)); !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), "up to 4 bits") {
+		if _, err := good.BitEpsilon(nano(e)); !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), "up to 4 bits") {
 			t.Errorf("%d nano-nats for 4 bits: %v", e, err)
 		}
-		_, err := good.Loss(0, "a", "b", nano(t, e))
-		check.That(t, errors.Is(err, rrchain.ErrInvalid), "loss at %d nano-nats: %v", e, err)
+		check.Is(t, check.Err(good.Loss(0, "a", "b", nano(e))), rrchain.ErrInvalid, "loss at %d nano-nats", e)
 	}
 	for _, e := range []int64{privacy.MaxEpsilon().Nano()/4 + 1, privacy.MaxEpsilon().Nano()} {
-		_, err := good.ReportEpsilon(nano(t, e))
-		check.That(t, errors.Is(err, privacy.ErrRange), "4 bits at %d nano-nats: %v", e, err)
+		check.Is(t, check.Err(good.ReportEpsilon(nano(e))), privacy.ErrRange, "4 bits at %d nano-nats", e)
 	}
 }

@@ -21,19 +21,19 @@ func TestBitCountsAreUnbiased(t *testing.T) {
 	p := Params{2, 3, 1}
 	people := []string{"a", "b", "c"}
 	for _, e := range []string{"0.1", "2", "9"} {
-		q := newTally(t, p, e).noise.q
+		q := newTally(p, e).noise.q
 		mean, square, noise := make([]float64, p.Bits), make([]float64, p.Bits), 0.0
 		holders := make([]float64, p.Bits)
 		for _, s := range people {
-			for _, bit := range bitsOf(t, p, 1, s) {
+			for _, bit := range bitsOf(p, 1, s) {
 				holders[bit]++
 			}
 		}
 		for code := range 1 << (len(people) * p.Bits) {
-			tally, chance := newTally(t, p, e), 1.0
+			tally, chance := newTally(p, e), 1.0
 			for i, s := range people {
 				var ones []int
-				truth := bitsOf(t, p, 1, s)
+				truth := bitsOf(p, 1, s)
 				for bit := range p.Bits {
 					reported := code>>(i*p.Bits+bit)&1 == 1
 					if reported {
@@ -45,7 +45,7 @@ func TestBitCountsAreUnbiased(t *testing.T) {
 						chance *= q
 					}
 				}
-				add(t, tally, Report{1, tally.epsilon, bitsWith(t, p.Bits, ones...)})
+				add(t, tally, Report{1, tally.epsilon, bitsWith(p.Bits, ones...)})
 			}
 			if tally.Clients() != 3 {
 				t.Fatalf("%d clients", tally.Clients())
@@ -84,31 +84,28 @@ func noisyRows(t *testing.T) []noisyRow {
 	return file.Rows
 }
 
-func number(t *testing.T, text string) float64 {
-	t.Helper()
-	return must(strconv.ParseFloat(text, 64))
-}
+func number(text string) float64 { return must(strconv.ParseFloat(text, 64)) }
 
 // TestNoiseVarianceVectors checks pan2024 Eq. (67) with N = 1.
 func TestNoiseVarianceVectors(t *testing.T) {
 	for i, row := range noisyRows(t) {
-		wantNear(t, fmt.Sprint("row ", i), newChannel(number(t, row.Loss)).variance(), number(t, row.Relaxed), 1e-12)
+		wantNear(t, fmt.Sprint("row ", i), newChannel(number(row.Loss)).variance(), number(row.Relaxed), 1e-12)
 	}
 }
 
 func TestTalliesMerge(t *testing.T) {
 	p := Params{2, 4, 2}
-	all, parts := newTally(t, p, "1"), []*Tally{newTally(t, p, "1"), newTally(t, p, "1")}
+	all, parts := newTally(p, "1"), []*Tally{newTally(p, "1"), newTally(p, "1")}
 	for i := range 20 {
-		report := Report{i % 3 % 2, all.epsilon, bitsWith(t, 4, i%4, i%3)}
+		report := Report{i % 3 % 2, all.epsilon, bitsWith(4, i%4, i%3)}
 		add(t, all, report)
 		add(t, parts[i%2], report)
 	}
 	check.Must(t, parts[0].Merge(parts[1]))
 	check.That(t, slices.Equal(parts[0].ones, all.ones) && slices.Equal(parts[0].clients, all.clients) &&
 		all.Clients() == 20 && parts[1].Clients() == 10, "merged %+v, want %+v", parts[0], all)
-	check.That(t, all.params == p && all.epsilon == eps(t, "1"), "a tally of %+v at ε=%v", all.params, all.epsilon)
-	for _, other := range []*Tally{newTally(t, Params{2, 4, 1}, "1"), newTally(t, Params{4, 2, 1}, "1"), newTally(t, p, "2")} {
+	check.That(t, all.params == p && all.epsilon == eps("1"), "a tally of %+v at ε=%v", all.params, all.epsilon)
+	for _, other := range []*Tally{newTally(Params{2, 4, 1}, "1"), newTally(Params{4, 2, 1}, "1"), newTally(p, "2")} {
 		if err := all.Merge(other); !errors.Is(err, rrchain.ErrInvalid) || all.Clients() != 20 {
 			t.Errorf("merging another kind of tally: %v", err)
 		}
@@ -116,13 +113,13 @@ func TestTalliesMerge(t *testing.T) {
 }
 
 func TestTallyRefuses(t *testing.T) {
-	tally := newTally(t, Params{2, 4, 1}, "1")
+	tally := newTally(Params{2, 4, 1}, "1")
 	for name, report := range map[string]Report{
-		"another ε":      {0, eps(t, "2"), bitsWith(t, 4, 1)},
-		"another length": {0, eps(t, "1"), bitsWith(t, 5, 1)},
-		"no bits":        {0, eps(t, "1"), rrchain.Bits{}},
-		"no cohort":      {2, eps(t, "1"), bitsWith(t, 4, 1)},
-		"cohort −1":      {-1, eps(t, "1"), bitsWith(t, 4, 1)},
+		"another ε":      {0, eps("2"), bitsWith(4, 1)},
+		"another length": {0, eps("1"), bitsWith(5, 1)},
+		"no bits":        {0, eps("1"), rrchain.Bits{}},
+		"no cohort":      {2, eps("1"), bitsWith(4, 1)},
+		"cohort −1":      {-1, eps("1"), bitsWith(4, 1)},
 	} {
 		err := tally.Add(report)
 		check.That(t, errors.Is(err, rrchain.ErrInvalid) && tally.Clients() == 0 && slices.Max(tally.ones) == 0,
@@ -130,18 +127,14 @@ func TestTallyRefuses(t *testing.T) {
 	}
 }
 
-func newTally(t *testing.T, p Params, epsilon string) *Tally {
-	t.Helper()
-	return must(p.NewTally(eps(t, epsilon)))
-}
+func newTally(p Params, epsilon string) *Tally { return must(p.NewTally(eps(epsilon))) }
 
 func add(t *testing.T, tally *Tally, report Report) {
 	t.Helper()
 	check.Must(t, tally.Add(report))
 }
 
-func bitsWith(t *testing.T, n int, ones ...int) rrchain.Bits {
-	t.Helper()
+func bitsWith(n int, ones ...int) rrchain.Bits {
 	packed := make([]byte, (n+7)/8)
 	for _, i := range ones {
 		packed[i/8] |= 1 << (i % 8)

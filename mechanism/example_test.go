@@ -3,10 +3,32 @@ package mechanism_test
 import (
 	"errors"
 	"fmt"
+	"log"
 
 	"github.com/sluicedp/sluice/mechanism"
 	"github.com/sluicedp/sluice/privacy"
 )
+
+// Of 1,000 people 507 said yes. With seven fewer there would be no majority, so that six steps lead to
+// the boundary.
+func ExampleQuery_Place() {
+	values := []string{"yes", "no"}
+	query, err := mechanism.ParseQuery("majority:yes", values)
+	if err != nil {
+		log.Fatal(err)
+	}
+	place, err := query.Place([]int64{507, 493})
+	if err != nil {
+		log.Fatal(err)
+	}
+	answers, err := query.Answers(values)
+	if err != nil {
+		log.Fatal(err)
+	}
+	z, _ := place.Position()
+	fmt.Println(answers[place.Color()], place.Distance, z)
+	// Output: yes 6 6
+}
 
 // A question is answered at ε = 0.5, and later, for a better price, at ε = 2. Both answers cost 2, not 2.5. An answer at
 // ε = 1 for another buyer is then free. The dataset is so far from the boundary that each is wrong with a probability
