@@ -148,8 +148,7 @@ func bareCopy(t testing.TB, from string) (to string) {
 	in := check.Value(os.Open(from))(t)
 	defer in.Close()
 	out := check.Value(os.Create(to))(t)
-	_, err := io.Copy(out, in)
-	must(t, errors.Join(err, out.Sync(), out.Close()))
+	must(t, errors.Join(check.Err(io.Copy(out, in)), out.Sync(), out.Close()))
 	return to
 }
 

@@ -48,32 +48,7 @@ func crowdSale(t *testing.T) func(i int) (context.Context, api.ReleaseRequest) {
 	}
 }
 
-func TestALoneCallerCommitsOnce(t *testing.T) {
-	l, s := openShim(t, votersFile(t, "1", "ann"), Options{})
-	before := s.commits.Load()
-	release(t, l, releaseOf(t, "k", "ann", "0.5"))
-	check.Equal(t, s.commits.Load()-before, 1, "commits for one sale")
-	release(t, l, releaseOf(t, "k", "ann", "0.5"))
-	check.Equal(t, s.commits.Load()-before, 1, "commits after repeating it")
-}
-
-func TestCallersWhoWaitShareOneCommit(t *testing.T) {
-	const callers = 64
-	l, s := openShim(t, votersFile(t, "1", crowd(callers)...), Options{})
-	before := s.commits.Load()
-	commit, answers := queued(t, l, s, callers, crowdSale(t))
-	commit.open()
-	for i, one := range answers {
-		if a := await(t, one); a.err != nil || a.value.Object != fmt.Sprintf("person-%05d", i) {
-			t.Errorf("caller %d got %v, %v", i, a.value, a.err)
-		}
-	}
-	n := s.commits.Load() - before
-	check.That(t, n <= 2, "%d commits for %d callers who waited together", n, callers)
-	auditStore(t, s)
-}
-
-// A batch is bounded, so that one commit cannot take for ever.
+// Callers that wait share one commit. A batch is bounded, so that one commit cannot take for ever.
 func TestABatchIsBounded(t *testing.T) {
 	const waiting = engine.MostTogether + 100
 	l, s := openShim(t, votersFile(t, "1", crowd(1+waiting)...), Options{})
@@ -85,8 +60,9 @@ func TestABatchIsBounded(t *testing.T) {
 	}
 	waitQueued(t, l, waiting)
 	commit.open()
-	for _, one := range answers {
-		must(t, await(t, one).err)
+	for i, one := range answers {
+		a := await(t, one)
+		check.That(t, a.err == nil && a.value.Object == fmt.Sprintf("person-%05d", i), "caller %d got %v, %v", i, a.value, a.err)
 	}
 	check.Equal(t, s.commits.Load()-before, 3, "commits: that of the first, of a full batch and of the rest")
 	auditStore(t, s)
@@ -220,9 +196,7 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 	enrollUnder(t, l, "smoker", market(t, "1.5"), "1", "bea")
 	closed(t, l)
 	l, s := openShim(t, path, Options{})
-	commit := s.holdCommit(t)
-	leads := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "leads", "eve", "0.1")) })
-	commit.wait(t)
+	commit, leads := s.holdRelease(t, l, releaseOf(t, "leads", "eve", "0.1"))
 	var asked atomic.Int32
 	sale := async(func() (api.Sale, error) {
 		r := purchase(t, "sale", "acme", "0.6", "bea")
@@ -251,9 +225,7 @@ func TestASaleIsMadeAgainWithoutWhoIsRefused(t *testing.T) {
 // that one is decided anew. No time passes between the two.
 func TestNobodyIsRefusedForWhatHasNotHappened(t *testing.T) {
 	l, s := openShim(t, votersFile(t, "1", "eve"), Options{})
-	commit := s.holdCommit(t)
-	leads := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "leads", "eve", "0.1")) })
-	commit.wait(t)
+	commit, leads := s.holdRelease(t, l, releaseOf(t, "leads", "eve", "0.1"))
 	var answers []chan answer[uint64]
 	submit := func(decide engine.Decision) {
 		answers = append(answers, async(func() (uint64, error) {
@@ -311,9 +283,7 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	enrol := func(key, ceiling string) error {
 		return check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: key, Question: "vote", Objects: []string{"zoe"}, Policy: policy.Fixed(eps(t, ceiling)), Cap: boundless()}))
 	}
-	commit := s.holdCommit(t)
-	first := async(func() (api.Response, error) { return l.Release(t.Context(), releaseOf(t, "0", "ann", "0.5")) })
-	commit.wait(t)
+	commit, first := s.holdRelease(t, l, releaseOf(t, "0", "ann", "0.5"))
 	lax := async(func() (int, error) { return 0, enrol("lax", "5") })
 	waitQueued(t, l, 1)
 	raised := async(func() (api.RaiseResult, error) {
@@ -329,8 +299,7 @@ func TestAPolicyThatWasRolledBackIsForgotten(t *testing.T) {
 	wantErr(t, await(t, raised).err, errDisk)
 	s.set(nil, nil)
 	must(t, enrol("strict", "1"))
-	_, err := l.Release(t.Context(), releaseOf(t, "2", "zoe", "4"))
-	got := refusals(t, err)[0]
+	got := refusals(t, check.Err(l.Release(t.Context(), releaseOf(t, "2", "zoe", "4"))))[0]
 	check.That(t, got.Reason == api.ChainCeiling && got.Ceiling == eps(t, "1"), "refused for %+v", got)
 	auditStore(t, s)
 }
@@ -576,8 +545,7 @@ func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
 	case 0:
 		_, err = l.Release(ctx, releaseOf(t, key, fmt.Sprintf("person-%05d", n), "1"))
 	case 1:
-		r := order(t, key, fmt.Sprint("0.", n+1))
-		_, err = l.Raise(ctx, r)
+		_, err = l.Raise(ctx, order(t, key, fmt.Sprint("0.", n+1)))
 	case 2:
 		err = l.DefineQuestion(ctx, key, api.Question{Name: key, Values: []string{"a", "b"}, Encoding: api.Direct})
 	case 3:

@@ -105,8 +105,7 @@ func filmLife(t testing.TB) (f *film, roots []tlog.Hash) {
 		file := check.Value(bolt.Open(path, false))(t)
 		f.Store = file
 		f.shoot("at rest")
-		l := check.Value(readStore(t.Context(), f, f, Options{}))(t)
-		must(t, l.begin(t.Context(), Options{}))
+		l := openOver(t, f, f, Options{})
 		for i := range 16 {
 			name := names[(i*37+life*11)%len(names)]
 			release(t, l, releaseOf(t, fmt.Sprint("r", life, i), name, fmt.Sprint(1+life)))

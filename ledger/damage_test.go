@@ -47,9 +47,7 @@ func tellLittle(t testing.TB, s kv.Store) {
 	enrollUnder(t, l, "vote", p, "2", "ann", "bob")
 	release(t, l, releaseOf(t, "raise", "ann", "1"))
 	release(t, l, releaseOf(t, "degrade", "ann", "0.25"))
-	r := order(t, "partial", "1", "ann", "zoe")
-	r.Partial = true
-	carryOut(t, l, r)
+	carryOut(t, l, partial(order(t, "partial", "1", "ann", "zoe")))
 	answerTo(t, l, inquire(t, "fresh", "majority:yes", "0.5", ballots("bob"), "bob"))
 	sell(t, l, purchase(t, "sale", "acme", "1", "ann", "bob"))
 	held := purchase(t, "", "acme", "1.5", "bob").Order

@@ -73,9 +73,7 @@ func TestAJournalElsewhereOutlivesTheFile(t *testing.T) {
 	path, h := votersFile(t, "9", names...), newHost()
 	l := open(t, path, h.options())
 	older := asItIs(t, path)
-	for i, name := range names {
-		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
-	}
+	releaseEach(t, l, "1", names...)
 	forget(t, l, names[3]) // makes a checkpoint, and trims
 	_, groups := h.one().Groups()
 	check.That(t, len(groups) == 0, "%d groups are left after a checkpoint", len(groups))

@@ -188,8 +188,7 @@ func TestAnswer_DoesNotDependOnTheEncoding(t *testing.T) {
 			first = all
 		}
 		check.That(t, reflect.DeepEqual(all, first), "got\n%+v\nin another encoding\n%+v", all, first)
-		auditStore(t, l.engine.Store)
-		wantClean(t, l, api.VerifyRequest{})
+		auditLedger(t, l)
 	})
 }
 

@@ -35,9 +35,7 @@ func comeBack(t testing.TB, l *Ledger, name string) {
 func TestAValueThatComesBackHasAnotherTag(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "9", "ann")
 	draw := func(key, truth string) {
-		r := releaseOf(t, key, "ann", "0.5")
-		r.Truth = sameTruth(truth)
-		release(t, l, r)
+		release(t, l, releaseBy(releaseOf(t, key, "ann", "0.5"), sameTruth(truth)))
 	}
 	tags := map[event.Tag]bool{}
 	note := func() {
@@ -79,8 +77,7 @@ func TestAnswersAreNotRaisedAcrossEpochs(t *testing.T) {
 func TestATruthOfTheOldEpochIsNotDrawnFrom(t *testing.T) {
 	for name, request := range map[string]func(*Ledger, api.TruthFunc) error{
 		"release": func(l *Ledger, truth api.TruthFunc) error {
-			r := releaseOf(t, "r", "ann", "1")
-			r.Truth = truth
+			r := releaseBy(releaseOf(t, "r", "ann", "1"), truth)
 			return check.Err(l.Release(t.Context(), r))
 		},
 		"sell": func(l *Ledger, truth api.TruthFunc) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
-	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
@@ -92,8 +90,7 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 		}
 	}
 	check.That(t, numbered.Mechanism.Outputs == nil, "the host's mechanism was given names")
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 }
 
 func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
@@ -235,8 +232,7 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 		unchanged(t, l.engine.Store, func() {
 			for call, make := range map[string]func() error{
 				"release": func() error {
-					r := partyOf(t, "k", "ann", epsilon)
-					r.Truth = never(t)
+					r := releaseBy(partyOf(t, "k", "ann", epsilon), never(t))
 					return check.Err(l.Release(t.Context(), r))
 				},
 				"raise": func() error {
@@ -268,14 +264,18 @@ func TestBetweenLevelsThereAreNoOutputs(t *testing.T) {
 
 // Sweeps.
 
-// stair is a policy that releases ceilings at whole days after epoch.
-func stair(t testing.TB, ceilings ...string) policy.Policy {
+// onStairs is a ledger in which objects release a party by ceilings that rise at whole days after epoch, and its clock.
+func onStairs(t testing.TB, limit string, ceilings []string, objects ...string) (*Ledger, *fakeClock) {
 	t.Helper()
 	var steps []policy.Step
 	for i, ceiling := range ceilings {
 		steps = append(steps, policy.Step{At: epoch().Add(time.Duration(24*(i+1)) * time.Hour), Ceiling: eps(t, ceiling)})
 	}
-	return check.Value(policy.Steps(steps...))(t)
+	clock := newClock(epoch())
+	l := inMemory(t, Options{Now: clock.read})
+	define(t, l, fixture.Party(t))
+	enrollUnder(t, l, "party", check.Value(policy.Steps(steps...))(t), limit, objects...)
+	return l, clock
 }
 
 // levelsOf returns the levels of an object's chain, by rising ε, with the number of their events.
@@ -294,10 +294,7 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 	calendar := []string{"0.1", "0.499999999", "0.5", "0.75", "0.999999999", "1.25", "1.5", "3"}
 	came := []string{"", "", "0.5", "0.5", "0.5", "0.5 1", "0.5 1", "0.5 1 2"}
 	for name, days := range map[string][]int{"daily": {0, 1, 2, 3, 4, 5, 6, 7, 8}, "twice": {4, 8}, "after all": {8}, "and again": {3, 3, 8, 8}} {
-		clock := newClock(epoch())
-		l := inMemory(t, Options{Now: clock.read})
-		define(t, l, fixture.Party(t))
-		enrollUnder(t, l, "party", stair(t, calendar...), "9", names...)
+		l, clock := onStairs(t, "9", calendar, names...)
 		released := 0
 		for i, day := range days {
 			clock.set(epoch().Add(time.Duration(24*day) * time.Hour))
@@ -321,17 +318,13 @@ func TestASweepReleasesTheLevelBelowEachCeiling(t *testing.T) {
 		}
 		check.That(t, released == 3*len(names) && objectOf(t, l, "ann").Spent == eps(t, "2"),
 			"%s: %d releases", name, released)
-		auditStore(t, l.engine.Store)
-		wantClean(t, l, api.VerifyRequest{})
+		auditLedger(t, l)
 	}
 }
 
 // What the host has raised before is there already; a sweep adds what lies below it, for nothing and without the truth.
 func TestASweepBehindARaise(t *testing.T) {
-	clock := newClock(epoch())
-	l := inMemory(t, Options{Now: clock.read})
-	define(t, l, fixture.Party(t))
-	enrollUnder(t, l, "party", stair(t, "0.6", "1.5", "2.5"), "9", "ann", "bob")
+	l, clock := onStairs(t, "9", []string{"0.6", "1.5", "2.5"}, "ann", "bob")
 	clock.set(epoch().Add(48 * time.Hour))
 	release(t, l, api.ReleaseRequest{Key: "s", Question: "party", Object: "ann", Epsilon: eps(t, "1"), Truth: sameTruth("C")})
 	check.Equal(t, levelsOf(t, l, "ann"), "1", "after the raise ann has the levels")
@@ -351,10 +344,7 @@ func TestASweepBehindARaise(t *testing.T) {
 
 // A budget ends a sweep at the level before, and the refusal names the level, not the ceiling.
 func TestASweepRefusesALevelNotACeiling(t *testing.T) {
-	clock := newClock(epoch())
-	l := inMemory(t, Options{Now: clock.read})
-	define(t, l, fixture.Party(t))
-	enrollUnder(t, l, "party", stair(t, "0.75", "1.5", "3"), "1.9", "ann")
+	l, clock := onStairs(t, "1.9", []string{"0.75", "1.5", "3"}, "ann")
 	clock.set(epoch().Add(100 * time.Hour))
 	r := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "1", Truth: sameTruth("C")}))(t)
 	if left := r.Questions[0].Refused; len(left) != 1 || left[0].Asked != eps(t, "2") || left[0].Cost != eps(t, "1") || left[0].Reason != api.ObjectCap {
@@ -382,8 +372,7 @@ func TestNoiseKeysAreNotForMechanisms(t *testing.T) {
 		check.Equal(t, chainOf(t, l, 1, name).Noise, 0, "%s came back with the noise key", name)
 	}
 	carryOut(t, l, partiesOf(t, "r", "1"))
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 	// Whoever opens it without the keys can go on.
 	l = openMemory(t, l.engine.Store, Options{})
 	carryOut(t, l, partiesOf(t, "r2", "2"))
@@ -408,8 +397,7 @@ func TestOutputsAreDrawnFromChance(t *testing.T) {
 func TestAnOutputIsNoTruth(t *testing.T) {
 	l := guests(t, inMemory(t, Options{}), "ann")
 	for _, truth := range []string{"AB", "2", "E", "c"} {
-		r := partyOf(t, "k", "ann", "1")
-		r.Truth = sameTruth(truth)
+		r := releaseBy(partyOf(t, "k", "ann", "1"), sameTruth(truth))
 		unchanged(t, l.engine.Store, func() {
 			_, err := l.Release(t.Context(), r)
 			check.That(t, err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%q", truth)),
@@ -462,8 +450,7 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 		check.That(t, errors.Is(err, api.ErrInvalid) && strings.Contains(err.Error(), "apart"),
 			"%+v: got the error %v", r, err)
 	}
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 }
 
 // Keeping and copying.
@@ -472,32 +459,6 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 func steadyOutputs(seed uint64) *finite.Sampler {
 	random := rand.NewChaCha8([32]byte{byte(seed)})
 	return &finite.Sampler{Random: exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })}
-}
-
-// A backup, a compacted copy and the file compacted in place have the mechanism and go on with it.
-func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
-	dir := tests.Scratch(t)
-	path := filepath.Join(dir, "ledger.db")
-	check.Must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
-	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")
-	carryOut(t, l, partiesOf(t, "1", "1"))
-	release(t, l, partyOf(t, "2", "ann", "0.5"))
-	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "cid"}))
-	want, stored := allResponses(t, l, []string{"ann", "bob"}), pairs(t, l.engine.Store)
-	check.Value(l.Backup(t.Context(), filepath.Join(dir, "backup.db"), nil))(t)
-	check.Value(l.CompactTo(t.Context(), filepath.Join(dir, "compact.db"), nil))(t)
-	check.Must(t, l.Compact(t.Context(), nil))
-	closed(t, l)
-	for _, name := range []string{"backup.db", "compact.db", "ledger.db"} {
-		l := open(t, filepath.Join(dir, name), Options{})
-		got := allResponses(t, l, []string{"ann", "bob"})
-		check.That(t, reflect.DeepEqual(got, want), "%s has %v, want %v", name, got, want)
-		same(t, name, pairs(t, l.engine.Store), stored)
-		wantClean(t, l, api.VerifyRequest{})
-		release(t, l, partyOf(t, "3", "bob", "2"))
-		auditStore(t, l.engine.Store)
-		closed(t, l)
-	}
 }
 
 // Who comes back has the levels that were there before, and a raise goes on from them.

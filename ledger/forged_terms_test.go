@@ -59,6 +59,7 @@ func (g ground) terms(t *testing.T) map[string]pairOfLogs {
 	release := func(name, epsilon string) event.Change {
 		return &event.Released{Object: name, Question: 1, Epsilon: eps(t, epsilon), Response: event.Response{Value: event.Value{Index: 1}, Method: event.MethodRaise}}
 	}
+	sixth := under([]policy.Policy{policy.Fixed(eps(t, "0.6"))}, to("bob", other, "2", ""))
 	return map[string]pairOfLogs{
 		"a cap raised":                 {sound: one("bob", 1, "1.999999999", ""), forged: one("bob", 1, "2.000000001", ""), why: "without consent: the cap would be ε=2.000000001, and is ε=2"},
 		"a cap raised, 2":              {sound: one("bob", 1, "3", "form 17"), forged: one("bob", 1, "3", ""), why: "without consent"},
@@ -99,6 +100,7 @@ func (g ground) terms(t *testing.T) map[string]pairOfLogs {
 		"released below what is spent": {sound: append(one("bob", 1, "0.05", ""), to("bob", 1, "1", "form 17"), release("bob", "0.3")), forged: append(one("bob", 1, "0.05", ""), release("bob", "0.000000001")), why: "more than its cap"},
 		"released above new terms":     {sound: under([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.15")), forged: under([]policy.Policy{policy.Fixed(eps(t, "0.25"))}, to("bob", other, "2", ""), release("bob", "0.150000001")), why: "above the ceiling of 0.25"},
 		"back under its former terms":  {sound: append(one("dan", 2, "1.5", ""), enrolment(t, "dan", 2, "1.5")), forged: append(one("dan", 2, "1.5", ""), enrolment(t, "dan", 2, "2")), why: "under other ceilings"},
+		"consent until a day":          {sound: sixth, forged: sixth, why: "without consent", soundAfter: 10 * time.Hour, after: 10*time.Hour - 1}, // when the ceiling is 1
 		"of who is forgotten":          {sound: append([]event.Change{g.forgottenEvent("bob")}, lower...), forged: append([]event.Change{g.forgottenEvent("bob")}, to("bob", 1, "2.5", "")), why: "without consent"},
 	}
 }
@@ -175,21 +177,6 @@ func (g ground) dealsUnderOtherTerms(t *testing.T) map[string]pairOfLogs {
 		"sold after it has closed":         {sound: append(until(61*time.Minute), sale(third, hooli, "1", 100)...), forged: append(until(time.Hour), sale(third, hooli, "1", 100)...), why: "it is not for sale", after: time.Hour},
 		"sold above a new ceiling":         {sound: append(lower[:2:2], below...), forged: append(lower[:2:2], sale(third, hooli, "0.75", 75)...), why: "it is not for sale"},
 	}
-}
-
-// A change to terms that allow more from some day on needs consent until that day: the audit asks at the time of the event.
-func TestConsentIsLookedAtAsOfTheTimeOfTheEvent(t *testing.T) {
-	g := newGround(t, nil)
-	at := func(after time.Duration) error { // bob's ceiling is 0.5 for 10 hours, then 1
-		changes := under([]policy.Policy{policy.Fixed(eps(t, "0.6"))}, &event.TermsChanged{Object: "bob", Question: 1, Policy: other, Cap: eps(t, "2")})
-		log := followedBy(withSettled(uint64(len(g.log))+1, changes)...)(slices.Clone(g.log))
-		for i := range log[len(g.log):] {
-			log[len(g.log)+i].Time = epoch().Add(after)
-		}
-		return replayWhole(&kv.Memory{}, log)
-	}
-	must(t, at(10*time.Hour))
-	wantForged(t, at(10*time.Hour-1), "without consent")
 }
 
 // Whom an enrolment or a change of terms left out, and why.

@@ -52,9 +52,7 @@ func eventful(t *testing.T, object string) (path string, options Options) {
 	query.AcceptLoss = true
 	answerTo(t, l, query)
 	reserve(t, l, api.ReserveRequest{Key: "hold", Order: purchase(t, "", "acme", "3", object, "bob").Order, For: time.Hour})
-	refused := order(t, "too much", "9", object, "bob")
-	refused.Partial = true
-	must(t, check.Err(l.Raise(t.Context(), refused)))
+	must(t, check.Err(l.Raise(t.Context(), partial(order(t, "too much", "9", object, "bob")))))
 	dearer := market(t, "3.5", func(m *policy.Market) { m.Floor = 333 })
 	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "not agreed", Question: "vote", Objects: []string{object, "bob"}, Cap: eps(t, "9"), Partial: true})))
 	must(t, check.Err(l.ChangeTerms(t.Context(), api.ChangeTermsRequest{Key: "agreed", Question: "vote", Objects: []string{object}, Policy: &dearer, Cap: eps(t, "9"), Consent: "a letter by " + object})))
@@ -138,12 +136,7 @@ func TestCopy_AfterForget_HasNothingOfThePerson(t *testing.T) {
 // If a process dies within Forget, only the journal says that the person is forgotten, and the file still has the records. A copy of both, made
 // by a process that only reads, has them no more.
 func TestCopy_OfAReaderAfterAnInterruptedForget_HasNothingOfThePerson(t *testing.T) {
-	names := crowd(9)
-	path := votersFile(t, "9", names...)
-	l, f := openHeld(t, path, Options{})
-	for i, name := range names {
-		release(t, l, releaseOf(t, fmt.Sprint(i), name, "1"))
-	}
+	l, f, path, names := heldVoters(t, 9)
 	must(t, l.engine.Checkpoint())
 	secrets := secretsOf(t, l, names[0])
 	held, forgot := newGate(t), make(chan error, 1)
@@ -192,8 +185,7 @@ func TestADestroyedAnswerIsNotDrawnAgain(t *testing.T) {
 	whole := order(t, "both", "2", "ann", "bob")
 	first := carryOut(t, l, whole)
 	forget(t, l, "ann")
-	again := releaseOf(t, "1", "ann", "1")
-	again.Truth = never(t)
+	again := releaseBy(releaseOf(t, "1", "ann", "1"), never(t))
 	wantErr(t, check.Err(l.Release(t.Context(), again)), api.ErrForgotten)
 	// Also when the object is back, and has another answer at that ε.
 	enroll(t, l, "vote", "9", "ann")
@@ -221,8 +213,7 @@ func TestForgettingIsARequestLikeOthers(t *testing.T) {
 
 func TestSomebodyWhoWasOnlyRefusedCanBeForgotten(t *testing.T) {
 	l := voters(t, newLedger(t), "9", "ann")
-	r := order(t, "1", "1", "ann", "nobody known")
-	r.Partial = true
+	r := partial(order(t, "1", "1", "ann", "nobody known"))
 	carryOut(t, l, r)
 	forget(t, l, "nobody known")
 	for _, p := range pairs(t, l.engine.Store) {
@@ -263,8 +254,7 @@ func TestARequestThatStandsAtTheForgottenGoesOn(t *testing.T) {
 		return nil
 	}, nil)
 	r := order(t, "large", "1")
-	_, err := l.Raise(t.Context(), r)
-	check.Need(t, err != nil, "nothing failed")
+	check.Need(t, check.Err(l.Raise(t.Context(), r)) != nil, "nothing failed")
 	s.set(nil, nil)
 	at := crowd(2 * state.PartSize)[2*state.PartSize-1]
 	forget(t, l, at)
@@ -415,9 +405,7 @@ func TestACutLogIsFoundWhereverItIsCut(t *testing.T) {
 	s := &kv.Memory{}
 	begin(t, s)
 	l := sellers(t, openMemory(t, s, Options{}), "5", "5", "ann", "bob")
-	r := purchase(t, "s", "acme", "1", "ann", "bob", "zoe")
-	r.Partial = true
-	sell(t, l, r)
+	sell(t, l, partialSale(purchase(t, "s", "acme", "1", "ann", "bob", "zoe")))
 	log := logOf(t, pairs(t, s))
 	for n := 2; n < len(log); n++ {
 		switch log[n-1].Change.(type) {
@@ -518,9 +506,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "back", Question: "vote", Objects: gone})))
 			got := carryOut(t, l, r)
 			check.That(t, got.Drawn == len(names) && got.Reused == 0, "%+v of %d", got, len(names))
-			for _, name := range gone {
-				check.Equal(t, objectOf(t, l, name).Spent, eps(t, "1"), "the cost of one raise to ε=1 for %s", name)
-			}
+			wantSpent(t, l, "1", gone...) // by one raise
 			auditStore(t, l.engine.Store)
 		})
 	}

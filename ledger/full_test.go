@@ -52,6 +52,14 @@ func recordBytes(t *testing.T, l *Ledger, bucket string) (most int) {
 	return most
 }
 
+// wantBounded checks that the record of no chain is too long, and verifies a ledger.
+func wantBounded(t *testing.T, l *Ledger) {
+	t.Helper()
+	n := recordBytes(t, l, state.BucketChains)
+	check.That(t, n <= mostRecord, "the chain is a record of %d bytes", n)
+	wantClean(t, l, api.VerifyRequest{})
+}
+
 // mostRecord is more than the record of any chain has, in bytes: each event about it writes and
 // reads it a few times.
 const mostRecord = 48 << 10
@@ -66,16 +74,13 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 	wantFull(t, "another level, to a buyer of one", err, api.RemedyLess, "1")
 	_, err = reserved(t, l, "reserved", "last", "0.5")
 	wantFull(t, "a reservation of a level below", err, api.RemedyNothing, "0")
-	_, err = l.Release(t.Context(), releaseOf(t, "raise", "ann", "2"))
-	wantFull(t, "a raise", err, api.RemedyLess, "1")
+	wantFull(t, "a raise", check.Err(l.Release(t.Context(), releaseOf(t, "raise", "ann", "2"))), api.RemedyLess, "1")
 	_, err = l.Release(t.Context(), releaseOf(t, "derive", "ann", "0.5"))
 	wantFull(t, "a derived level", err, api.RemedyNothing, "0")
 	wantFull(t, "a new epoch", l.BeginEpoch(t.Context(), api.EpochRequest{Key: "epoch", Question: "vote", Object: "ann"}), api.RemedyNothing, "0")
 	after := events(t, l)
 	check.That(t, len(after) == len(before), "refused requests left %d events", len(after)-len(before))
-	partial := purchase(t, "partial", "over", "1", "ann", "bob")
-	partial.Partial = true
-	s := sell(t, l, partial)
+	s := sell(t, l, partialSale(purchase(t, "partial", "over", "1", "ann", "bob")))
 	check.That(t, len(s.Refused) == 1 && s.Refused[0].Reason == api.Full && s.Objects == 1, "a partial order: %+v", s)
 	for i, buyer := range []string{"", "last", "over"} {
 		b := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "vote", Objects: []string{"ann"}, Buyer: buyer, Epsilons: []privacy.Epsilon{eps(t, "0.5"), eps(t, "1"), eps(t, "2")}}))(t)
@@ -88,17 +93,7 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 	sell(t, l, purchase(t, "again", "last", "1", "ann"))
 	release(t, l, releaseOf(t, "given again", "ann", "1"))
 	must(t, check.Err(l.Answer(t.Context(), api.AnswerRequest{Key: "answer", Question: "vote", Query: "majority:yes", Epsilon: eps(t, "0.1"), Objects: []string{"ann"}, Truth: sameTruth("yes"), AcceptLoss: true})))
-	n := recordBytes(t, l, state.BucketChains)
-	check.That(t, n <= mostRecord, "the chain is a record of %d bytes", n)
-	wantAudited(t, l)
-}
-
-// wantAudited audits a ledger.
-func wantAudited(t *testing.T, l *Ledger) {
-	t.Helper()
-	if found := findings(t, l, api.VerifyRequest{}); len(found) > 0 {
-		t.Errorf("found %+v", found[0])
-	}
+	wantBounded(t, l)
 }
 
 // Each level of a question in unary encoding is long.
@@ -115,9 +110,7 @@ func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 		must(t, raise(i))
 	}
 	wantFull(t, "another level", raise(most), api.RemedyLess, nano(t, most).String())
-	n := recordBytes(t, l, state.BucketChains)
-	check.That(t, n <= mostRecord, "the chain is a record of %d bytes", n)
-	wantAudited(t, l)
+	wantBounded(t, l)
 }
 
 // Ended epochs stay in the record.
@@ -129,11 +122,8 @@ func TestChain_ManyEpochs_TakesNoMore(t *testing.T) {
 		release(t, l, r)
 		must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: fmt.Sprint("epoch ", i), Question: "vote", Object: "ann"}))
 	}
-	_, err := l.Release(t.Context(), releaseOf(t, "over", "ann", "1"))
-	wantFull(t, "a level", err, api.RemedyNothing, "0")
-	n := recordBytes(t, l, state.BucketChains)
-	check.That(t, n <= mostRecord, "the chain is a record of %d bytes", n)
-	wantAudited(t, l)
+	wantFull(t, "a level", check.Err(l.Release(t.Context(), releaseOf(t, "over", "ann", "1"))), api.RemedyNothing, "0")
+	wantBounded(t, l)
 }
 
 func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
@@ -151,7 +141,7 @@ func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	check.Equal(t, len(objectOf(t, l, "ann").Chains[0].Levels), event.MaxEntries, "levels")
-	wantAudited(t, l)
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // What was reserved can be captured, whatever happens in between.
@@ -161,13 +151,9 @@ func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
 	second := check.Value(reserved(t, l, "second", "q", "3"))(t)
 	_, err := l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
 	wantFull(t, "another buyer", err, api.RemedyWaiting, "0")
-	_, err = l.Release(t.Context(), releaseOf(t, "raise", "ann", "4"))
-	wantFull(t, "a raise", err, api.RemedyWaiting, "1")
-	_, err = reserved(t, l, "third", "r", "1")
-	wantFull(t, "another reservation", err, api.RemedyWaiting, "0")
-	partial := purchase(t, "partial", "over", "1", "ann", "bob")
-	partial.Partial = true
-	s := sell(t, l, partial)
+	wantFull(t, "a raise", check.Err(l.Release(t.Context(), releaseOf(t, "raise", "ann", "4"))), api.RemedyWaiting, "1")
+	wantFull(t, "another reservation", check.Err(reserved(t, l, "third", "r", "1")), api.RemedyWaiting, "0")
+	s := sell(t, l, partialSale(purchase(t, "partial", "over", "1", "ann", "bob")))
 	check.That(t, len(s.Refused) == 1 && s.Refused[0].Remedy == api.RemedyWaiting, "a partial order: %+v", s)
 	commit(t, l, "captured", first.Number)
 	must(t, l.Cancel(t.Context(), "cancelled", second.Number))
@@ -175,7 +161,7 @@ func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
 	sell(t, l, purchase(t, "and the last", "last", "2", "ann"))
 	_, err = l.Sell(t.Context(), purchase(t, "none left", "none", "2", "ann"))
 	wantFull(t, "another buyer", err, api.RemedyNothing, "0")
-	wantAudited(t, l)
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
@@ -185,10 +171,8 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 		r := check.Value(reserved(t, l, fmt.Sprint(i), fmt.Sprint("buyer ", i), "1"))(t)
 		open = append(open, r)
 	}
-	_, err := reserved(t, l, "over", "over", "1")
-	wantFull(t, "another reservation", err, api.RemedyWaiting, "0")
-	_, err = reserved(t, l, "dear", "over", "8.9")
-	wantFull(t, "a reservation at another ε", err, api.RemedyWaiting, "0")
+	wantFull(t, "another reservation", check.Err(reserved(t, l, "over", "over", "1")), api.RemedyWaiting, "0")
+	wantFull(t, "a reservation at another ε", check.Err(reserved(t, l, "dear", "over", "8.9")), api.RemedyWaiting, "0")
 	sell(t, l, purchase(t, "sold at once", "over", "1", "ann"))
 	commit(t, l, "captured", open[0].Number)
 	must(t, check.Err(reserved(t, l, "in its place", "over", "1")))
@@ -198,7 +182,7 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 	if r := reserve(t, l, partial); len(r.Refused) != 1 || r.Refused[0].Reason != api.Full || r.Objects != 1 {
 		t.Errorf("a partial reservation: %+v", r)
 	}
-	wantAudited(t, l)
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // A raise of several parts has its entries from when it begins.
@@ -218,7 +202,7 @@ func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
 	}
 	done := carryOut(t, l, r)
 	check.That(t, done.Drawn == len(others)+1 && asked, "%+v", done)
-	wantAudited(t, l)
+	wantClean(t, l, api.VerifyRequest{})
 }
 
 // A log in which a chain or a list of reservations is longer was not written by this program.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -42,6 +41,25 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func golden(t *testing.T, name, text string) {
 	t.Helper()
 	fixture.Golden(t, filepath.Join("testdata", "golden", name), text, *update)
+}
+
+// goldenStore returns what a golden file has.
+func goldenStore(t *testing.T, name string) *kv.Memory {
+	t.Helper()
+	return fill(t, recordsIn(t, string(content(t, filepath.Join("testdata", "golden", name)))))
+}
+
+// recordsIn reads what dump writes.
+func recordsIn(t *testing.T, text string) (records []pair) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "#") {
+			var p pair
+			must(t, check.Err(fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)))
+			records = append(records, p)
+		}
+	}
+	return records
 }
 
 // dump is the text of everything a store holds, one record a line.
@@ -325,23 +343,11 @@ func TestGoldenLedger(t *testing.T) {
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
 func TestGoldenLedgerIsRead(t *testing.T) {
-	text := check.Value(os.ReadFile(filepath.Join("testdata", "golden", "format-v7.txt")))(t)
-	var records []pair
-	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		var p pair
-		must(t, check.Err(fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)))
-		records = append(records, p)
-	}
-	l := check.Value(openStore(t.Context(), fill(t, records), Options{TruthKey: truthKey(), Now: func() time.Time { return epoch().Add(40 * time.Hour) }}))(t)
+	l := check.Value(openStore(t.Context(), goldenStore(t, "format-v7.txt"), Options{TruthKey: truthKey(), Now: func() time.Time { return epoch().Add(40 * time.Hour) }}))(t)
 	o := objectOf(t, l, "ann")
 	check.That(t, o.Spent == eps(t, "2.5") && len(o.Chains) == 2 && len(o.Chains[0].Levels) == 4 &&
 		o.Chains[0].Response == "yes", "%+v", o)
-	again := releaseOf(t, "degrade", "ann", "0.25")
-	again.Truth = never(t)
-	r := release(t, l, again)
+	r := release(t, l, releaseBy(releaseOf(t, "degrade", "ann", "0.25"), never(t)))
 	check.That(t, r.Value == "yes", "%+v", r)
 	wantGoldenMarket(t, l)
 	wantGoldenTerms(t, l)
@@ -447,17 +453,7 @@ func TestGoldenMechanisms(t *testing.T) {
 
 // A ledger that was written when the golden file was is still read, and means what it meant.
 func TestGoldenMechanismsAreRead(t *testing.T) {
-	content := check.Value(os.ReadFile(filepath.Join("testdata", "golden", "finite-v7.txt")))(t)
-	var records []pair
-	for line := range strings.Lines(string(content)) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		var p pair
-		must(t, check.Err(fmt.Sscanf(line, "%s %x %x", &p.bucket, &p.key, &p.value)))
-		records = append(records, p)
-	}
-	l := openMemory(t, fill(t, records), Options{Now: epoch})
+	l := openMemory(t, goldenStore(t, "finite-v7.txt"), Options{Now: epoch})
 	all := questionsOf(t, l)
 	for i, want := range []api.Question{finiteParty(t), fixture.Odds(t)} {
 		want.Encoding = api.Finite
@@ -471,16 +467,14 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 		"odds ann 1.098612289": "Y", "odds ann 1.609437913": "Y2",
 	}
 	check.That(t, reflect.DeepEqual(got, want), "the responses are %v", got)
-	r := partyOf(t, "8", "ann", "1")
-	r.Truth = never(t)
+	r := releaseBy(partyOf(t, "8", "ann", "1"), never(t))
 	if got := release(t, l, r); got.Value != want["party ann 1"] {
 		t.Errorf("%+v", got)
 	}
 	r = partyOf(t, "9", "ann", "0.5")
 	r.Truth = never(t)
 	release(t, l, r)
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 }
 
 // The golden file of events in words: hosts keep what they read, and scripts take it apart. See golden_test.go.

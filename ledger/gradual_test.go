@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
-	tests "github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/ledger/api"
 	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
@@ -67,7 +65,7 @@ func wantRaised(t *testing.T, query string, q api.Question) {
 		got := answerTo(t, l, r)
 		check.That(t, got.Charged == quote.Charge && got.Epsilon == r.Epsilon && got.Objects == 3,
 			"quoted %+v, got %+v", quote, got)
-		wantSpent(t, l, epsilon, "ann", "bob", "cy")
+		wantAnswered(t, l, epsilon, "ann", "bob", "cy")
 		check.Equal(t, methodOf(eventAt(t, l, got.Event)), []string{"fresh", "raise", "raise", "raise", "raise"}[i], "at ε=%s it came about by", epsilon)
 		auditStore(t, l.engine.Store)
 		closed(t, l)
@@ -88,8 +86,8 @@ func wantRaised(t *testing.T, query string, q api.Question) {
 	wantClean(t, l, api.VerifyRequest{})
 }
 
-// wantSpent checks what objects have spent, all of it for answers about one question.
-func wantSpent(t *testing.T, l *Ledger, epsilon string, names ...string) {
+// wantAnswered checks what objects have spent, all of it for answers about one question.
+func wantAnswered(t *testing.T, l *Ledger, epsilon string, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if o := objectOf(t, l, name); o.Spent != eps(t, epsilon) || o.Chains[0].Answered != o.Spent {
@@ -112,7 +110,7 @@ func TestARaiseNeedsBudgetForTheDifferenceOnly(t *testing.T) {
 		}
 	})
 	check.Equal(t, answerTo(t, l, ask("1")).Charged, eps(t, "0.1"), "charged")
-	wantSpent(t, l, "1", "ann", "bob", "cy")
+	wantAnswered(t, l, "1", "ann", "bob", "cy")
 }
 
 // Below the top nobody needs truths or budget, in whatever order.
@@ -138,7 +136,7 @@ func TestAnswersBelowTheTopAreFree(t *testing.T) {
 			}
 			check.Equal(t, methodOf(eventAt(t, l, got.Event)), how, "%v: at ε=%s by", order, epsilon)
 		}
-		wantSpent(t, l, "1", "ann", "bob", "cy")
+		wantAnswered(t, l, "1", "ann", "bob", "cy")
 		auditStore(t, l.engine.Store)
 		closed(t, l)
 	}
@@ -241,8 +239,7 @@ func TestAnswersBeginAnewWithSomebodyForgotten(t *testing.T) {
 	check.That(t, slices.Equal(got, want), "the answers are %q, want %q", got, want)
 	again := answerTo(t, l, inquire(t, "2", "majority:yes", "1", never(t), "ann", "bob", "cy"))
 	check.That(t, fmt.Sprint(again) == fmt.Sprint(second), "the same key gives %+v, then %+v", second, again)
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 }
 
 // A partial request that leaves nobody out has the answers of a whole one, in whatever order they come, and all together
@@ -263,10 +260,9 @@ func TestAPartialRequestThatLeavesNobodyOutIsAWholeOne(t *testing.T) {
 		check.That(t, one.epsilon != last.Epsilon.String() || got.Event == last.Event && got.Answer == last.Answer,
 			"%s: got %+v after %+v", one.epsilon, got, last)
 		last = got
-		wantSpent(t, l, one.spent, "ann", "bob", "cy")
+		wantAnswered(t, l, one.spent, "ann", "bob", "cy")
 	}
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 }
 
 // A partial request that leaves somebody out is asked anew: whom it leaves out is decided anew, and its panel may be
@@ -294,8 +290,8 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 	quote, got := ask("untold", "1", noTruths, three...)
 	check.That(t, quote.Charge == eps(t, "0.5") && got.Charged == eps(t, "1") && got.Objects == 2 && len(got.Refused) == 1 && got.Refused[0].Reason == api.NoTruth,
 		"quoted %+v, got %+v", quote, got)
-	wantSpent(t, l, "1.5", "ann", "bob")
-	wantSpent(t, l, "0.5", "cy")
+	wantAnswered(t, l, "1.5", "ann", "bob")
+	wantAnswered(t, l, "0.5", "cy")
 	_, again := ask("recorded", "0.5", never(t), three...)
 	check.That(t, again.Event == whole.Event, "got %+v, where the whole panel has %+v", again, whole)
 	must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "w", Object: "cy"}))
@@ -306,8 +302,7 @@ func TestWhoLeavesSomebodyOutRaisesNothing(t *testing.T) {
 	if quote, got := ask("back", "0.75", never(t), three...); quote.Charge != eps(t, "0") || got.Charged != quote.Charge || got.Objects != 2 || methodOf(eventAt(t, l, got.Event)) != "degrade" {
 		t.Errorf("quoted %+v, got %+v", quote, got)
 	}
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 }
 
 // An answer about other people, of another kind or to another question has nothing to do with it.
@@ -362,7 +357,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 	}
 	group.Wait()
 	answerTo(t, l, inquire(t, "last", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy"))
-	wantSpent(t, l, "1", "ann", "bob", "cy")
+	wantAnswered(t, l, "1", "ann", "bob", "cy")
 	for epsilon, results := range seen {
 		check.That(t, len(results) == 1, "at ε=%s there are the answers %v", epsilon, results)
 	}
@@ -373,8 +368,7 @@ func TestConcurrentAnswersAreRaisedOnce(t *testing.T) {
 		}
 	}
 	check.That(t, methods["fresh"] == 1, "answers came about by %v", methods)
-	auditStore(t, l.engine.Store)
-	wantClean(t, l, api.VerifyRequest{})
+	auditLedger(t, l)
 }
 
 // The process dies, or the commit fails, while an answer is raised: it is raised once, or not at all.
@@ -401,13 +395,13 @@ func TestARaisedAnswerIsRaisedOnceInSpiteOfAFailure(t *testing.T) {
 			if hooks.recorded {
 				spent, raise.Truth = "1", never(t)
 			}
-			wantSpent(t, l, spent, "ann", "bob", "cy")
+			wantAnswered(t, l, spent, "ann", "bob", "cy")
 			first := answerTo(t, l, raise)
 			raise.Truth = never(t)
 			if again := answerTo(t, l, raise); fmt.Sprint(again) != fmt.Sprint(first) || first.Charged != eps(t, "0.75") {
 				t.Errorf("the same key gives %+v, then %+v", first, again)
 			}
-			wantSpent(t, l, "1", "ann", "bob", "cy")
+			wantAnswered(t, l, "1", "ann", "bob", "cy")
 			auditStore(t, l.engine.Store)
 		})
 	}
@@ -429,7 +423,7 @@ func TestARaiseIsOvertaken(t *testing.T) {
 	got := answerTo(t, l, inquire(t, "2", "majority:yes", "1", truth, "ann", "bob", "cy"))
 	check.That(t, got.Charged.IsZero() && methodOf(eventAt(t, l, got.Event)) == "insert",
 		"overtaken twice, it came to %+v", got)
-	wantSpent(t, l, "1.5", "ann", "bob", "cy")
+	wantAnswered(t, l, "1.5", "ann", "bob", "cy")
 	auditStore(t, l.engine.Store)
 }
 
@@ -461,18 +455,6 @@ func TestVerifyNamesWhatWasAlteredOfScores(t *testing.T) {
 				"found %+v, want %q first", found, one.text)
 		})
 	}
-}
-
-// A backup of a ledger with scores is the ledger.
-func TestScoresOutliveABackup(t *testing.T) {
-	l := voters(t, newLedger(t), "2", "ann", "bob", "cy")
-	answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann"), "ann", "bob", "cy"))
-	path := filepath.Join(tests.Scratch(t), "copy.db")
-	must(t, check.Err(l.Backup(t.Context(), path, nil)))
-	closed(t, l)
-	restored := open(t, path, Options{})
-	check.Equal(t, answerTo(t, restored, inquire(t, "2", "majority:yes", "1", ballots("ann"), "ann", "bob", "cy")).Charged, eps(t, "0.5"), "charged")
-	auditStore(t, restored.engine.Store)
 }
 
 // A stored answer that its own beginning contradicts is damage, and draws nothing.

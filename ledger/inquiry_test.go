@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"runtime"
-	"sync/atomic"
 	"testing"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -13,11 +11,9 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/ledger/api"
-	says "github.com/sluicedp/sluice/ledger/event"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/request"
 	"github.com/sluicedp/sluice/ledger/internal/state"
-	"github.com/sluicedp/sluice/ledger/journal/journaltest"
 	"github.com/sluicedp/sluice/mechanism"
 )
 
@@ -55,25 +51,6 @@ func medians() *mechanism.Sampler {
 			p[i] = 0x7f
 		}
 	})}
-}
-
-func TestAnAnswerChargesEverybodyOnce(t *testing.T) {
-	names := []string{"ann", "bob", "cy"}
-	l := voters(t, newLedger(t), "2", names...)
-	l.requests.Sampler = medians()
-	got := answerTo(t, l, inquire(t, "1", "majority:yes", "0.5", ballots("ann", "cy"), names...))
-	check.That(t, got.Answer == "yes" && got.Objects == 3 && got.Charged == eps(t, "0.5") && got.Epsilon == eps(t, "0.5") && len(got.Refused) == 0,
-		"the answer came to %+v", got)
-	for _, name := range names {
-		o := objectOf(t, l, name)
-		check.That(t, o.Spent == eps(t, "0.5") && o.Chains[0].Answered == eps(t, "0.5") && o.Chains[0].Epsilon.IsZero(),
-			"%s came to %+v", name, o)
-	}
-	log := events(t, l)
-	if d, is := log[got.Event-1].Says.(says.Answered); countKind(log, "charged") != 3 || countKind(log, "answered") != 1 || !is || d.Response != "yes" || d.Query != "majority:yes" {
-		t.Errorf("the log has %+v", log)
-	}
-	auditStore(t, l.engine.Store)
 }
 
 func TestTheTruthDecidesNothingButTheAnswer(t *testing.T) {
@@ -141,41 +118,24 @@ func TestApplyRefusesBrokenAnswers(t *testing.T) {
 
 // An answer that was recorded when a request for it began, and is erased before the decision, is not drawn again of nobody.
 func TestAnswer_PanelForgottenBeforeTheDecision_IsRefused(t *testing.T) {
-	h := newHost()
-	l := open(t, votersFile(t, "9", "ann", "bob"), h.options())
+	l, s := openShim(t, votersFile(t, "9", "ann", "bob"), Options{})
 	ask := func(key, epsilon string) error {
-		return check.Err(l.Answer(t.Context(), api.AnswerRequest{
-			Key: key, Question: "vote", Query: "majority:yes", Epsilon: eps(t, epsilon), Objects: []string{"ann"}, Partial: true, Truth: sameTruth("yes"), AcceptLoss: true,
-		}))
+		r := inquire(t, key, "majority:yes", epsilon, sameTruth("yes"), "ann")
+		r.Partial = true
+		return check.Err(l.Answer(t.Context(), r))
 	}
 	must(t, ask("first", "1"))
 	// The commit that forgets goes on once the next request has read the state before it, and waits.
-	begun, goOn := make(chan struct{}), make(chan struct{})
-	var held atomic.Bool
-	h.one().Inject(func(_ context.Context, c journaltest.Call) error {
-		if c.Method == "Append" && held.CompareAndSwap(false, true) {
-			close(begun)
-			<-goOn
-		}
-		return nil
-	})
+	commit := s.holdCommit(t)
 	forgotten, answered := make(chan error, 1), make(chan error, 1)
 	go func() { forgotten <- l.Forget(t.Context(), api.ObjectRequest{Key: "forget", Object: "ann"}) }()
-	<-begun
+	commit.wait(t)
 	go func() { answered <- ask("second", "0.5") }()
-	for {
-		n := check.Value(l.Health(t.Context()))(t)
-		if n.Waiting > 0 {
-			break
-		}
-		runtime.Gosched()
-	}
-	close(goOn)
+	waitQueued(t, l, 1)
+	commit.open()
 	must(t, <-forgotten)
-	var refused *api.RefusedError
-	if err := <-answered; !errors.As(err, &refused) || len(refused.Refused) != 1 {
-		t.Errorf("got %v, want a refusal of the object that is forgotten", err)
-	}
+	refused := refusals(t, <-answered)
+	check.That(t, len(refused) == 1, "refused %+v, want the object that is forgotten", refused)
 	release(t, l, releaseOf(t, "after", "bob", "1")) // the ledger goes on
 }
 

@@ -76,8 +76,7 @@ func TestASaleOfSeveralParts(t *testing.T) {
 			begin(t, store)
 			l := openMemory(t, store, test.options)
 			names, gone := mixed(t, l)
-			r := purchase(t, "all", "acme", "2", names...)
-			r.Partial = true
+			r := partialSale(purchase(t, "all", "acme", "2", names...))
 			left := gone
 			if test.all {
 				r.Objects, r.All, left = nil, true, nil // those who have left are not asked for
@@ -113,9 +112,7 @@ func TestASaleOfSeveralPartsAmongOthers(t *testing.T) {
 	waitQueued(t, l, 2)
 	var made api.Sale
 	group.Go(func() {
-		r := purchase(t, "all", "acme", "2", names...)
-		r.Partial = true
-		made = sell(t, l, r)
+		made = sell(t, l, partialSale(purchase(t, "all", "acme", "2", names...)))
 	})
 	waitQueued(t, l, 3)
 	group.Go(func() {
@@ -241,11 +238,7 @@ func TestALargeSaleMeetsDamage(t *testing.T) {
 	}
 	before := runtime.NumGoroutine()
 	wantErr(t, check.Err(l.Sell(t.Context(), r)), api.ErrCorrupt)
-	for end := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-		}
-	}
+	eventually(t, func() bool { return runtime.NumGoroutine() <= before }, "more than the %d goroutines before", before)
 }
 
 // straight is a calendar of some days from 0 to 1.
@@ -302,8 +295,7 @@ func TestALargeTradeLooksAtEverybody(t *testing.T) {
 	quote := check.Value(l.Quote(t.Context(), all.Order))(t)
 	check.That(t, quote.Objects == some-3 && quote.Draws == some-4 && quote.Degradations == 1 && len(quote.Refused) == 0,
 		"a quote for %d objects, of them %d draws and %d degradations; %d refused", quote.Objects, quote.Draws, quote.Degradations, len(quote.Refused))
-	named := purchase(t, "named", "acme", "2", names...)
-	named.Partial = true
+	named := partialSale(purchase(t, "named", "acme", "2", names...))
 	partial := check.Value(l.Quote(t.Context(), named.Order))(t)
 	check.That(t, partial.Objects == some-3 && len(partial.Refused) == 3 && partial.Price == quote.Price,
 		"by name, %d objects at %d, and %d are refused; for all, it is %d", partial.Objects, partial.Price, len(partial.Refused), quote.Price)

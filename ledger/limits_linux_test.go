@@ -101,9 +101,7 @@ func TestCostOfAudit_EnrolmentsRefusalsAndSweeps_IsLinear(t *testing.T) {
 			objects := crowd(20)
 			enroll(t, l, "vote", "0.5", objects...)
 			for i := range n {
-				r := order(t, fmt.Sprint(i), "1", objects...)
-				r.Partial = true
-				done := carryOut(t, l, r)
+				done := carryOut(t, l, partial(order(t, fmt.Sprint(i), "1", objects...)))
 				check.Need(t, len(done.Refused) == len(objects), "%+v", done)
 			}
 		},

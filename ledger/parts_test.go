@@ -29,18 +29,23 @@ func afterPart(then func()) api.Progress {
 	}
 }
 
+// raiseInParts raises objects to ε=1 as far as that is possible. Then happens after the first part.
+func raiseInParts(t *testing.T, l *Ledger, names []string, then func()) api.RaiseResult {
+	t.Helper()
+	r := order(t, "raise", "1", names...)
+	r.Partial, r.Progress = true, afterPart(then)
+	return carryOut(t, l, r)
+}
+
 // Somebody of the part that was read ahead withdraws: nobody draws from whoever has left.
 func TestWhatIsReadAheadIsReadAgainWhenItHasChanged(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	l := voters(t, inMemory(t, Options{}), "10", names...)
 	leaver, riser := names[state.PartSize+7], names[state.PartSize+8]
-	request := order(t, "raise", "1", names...)
-	request.Partial = true
-	request.Progress = afterPart(func() {
+	result := raiseInParts(t, l, names, func() {
 		must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: leaver}))
 		release(t, l, releaseOf(t, "rise", riser, "2"))
 	})
-	result := carryOut(t, l, request)
 	check.That(t, len(result.Refused) == 1 && result.Refused[0].Object == leaver &&
 		result.Refused[0].Reason == api.Withdrawn, "refused: %+v", result.Refused)
 	if want := len(names) - 2; result.Drawn != want || result.Derived != 1 {
@@ -55,35 +60,18 @@ func TestWhatChangedInFrontOfThePartBefore(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	l, s := openShim(t, votersFile(t, "10", names...), Options{})
 	leaver := names[state.PartSize+7]
-	blocked, goOn := make(chan struct{}), make(chan struct{})
-	s.set(func() error {
-		s.set(nil, nil)
-		close(blocked)
-		<-goOn
-		return nil
-	}, nil)
-	queued := func(n int) {
-		for {
-			now := l.engine.Load().Waiting
-			if now == n {
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}
+	first, leads := s.holdRelease(t, l, releaseOf(t, "first", names[0], "0.5"))
+	s.set(nil, nil)
 	var group sync.WaitGroup
-	group.Go(func() { release(t, l, releaseOf(t, "first", names[0], "0.5")) })
-	<-blocked
 	group.Go(func() { must(t, l.Withdraw(t.Context(), api.ObjectRequest{Key: "leave", Object: leaver})) })
-	queued(1)
+	waitQueued(t, l, 1)
 	group.Go(func() {
-		request := order(t, "raise", "1", names...)
-		request.Partial = true
-		result := carryOut(t, l, request)
+		result := raiseInParts(t, l, names, func() {})
 		check.That(t, len(result.Refused) == 1 && result.Refused[0].Object == leaver, "refused: %+v", result.Refused)
 	})
-	queued(2)
-	close(goOn)
+	waitQueued(t, l, 2)
+	first.open()
+	must(t, await(t, leads).err)
 	group.Wait()
 	wantClean(t, l, api.VerifyRequest{})
 }
@@ -108,16 +96,10 @@ func TestWhatWasDecidedAheadRespectsLaterHolds(t *testing.T) {
 		}
 		return sameTruth("no")(ctx, q, objects)
 	}
-	request := order(t, "raise", "1", names...)
-	request.Partial = true
-	request.Progress = afterPart(func() {
-		go func() {
-			_, err := l.Raise(context.Background(), rest)
-			done <- err
-		}()
+	result := raiseInParts(t, l, names, func() {
+		go func() { done <- check.Err(l.Raise(context.Background(), rest)) }()
 		<-held
 	})
-	result := carryOut(t, l, request)
 	check.That(t, result.Drawn == state.PartSize && len(result.Refused) == 2*state.PartSize,
 		"%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), state.PartSize, 2*state.PartSize)
 	close(goOn)
@@ -133,10 +115,7 @@ func TestWhatWasDecidedAheadRespectsAClockThatHasGoneBack(t *testing.T) {
 	names := crowd(3 * state.PartSize)
 	calendar := check.Value(policy.Steps(policy.Step{At: epoch().Add(12 * time.Hour), Ceiling: eps(t, "1")}))(t)
 	must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "enrol", Question: "vote", Objects: names, Policy: calendar, Cap: boundless()})))
-	request := order(t, "raise", "1", names...)
-	request.Partial = true
-	request.Progress = afterPart(func() { now = epoch() })
-	result := carryOut(t, l, request)
+	result := raiseInParts(t, l, names, func() { now = epoch() })
 	check.That(t, result.Drawn == state.PartSize && len(result.Refused) == 2*state.PartSize,
 		"%d drawn and %d refused, want %d and %d", result.Drawn, len(result.Refused), state.PartSize, 2*state.PartSize)
 }
@@ -254,8 +233,6 @@ func TestATruthThatIsGoneTheSecondTime(t *testing.T) {
 		check.That(t, len(refused) == 1 && refused[0].Object == last, "refused %+v", refused)
 	}
 }
-
-// A spool.
 
 // A partial request names people whom nobody knows, several in one part, and some who have left.
 func TestAPartMadeAheadRefusesToo(t *testing.T) {

@@ -19,7 +19,6 @@ import (
 	"github.com/sluicedp/sluice/ledger/internal/event"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 	"github.com/sluicedp/sluice/policy"
-	"github.com/sluicedp/sluice/privacy"
 )
 
 // Reading is free: it charges nobody, needs no truth and leaves no event; and what it shows is what
@@ -179,23 +178,6 @@ func TestQuestionsAreListedAsDefined(t *testing.T) {
 	}
 }
 
-func TestResponsesAreThoseOfOneLevelInOrder(t *testing.T) {
-	l := voters(t, inMemory(t, Options{}), "9", "cid", "ann", "bob")
-	carryOut(t, l, order(t, "1", "0.5"))
-	carryOut(t, l, order(t, "2", "1", "bob"))
-	for epsilon, want := range map[string]string{"0.5": "ann bob cid", "1": "bob", "0.75": "", "0": ""} {
-		var names []string
-		for r, err := range l.Responses(t.Context(), "vote", eps(t, epsilon)) {
-			must(t, err)
-			names = append(names, r.Object)
-			check.That(t, r.Epsilon == eps(t, epsilon) && r.Question == "vote" && r.Event != 0,
-				"at ε=%s: %+v", epsilon, r)
-		}
-		got := strings.Join(names, " ")
-		check.That(t, got == want, "at ε=%s: %s, want %s", epsilon, got, want)
-	}
-}
-
 func TestStatsCount(t *testing.T) {
 	path := votersFile(t, "9", "ann", "bob")
 	l := open(t, path, Options{})
@@ -241,6 +223,10 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 		})
 		got := responses(t, l, "vote", eps(t, "0.5"))["ann"]
 		check.That(t, got == first, "got %v, want %v", got, first)
+		for _, call := range []string{"Release", "Raise", "Sell", "Capture", "Answer", "Advance"} { // no true value is asked for
+			_, err := drawing{key: "new", epsilon: "1", objects: []string{"ann"}, reservation: 1, truth: never(t)}.by(t, l, call)
+			wantErr(t, err, api.ErrReadOnly)
+		}
 	}
 	wantErr(t, check.Err(Open(t.Context(), path, Options{})), api.ErrInUse)
 	for _, l := range readers {
@@ -250,17 +236,6 @@ func TestReadOnlyReadsAndRefusesWrites(t *testing.T) {
 	wantErr(t, check.Err(Open(t.Context(), path, Options{ReadOnly: true})), api.ErrInUse)
 	n := countKind(events(t, l), "truth-key")
 	check.That(t, n == 0, "a reader set the truth key")
-}
-
-// A truth that cannot serve for a draw is not asked for.
-func TestReadOnlyAsksForNoTruth(t *testing.T) {
-	l := open(t, votersFile(t, "9", "ann"), Options{ReadOnly: true})
-	r := releaseOf(t, "r", "ann", "0.5")
-	r.Truth = never(t)
-	_, err := l.Release(t.Context(), r)
-	wantErr(t, err, api.ErrReadOnly)
-	_, err = l.Answer(t.Context(), inquire(t, "a", "majority:yes", "0.5", never(t), "ann"))
-	wantErr(t, err, api.ErrReadOnly)
 }
 
 func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
@@ -288,65 +263,37 @@ func TestAboutIsWhatTheLedgerWasCreatedWith(t *testing.T) {
 	}
 }
 
-// One line for each commit, refusal and failure, as the options say, and none for what is free.
+// One line for each commit, refusal and failure, as the options say, with buyer and sale if it is one, and none for what is free.
 func TestTheLogHasOneLineForEachCommitRefusalAndFailure(t *testing.T) {
 	var out bytes.Buffer
-	l, s := openShim(t, votersFile(t, "1", "ann"), Options{Logger: zerolog.New(&out)})
-	wantLog := func(what string, call func() error, parts ...string) {
+	path := create(t)
+	closed(t, sellers(t, open(t, path, Options{}), "10", "1", "ann"))
+	l, s := openShim(t, path, Options{Logger: zerolog.New(&out)})
+	wantLog := func(what string, err error, parts ...string) {
 		t.Helper()
-		out.Reset()
-		err := call()
-		lines := strings.Count(out.String(), "\n")
+		check.That(t, strings.Count(out.String(), "\n") == min(len(parts), 1), "%s: the log says %q", what, out.String())
+		for _, part := range parts {
+			check.That(t, strings.Contains(out.String(), part), "%s: the log says %q, want one line with %s", what, out.String(), part)
+		}
 		if len(parts) == 0 {
 			must(t, err)
 		}
-		for _, part := range parts {
-			if lines != 1 || !strings.Contains(out.String(), part) {
-				t.Errorf("%s: the log says %q, want one line with %s", what, out.String(), part)
-			}
-		}
-		if len(parts) == 0 && lines != 0 {
-			t.Errorf("%s: the log says %q, want nothing", what, out.String())
-		}
+		out.Reset()
 	}
-	release := func(key, epsilon string) func() error {
-		return func() error { _, err := l.Release(t.Context(), releaseOf(t, key, "ann", epsilon)); return err }
+	out.Reset()
+	release := func(key, epsilon string) error {
+		return check.Err(l.Release(t.Context(), releaseOf(t, key, "ann", epsilon)))
+	}
+	sell := func(key, epsilon string) error {
+		return check.Err(l.Sell(t.Context(), purchase(t, key, "acme", epsilon, "ann")))
 	}
 	wantLog("release", release("1", "0.5"), `"level":"debug"`, `"key":"1"`, `"events":2`, `"first":`, `"last":`, `"requests":1`, `"duration":`)
 	wantLog("repetition", release("1", "0.5"))
-	wantLog("reading", func() error { _, err := l.Object(t.Context(), "ann"); return err })
-	wantLog("refusal", release("2", "5"), `"level":"info"`, `"key":"2"`, "object-cap", "ann")
+	wantLog("reading", check.Err(l.Object(t.Context(), "ann")))
+	wantLog("sale", sell("2", "0.5"), `"key":"2"`, `"buyer":"acme"`, `"sale":1`, `"first":`, `"last":`, `"duration":`)
+	wantLog("refusal", release("3", "5"), `"level":"info"`, `"key":"3"`, "object-cap", "ann")
+	wantLog("refusal of a sale", sell("4", "5"), `"level":"info"`, `"key":"4"`, `"buyer":"acme"`)
 	s.set(failing, nil)
-	wantLog("failure", release("3", "0.75"), `"level":"error"`, errDisk.Error())
+	wantLog("failure", release("5", "0.75"), `"level":"error"`, errDisk.Error())
 	s.set(nil, nil)
-}
-
-// A line of a sale names the buyer and the sale, and so does that of its refusal.
-func TestTheLogNamesBuyerAndSale(t *testing.T) {
-	var out bytes.Buffer
-	l := sellers(t, inMemory(t, Options{Logger: zerolog.New(&out)}), "10", "4", "ann")
-	out.Reset()
-	sell(t, l, purchase(t, "order 1", "acme", "2", "ann"))
-	for _, part := range []string{`"key":"order 1"`, `"buyer":"acme"`, `"sale":1`, `"first":`, `"last":`, `"duration":`} {
-		if !strings.Contains(out.String(), part) || strings.Count(out.String(), "\n") != 1 {
-			t.Errorf("the log of a sale has no %s: %s", part, out.String())
-		}
-	}
-	out.Reset()
-	_, err := l.Sell(t.Context(), purchase(t, "order 2", "acme", "20", "ann"))
-	if refused := (*api.RefusedError)(nil); !errors.As(err, &refused) {
-		t.Fatal(err)
-	}
-	for _, part := range []string{`"level":"info"`, `"key":"order 2"`, `"buyer":"acme"`} {
-		if !strings.Contains(out.String(), part) {
-			t.Errorf("the log of a refusal has no %s: %s", part, out.String())
-		}
-	}
-}
-
-// The zero Options are ready for use and silent.
-func TestZeroOptionsWork(t *testing.T) {
-	l := voters(t, newLedger(t), "1", "ann")
-	r := release(t, l, releaseOf(t, "k", "ann", "1"))
-	check.That(t, r.Event != 0 && r.Epsilon == (eps(t, "1")) && r.Epsilon != (privacy.Epsilon{}), "%+v", r)
 }

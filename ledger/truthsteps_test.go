@@ -13,25 +13,14 @@ import (
 func TestRefusal_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
 	l := voters(t, inMemory(t, Options{TruthKey: truthKey()}), "9", "ann", "bob")
 	release(t, l, releaseOf(t, "first", "ann", "1"))
-	calls := map[string]func(truth api.TruthFunc) error{
-		"Release": func(truth api.TruthFunc) error {
-			_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "k", Question: "vote", Object: "ann", Epsilon: eps(t, "2"), Truth: truth})
-			return err
-		},
-		"Raise": func(truth api.TruthFunc) error {
-			r := order(t, "k", "2", "ann")
-			r.Truth = truth
-			return check.Err(l.Raise(t.Context(), r))
-		},
-	}
-	for what, call := range calls {
+	for _, what := range []string{"Release", "Raise"} {
 		steps := map[string]float64{}
 		for why, value := range map[string]string{"missing": "", "changed": "no", "invalid": "MAYBE"} {
-			truth := truthsOf(map[string]string{"ann": value})
-			r := refusals(t, call(truth))
-			check.Need(t, len(r) == 1 && r[0].Reason == api.NoTruth, "%s: %+v", why, r)
+			d := drawing{key: "k", epsilon: "2", objects: []string{"ann"}, truth: truthsOf(map[string]string{"ann": value})}
+			got, _ := d.by(t, l, what)
+			check.Need(t, len(got.refused) == 1 && got.refused[0].Reason == api.NoTruth, "%s: %+v", why, got)
 			for range 500 {
-				n := testing.AllocsPerRun(1, func() { _ = call(truth) })
+				n := testing.AllocsPerRun(1, func() { _, _ = d.drawnBy(t, l, what) })
 				if before, counted := steps[why]; !counted || n < before {
 					steps[why] = n
 				}

@@ -186,9 +186,8 @@ func TestDegradedAnswersArePrivate(t *testing.T) {
 					worst = max(worst, (r*p+c)/(r*q+c))
 				}
 			}
-			if worst > e1*(1+1e-12) {
-				t.Errorf("from ε=%s to %s, k=%d: a ratio of e^%v", c.from, c.to, k, math.Log(worst))
-			}
+			check.That(t, worst <= e1*(1+1e-12),
+				"from ε=%s to %s, k=%d: a ratio of e^%v", c.from, c.to, k, math.Log(worst))
 			q := 1 / (e2 + 1)
 			if tight := (r*e2*q + (1-r)/float64(k)) / (r*q + (1-r)/float64(k)); math.Abs(tight-e1) > 1e-9*e1 {
 				t.Errorf("from ε=%s to %s, k=%d: the worst ratio is %v, and could be %v", c.from, c.to, k, tight, e1)

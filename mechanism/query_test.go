@@ -219,9 +219,8 @@ func TestQueryPlaceEqualsExplicitGraph(t *testing.T) {
 				if !cg.trusts(t, v, d) {
 					continue
 				}
-				if got.Distance != d || !slices.Equal(got.Order, p.Order(v)) || got.Color() != p.Color(v) {
-					t.Errorf("%v at %v: %+v, want order %v at %d", q, cg.counts[v], got, p.Order(v), d)
-				}
+				check.That(t, got.Distance == d && slices.Equal(got.Order, p.Order(v)) && got.Color() == p.Color(v),
+					"%v at %v: %+v, want order %v at %d", q, cg.counts[v], got, p.Order(v), d)
 			}
 		}
 	})

@@ -3,7 +3,6 @@ package mechanism
 import (
 	"errors"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -32,9 +31,8 @@ func TestParseQueryRoundTrip(t *testing.T) {
 	} {
 		got, err := ParseQuery(text, values)
 		check.That(t, err == nil && got == want, "%q: %v, %v, want %v", text, got, err, want)
-		if back, err := want.Text(values); err != nil || back != text {
-			t.Errorf("%v: %q, %v, want %q", want, back, err, text)
-		}
+		back, err := want.Text(values)
+		check.That(t, err == nil && back == text, "%v: %q, %v, want %q", want, back, err, text)
 	}
 }
 
@@ -109,9 +107,8 @@ func FuzzParseQuery(f *testing.F) {
 			check.Need(t, errors.Is(err, ErrInvalid), "%v", err)
 			return
 		}
-		if back, err := q.Text(values); err != nil || back != text {
-			t.Fatalf("%q became %v and that %q, %v", text, q, back, err)
-		}
+		back, err := q.Text(values)
+		check.Need(t, err == nil && back == text, "%q became %v and that %q, %v", text, q, back, err)
 		check.Must(t, check.Err(q.place([]int64{1, 2}, substitution)))
 	})
 }
@@ -129,11 +126,8 @@ func TestReadersTakeNotMuchMoreMemoryThanTheirInput(t *testing.T) {
 		"a value without end":       query(fill("majority:", "y", "")),
 		"a threshold of no numbers": query("threshold:yes:99999999999999999999"),
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		err := read()
-		runtime.ReadMemStats(&after)
-		took := after.TotalAlloc - before.TotalAlloc
+		var err error
+		took := check.Allocated(func() { err = read() })
 		check.That(t, took <= fixed+times*size, "%s: %d bytes take %d (%v)", name, size, took, err != nil)
 	}
 }

@@ -2,13 +2,11 @@ package mechanism
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -79,15 +77,6 @@ type gradualRow struct {
 	Raised map[string]string `json:"y_hi_pmf_given"`
 }
 
-func gradualRows(t *testing.T) []gradualRow {
-	t.Helper()
-	data := check.Value(os.ReadFile("../testdata/vectors/gradual_geometric.json"))(t)
-	var file struct{ Rows []gradualRow }
-	err := json.Unmarshal(data, &file)
-	check.Need(t, err == nil && len(file.Rows) >= 10, "%d rows, %v", len(file.Rows), err)
-	return file.Rows
-}
-
 func number(t *testing.T, text string) float64 {
 	t.Helper()
 	return check.Value(strconv.ParseFloat(text, 64))(t)
@@ -104,7 +93,7 @@ func TestScoresAgreeWithTheReferenceNumbers(t *testing.T) {
 	near := func(got, want float64) bool {
 		return math.Abs(got-want) <= 1e-15*max(1, want) && math.Abs(got-want) <= 1e-12*want
 	}
-	for _, row := range gradualRows(t) {
+	for _, row := range check.Vectors[gradualRow](t, "../testdata/vectors/gradual_geometric.json", 10) {
 		low, high := epsilonOf(t, row.Low).Nano(), epsilonOf(t, row.High).Nano()
 		first := scoreLaw{at: low}
 		for d, text := range row.Wrong {
@@ -279,9 +268,8 @@ func TestScoresAnswerAsDrawDoes(t *testing.T) {
 			right := exact.Int(1).Sub(scoreLaw{at: epsilon.Nano()}.cumulative(d, d, -1))
 			l := answerLaw{new(Sampler), epsilon, 2, min(uint64(d), farthest(epsilon))}
 			want := l.cumulative(enumerated)[0]
-			if right.Below(want) || want.Below(right) || math.Abs(right.Float64()-want.Float64()) > 1e-15 {
-				t.Errorf("ε=%s, d=%d: right with probability %v, that of Draw is %v", text, d, right.Float64(), want.Float64())
-			}
+			check.That(t, !right.Below(want) && !want.Below(right) && math.Abs(right.Float64()-want.Float64()) <= 1e-15,
+				"ε=%s, d=%d: right with probability %v, that of Draw is %v", text, d, right.Float64(), want.Float64())
 		}
 	}
 }
@@ -398,9 +386,8 @@ func TestScoresAtTheEnds(t *testing.T) {
 			check.Need(t, err == nil, "z=%d from %v to %v: %v", z, c.last, c.to, err)
 			check.That(t, c.within >= bound || score.Value >= want-c.within && score.Value <= want+c.within,
 				"z=%d from %v to %v: %d", z, c.last, c.to, score.Value)
-			if score.Value >= 0 != (score.Output() == answerYes) {
-				t.Errorf("score %d answers %d", score.Value, score.Output())
-			}
+			check.That(t, score.Value >= 0 == (score.Output() == answerYes),
+				"score %d answers %d", score.Value, score.Output())
 		}
 	}
 	for _, c := range []struct{ below, above int64 }{{-bound, bound}, {bound, -bound}, {bound, bound}, {0, 1}} {
@@ -486,9 +473,8 @@ func TestScoresRefuse(t *testing.T) {
 	}
 	err := raise(Score{}, one, Place{Order: []int{2, 1, 0}})
 	check.That(t, strings.Contains(err.Error(), "3 outputs"), "the reason is missing: %v", err)
-	if err := raise(Score{}, one, Place{Order: []int{1, 0}, Distance: unreachable}); !strings.Contains(err.Error(), "boundary") {
-		t.Errorf("the reason is missing: %v", err)
-	}
+	err = raise(Score{}, one, Place{Order: []int{1, 0}, Distance: unreachable})
+	check.That(t, strings.Contains(err.Error(), "boundary"), "the reason is missing: %v", err)
 }
 
 // TestAnswersAloneAreNoDegradation is why a score must be kept. The balanced answers at e^ε = 2 and 4 near a
@@ -526,9 +512,8 @@ func TestPowersAreOfFullLength(t *testing.T) {
 	d := newDecay(exact.Exp(nano, prec), nano, prec)
 	for n := range uint64(20) {
 		lo, hi := d.pow(n).Bounds()
-		if lo.MinPrec() < prec-64 || hi.MinPrec() < prec-64 {
-			t.Errorf("e^(−x·%d) is between numbers of %d and %d bits", n, lo.MinPrec(), hi.MinPrec())
-		}
+		check.That(t, lo.MinPrec() >= prec-64 && hi.MinPrec() >= prec-64,
+			"e^(−x·%d) is between numbers of %d and %d bits", n, lo.MinPrec(), hi.MinPrec())
 	}
 }
 

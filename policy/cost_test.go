@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -50,15 +49,13 @@ func TestCostOfPolicies_AnyKind_IsLinear(t *testing.T) {
 				continue
 			}
 			const times = 16
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			for range times {
-				parsed(t, text)
-			}
-			runtime.ReadMemStats(&after)
-			if took := int(after.TotalAlloc-before.TotalAlloc) / times; took > (1+pace.Race)*(free+most*len(text)) {
-				t.Errorf("%s: to read %d bytes takes %d bytes of memory", kind, len(text), took)
-			}
+			took := check.Allocated(func() {
+				for range times {
+					parsed(t, text)
+				}
+			}) / times
+			check.That(t, int(took) <= (1+pace.Race)*(free+most*len(text)),
+				"%s: to read %d bytes takes %d bytes of memory", kind, len(text), took)
 		}
 	}
 }

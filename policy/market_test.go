@@ -21,9 +21,8 @@ func with(change func(*Market)) (Policy, error) {
 func TestSell(t *testing.T) {
 	p := made(t)(with(func(m *Market) { m.From, m.Until = at(0), at(time.Hour) }))
 	for _, when := range []time.Time{{}, at(-1), at(0), at(time.Hour)} {
-		if p.Ceiling(when, 0) != eps("1") {
-			t.Errorf("the ceiling is %v at %v; it must not depend on the window", p.Ceiling(when, 0), when)
-		}
+		check.That(t, p.Ceiling(when, 0) == eps("1"),
+			"the ceiling is %v at %v; it must not depend on the window", p.Ceiling(when, 0), when)
 	}
 	check.That(t, p.Limit() == eps("1") && p.Releases(at(time.Hour), all) == nil && p.Terms().Max() == eps("1"),
 		"wrong limit, maximum or releases")
@@ -95,13 +94,10 @@ func TestWindow(t *testing.T) {
 	} {
 		got := []bool{c.terms.Open(at(-1)), c.terms.Open(at(0)), c.terms.Open(at(time.Hour - 1)), c.terms.Open(at(time.Hour))}
 		for i, want := range []bool{c.before, c.first, c.last, c.after} {
-			if got[i] != want {
-				t.Errorf("%v to %v: %v", c.terms.Opens(), c.terms.Closes(), got)
-			}
+			check.That(t, got[i] == want, "%v to %v: %v", c.terms.Opens(), c.terms.Closes(), got)
 		}
-		if c.terms.Open(never) != c.before || c.terms.Open(time.Unix(1<<40, 0)) != c.after {
-			t.Errorf("%v to %v: wrong at the ends of time", c.terms.Opens(), c.terms.Closes())
-		}
+		check.That(t, c.terms.Open(never) == c.before && c.terms.Open(time.Unix(1<<40, 0)) == c.after,
+			"%v to %v: wrong at the ends of time", c.terms.Opens(), c.terms.Closes())
 	}
 	bounded := window(at(0).In(time.FixedZone("", 3600)), at(time.Hour))
 	if bounded.Opens() != at(0) || bounded.Closes() != at(time.Hour) || !window(never, never).Opens().IsZero() || !window(never, never).Closes().IsZero() {

@@ -1,9 +1,7 @@
 package policy
 
 import (
-	"encoding/json"
 	"math/big"
-	"os"
 	"testing"
 	"time"
 
@@ -13,18 +11,13 @@ import (
 
 // The vectors have 30 digits; the policy must have the first nine, cut off.
 func TestNoisySamplingVectors(t *testing.T) {
-	data := check.Value(os.ReadFile("../testdata/vectors/noisy_sampling.json"))(t)
-	var vectors struct {
-		Rows []struct {
-			Alpha  string `json:"eps_alpha"`
-			Beta   string `json:"eps_beta"`
-			K      int
-			Result string `json:"eps_ns"`
-		}
+	type row struct {
+		Alpha  string `json:"eps_alpha"`
+		Beta   string `json:"eps_beta"`
+		K      int
+		Result string `json:"eps_ns"`
 	}
-	err := json.Unmarshal(data, &vectors)
-	check.Need(t, err == nil && len(vectors.Rows) >= 10, "%d rows, %v", len(vectors.Rows), err)
-	for _, row := range vectors.Rows {
+	for _, row := range check.Vectors[row](t, "../testdata/vectors/noisy_sampling.json", 10) {
 		exactly, ok := new(big.Rat).SetString(row.Result)
 		check.Need(t, ok, "%q is no number", row.Result)
 		exactly.Mul(exactly, big.NewRat(1_000_000_000, 1))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -67,9 +66,8 @@ func wantCeilings(t *testing.T, p Policy, want map[time.Time]string) {
 func TestFixed(t *testing.T) {
 	p := Fixed(eps("2.5"))
 	for _, when := range []time.Time{{}, time.Unix(0, 0), time.Unix(1<<40, 0)} {
-		if p.Ceiling(when, 0) != eps("2.5") || p.Ceiling(when, all) != eps("2.5") || p.Limit() != eps("2.5") {
-			t.Errorf("at %v: ceiling %v, limit %v", when, p.Ceiling(when, 0), p.Limit())
-		}
+		check.That(t, p.Ceiling(when, 0) == eps("2.5") && p.Ceiling(when, all) == eps("2.5") && p.Limit() == eps("2.5"),
+			"at %v: ceiling %v, limit %v", when, p.Ceiling(when, 0), p.Limit())
 	}
 	check.That(t, !p.IsZero() && !Fixed(privacy.Epsilon{}).IsZero(),
 		"IsZero is wrong: only the zero value is no policy")
@@ -137,9 +135,8 @@ func TestJSONInsideJSON(t *testing.T) {
 	var holder struct{ P, None Policy }
 	err := json.Unmarshal([]byte(`{"P":`+canonical+`}`), &holder)
 	check.That(t, err == nil && holder.P.Equal(p), "%v, %v", holder.P, err)
-	if out, err := json.Marshal(holder); err != nil || string(out) != `{"P":`+canonical+`,"None":null}` {
-		t.Errorf("%s, %v", out, err)
-	}
+	out, err := json.Marshal(holder)
+	check.That(t, err == nil && string(out) == `{"P":`+canonical+`,"None":null}`, "%s, %v", out, err)
 	if err := json.Unmarshal([]byte(`{"kind":"none"}`), &p); !errors.Is(err, ErrInvalid) || !p.Equal(Fixed(eps("2"))) {
 		t.Errorf("a refused text changed the policy to %v (%v)", p, err)
 	}
@@ -400,12 +397,8 @@ func TestParseTakesNotMuchMoreMemoryThanItsInput(t *testing.T) {
 		"steps":              fill(`{"kind":"steps","steps":[{}`, ",{}", "]}"),
 		"white space":        fill("", " ", ""),
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := Parse([]byte(text))
-		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; took > fixed+times*uint64(len(text)) {
-			t.Errorf("%s: %d bytes take %d (%v)", name, len(text), took, err != nil)
-		}
+		var err error
+		took := check.Allocated(func() { _, err = Parse([]byte(text)) })
+		check.That(t, took <= fixed+times*uint64(len(text)), "%s: %d bytes take %d (%v)", name, len(text), took, err != nil)
 	}
 }

@@ -63,9 +63,8 @@ func TestPriceAgainstRationals(t *testing.T) {
 			level := 1 + g.Int64N(sale.Max().Nano())
 			line := lineAt(points, level)
 			got := big.NewRat(sale.Price(nanos(level)), 1)
-			if got.Cmp(line) < 0 || got.Sub(got, big.NewRat(1, 1)).Cmp(line) >= 0 {
-				t.Fatalf("%v at %d: %d for %v", points, level, sale.Price(nanos(level)), line)
-			}
+			check.Need(t, got.Cmp(line) >= 0 && got.Sub(got, big.NewRat(1, 1)).Cmp(line) < 0,
+				"%v at %d: %d for %v", points, level, sale.Price(nanos(level)), line)
 		}
 	}
 }
@@ -105,9 +104,8 @@ func TestNoBundleIsCheaper(t *testing.T) {
 			if best.Less(level) {
 				best = level
 			}
-			if paid < sale.Price(best) {
-				t.Fatalf("%v: for %d they hold %v, which costs %d", points, paid, best, sale.Price(best))
-			}
+			check.Need(t, paid >= sale.Price(best),
+				"%v: for %d they hold %v, which costs %d", points, paid, best, sale.Price(best))
 			tight += count(paid == sale.Price(best))
 		}
 	}

@@ -26,9 +26,8 @@ func TestBits_EveryWayToReadThem_Agrees(t *testing.T) {
 		{"1" + strings.Repeat("0", maxValues-2) + "1", append(append([]byte{1}, make([]byte, maxValues/8-2)...), 0x80)},
 	} {
 		b := must(NewBits(len(c.text), c.packed))
-		if b.Len() != len(c.text) || b.String() != c.text || !bytes.Equal(b.Pack(), c.packed) {
-			t.Errorf("NewBits(%d, %x) is %d bits, %s, packed %x", len(c.text), c.packed, b.Len(), b, b.Pack())
-		}
+		check.That(t, b.Len() == len(c.text) && b.String() == c.text && bytes.Equal(b.Pack(), c.packed),
+			"NewBits(%d, %x) is %d bits, %s, packed %x", len(c.text), c.packed, b.Len(), b, b.Pack())
 		checkRow(t, b)
 	}
 }
@@ -153,9 +152,7 @@ func checkRow(t *testing.T, b Bits) {
 	t.Helper()
 	var ones []int
 	for i, digit := range []byte(must(b.MarshalText())) {
-		if b.Bit(i) != int(digit-'0') {
-			t.Errorf("bit %d of %.99s is %d", i, b, b.Bit(i))
-		}
+		check.That(t, b.Bit(i) == int(digit-'0'), "bit %d of %.99s is %d", i, b, b.Bit(i))
 		if b.Bit(i) == 1 {
 			ones = append(ones, i)
 		}

@@ -166,9 +166,8 @@ func chainRefuses[R int | Bits](t *testing.T, responses func(m int) [3]R) {
 			if text := strings.ReplaceAll(err.Error(), "question's 77777 values", ""); strings.Contains(text, "77777") {
 				t.Errorf("%s at ε=%s: the error tells the truth: %v", c.name, at, err)
 			}
-			if !slices.Equal(chain.Levels(), levels) {
-				t.Errorf("%s at ε=%s changed the levels to %v", c.name, at, chain.Levels())
-			}
+			check.That(t, slices.Equal(chain.Levels(), levels),
+				"%s at ε=%s changed the levels to %v", c.name, at, chain.Levels())
 		}
 	}
 }
@@ -239,9 +238,8 @@ func TestUnaryChain_LargeEpsilon_KeepsItsCoinInItsPlace(t *testing.T) {
 		for _, truth := range []int{0, 255, 256, m - 3, m - 1} {
 			c := newChain[Bits](m)
 			first, second := must(c.Raise(s, eps("50"), truth)).Response, must(c.Raise(s, eps("1000"), truth)).Response
-			if first != second || count(first) != first.Bit(truth) {
-				t.Fatalf("m=%d, value %d: %d bits are set, and then %d", m, truth, count(first), count(second))
-			}
+			check.Need(t, first == second && count(first) == first.Bit(truth),
+				"m=%d, value %d: %d bits are set, and then %d", m, truth, count(first), count(second))
 			seen[first.Bit(truth)]++
 		}
 	}

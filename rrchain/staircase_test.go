@@ -370,9 +370,8 @@ func TestStaircaseRefuses(t *testing.T) {
 		_, err2 := k.UnaryResponse(of, epsilon, truth)
 		_, err3 := k.UnaryBelow(of, epsilon, above)
 		for _, err := range []error{err, err2, err3} {
-			if !errors.Is(err, ErrInvalid) || strings.Contains(err.Error(), "7777") {
-				t.Errorf("m=%d, ε=%v, truth %d, %d bits: %v", m, epsilon, truth, above.Len(), err)
-			}
+			check.That(t, errors.Is(err, ErrInvalid) && !strings.Contains(err.Error(), "7777"),
+				"m=%d, ε=%v, truth %d, %d bits: %v", m, epsilon, truth, above.Len(), err)
 		}
 	}
 	for _, m := range []int{-1, 0, 1, maxValues + 1} {

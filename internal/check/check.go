@@ -3,8 +3,11 @@
 package check
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"testing"
 
 	"github.com/sluicedp/sluice/privacy"
@@ -84,4 +87,22 @@ func Need(t testing.TB, ok bool, format string, args ...any) {
 func Eps(t testing.TB, text string) privacy.Epsilon {
 	t.Helper()
 	return Value(privacy.ParseEpsilon(text))(t)
+}
+
+// Vectors returns the rows of a file of reference numbers (testdata/README.md), at least so many.
+func Vectors[Row any](t testing.TB, path string, least int) []Row {
+	t.Helper()
+	var file struct{ Rows []Row }
+	Must(t, json.Unmarshal(Value(os.ReadFile(path))(t), &file))
+	Need(t, len(file.Rows) >= least, "%s has %d rows", path, len(file.Rows))
+	return file.Rows
+}
+
+// Allocated returns how many bytes a call allocates in all, also those that are free again.
+func Allocated(call func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	call()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }

@@ -78,9 +78,8 @@ func TestIntegersTakeTheSameComparisons(t *testing.T) {
 				asked++
 				return law(u, prec)
 			})
-			if asked != 2+63 || bits.read() != 1 {
-				t.Errorf("center %d, U = %#x…: asked %d times, %d words", center, word, asked, bits.read())
-			}
+			check.That(t, asked == 2+63 && bits.read() == 1,
+				"center %d, U = %#x…: asked %d times, %d words", center, word, asked, bits.read())
 		}
 	}
 }
@@ -127,9 +126,7 @@ func TestAGuessDecidesNothing(t *testing.T) {
 					asked++
 					return law(u, prec)
 				})
-				if bits.read() != 1 {
-					t.Errorf("%d words were read", bits.read())
-				}
+				check.That(t, bits.read() == 1, "%d words were read", bits.read())
 				return n, asked
 			}
 			want, _ := draw(nil)

@@ -90,9 +90,8 @@ func TestExpEnclosesTheSeriesNarrowlyAndNested(t *testing.T) {
 			x := Exp(nano, prec)
 			check.That(t, x.lo.Cmp(reference) <= 0 && x.hi.Cmp(reference) >= 0,
 				"Exp(%d, %d) does not hold e^ε", nano, prec)
-			if x.relativeWidth().Cmp(powerOfTwo(-int(prec))) >= 0 {
-				t.Errorf("Exp(%d, %d) has the relative width %.3g", nano, prec, x.relativeWidth())
-			}
+			check.That(t, x.relativeWidth().Cmp(powerOfTwo(-int(prec))) < 0,
+				"Exp(%d, %d) has the relative width %.3g", nano, prec, x.relativeWidth())
 			check.That(t, x.lo.Cmp(outer.lo) >= 0 && x.hi.Cmp(outer.hi) <= 0,
 				"Exp(%d, %d) is not inside the interval of half its precision", nano, prec)
 			outer = x
@@ -145,9 +144,8 @@ func TestOperationsEncloseRationals(t *testing.T) {
 			}
 			// An enclosure may not be bought with width: three roundings of the coarser operand.
 			coarse := min(x.lo.Prec(), y.lo.Prec())
-			if op.name != "-" && op.got.relativeWidth().Cmp(powerOfTwo(3-int(coarse))) > 0 {
-				t.Fatalf("%v %s %v has the relative width %.3g at precision %d", a, op.name, b, op.got.relativeWidth(), coarse)
-			}
+			check.Need(t, op.name == "-" || op.got.relativeWidth().Cmp(powerOfTwo(3-int(coarse))) <= 0,
+				"%v %s %v has the relative width %.3g at precision %d", a, op.name, b, op.got.relativeWidth(), coarse)
 		}
 	}
 }
@@ -294,9 +292,8 @@ func TestRationalEncloses(t *testing.T) {
 		r, prec := randomRat(random), 2+uint(random.IntN(300))
 		x := Rational(r, prec)
 		check.Need(t, rat(x.lo).Cmp(r) <= 0 && rat(x.hi).Cmp(r) >= 0, "%v is not in [%v, %v]", r, x.lo, x.hi)
-		if x.relativeWidth().Cmp(powerOfTwo(-int(prec))) >= 0 {
-			t.Fatalf("%v at precision %d has the relative width %.3g", r, prec, x.relativeWidth())
-		}
+		check.Need(t, x.relativeWidth().Cmp(powerOfTwo(-int(prec))) < 0,
+			"%v at precision %d has the relative width %.3g", r, prec, x.relativeWidth())
 	}
 	for _, r := range []*big.Rat{new(big.Rat), big.NewRat(1, 1), big.NewRat(5, 8)} {
 		x := Rational(r, 16)

@@ -333,9 +333,8 @@ func TestMasks(t *testing.T) {
 	edges64 := []uint64{0, 1, 1<<32 - 1, 1 << 32, 1 << 63, ones - 1, ones}
 	for _, a := range edges64 {
 		for _, b := range edges64 {
-			if choose(ones, a, b) != a || choose(0, a, b) != b {
-				t.Errorf("choose(…, %#x, %#x) = %#x and %#x", a, b, choose(ones, a, b), choose(0, a, b))
-			}
+			check.That(t, choose(ones, a, b) == a && choose(0, a, b) == b,
+				"choose(…, %#x, %#x) = %#x and %#x", a, b, choose(ones, a, b), choose(0, a, b))
 		}
 	}
 }

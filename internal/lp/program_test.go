@@ -331,9 +331,7 @@ func TestChangedProgramsAreSolvedFromTheLastBasis(t *testing.T) {
 				t.Fatalf("program %d: %v, %v; from the beginning %v, %v", i, o, err, fresh, err2)
 			}
 		}
-		if p.Rows() != len(rows) {
-			t.Fatalf("%d rows, want %d", p.Rows(), len(rows))
-		}
+		check.Need(t, p.Rows() == len(rows), "%d rows, want %d", p.Rows(), len(rows))
 	}
 }
 

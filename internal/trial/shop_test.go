@@ -180,17 +180,8 @@ func (s *shop) delivered(ctx context.Context) func(api.Sale, error) (any, error)
 		if err != nil {
 			return nil, err
 		}
-		out := struct {
-			Sale       api.Sale
-			Deliveries []api.Delivery
-		}{Sale: sale}
-		for one, err := range s.ledger.Deliveries(ctx, sale.Number) {
-			if err != nil {
-				return nil, err
-			}
-			out.Deliveries = append(out.Deliveries, one)
-		}
-		return out, nil
+		deliveries, err := api.Collect(s.ledger.Deliveries(ctx, sale.Number))
+		return map[string]any{"Sale": sale, "Deliveries": deliveries}, err
 	}
 }
 

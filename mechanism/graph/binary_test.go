@@ -1,13 +1,10 @@
 package graph
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strconv"
 	"testing"
@@ -42,21 +39,12 @@ type lineRow struct {
 	Truthful              []string `json:"truthful_probability_by_distance"`
 }
 
-// lineRows reads the reference numbers of testdata/vectors/binary_line.json.
-func lineRows(t *testing.T) []lineRow {
-	data := check.Value(os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "binary_line.json")))(t)
-	var file struct{ Rows []lineRow }
-	check.Must(t, json.Unmarshal(data, &file))
-	check.Need(t, len(file.Rows) == 25, "%d rows", len(file.Rows))
-	return file.Rows
-}
-
 func decimal(t *testing.T, text string) float64 {
 	return check.Value(strconv.ParseFloat(text, 64))(t)
 }
 
 func TestTruthfulMatchesVectors(t *testing.T) {
-	for i, row := range lineRows(t) {
+	for i, row := range check.Vectors[lineRow](t, "../../testdata/vectors/binary_line.json", 25) {
 		dp := Privacy{decimal(t, row.Epsilon), decimal(t, row.Delta)}
 		iterated := decimal(t, row.Alpha)
 		walked := chanceOf(iterated)
@@ -390,9 +378,8 @@ func TestHomogeneousConflict(t *testing.T) {
 	check.Need(t, reflect.DeepEqual(err, want), "%+v, want %+v", err, want)
 	var conflict *ConflictError
 	// A harmless excess of one probability can be a fatal one of the other: here 1 is above the bound by 1e-14.
-	if _, err := truthful(g, p, Privacy{Epsilon: 32}, [2]float64{1, 0.5}); !errors.As(err, &conflict) {
-		t.Fatal(err)
-	}
+	_, err = truthful(g, p, Privacy{Epsilon: 32}, [2]float64{1, 0.5})
+	check.Need(t, errors.As(err, &conflict), "%v", err)
 	check.That(t, conflict.ToProbability > conflict.Bound, "%+v", conflict)
 }
 

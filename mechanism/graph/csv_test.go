@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -52,9 +51,8 @@ func TestReadCSVColors(t *testing.T) {
 	colors[0] = "changed" // it has been copied
 	check.That(t, slices.Equal(c.Colors, []string{"red", "none", "blue"}) &&
 		slices.Equal(c.Preferences.Order(0), []int{2, 0, 1}), "%q, order of a %v", c.Colors, c.Preferences.Order(0))
-	if _, err := c.ReadGiven(strings.NewReader("id,color,probability\n")); !errors.Is(err, ErrInvalid) {
-		t.Errorf("a boundary of three colours: %v", err)
-	}
+	_, err = c.ReadGiven(strings.NewReader("id,color,probability\n"))
+	check.That(t, errors.Is(err, ErrInvalid), "a boundary of three colours: %v", err)
 }
 
 func TestReadCSVRefuses(t *testing.T) {
@@ -287,11 +285,8 @@ func TestReadersTakeNotMuchMoreMemoryThanTheirInput(t *testing.T) {
 		"loops":                graph(two, fill("source,target\n", "a,a\n", "")),
 		"unknown vertices":     graph(two, fill("source,target\n", "q,r\n", "")),
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		err := read()
-		runtime.ReadMemStats(&after)
-		took := after.TotalAlloc - before.TotalAlloc
+		var err error
+		took := check.Allocated(func() { err = read() })
 		check.That(t, took <= fixed+times*size, "%s: %d bytes take %d (%v)", name, size, took, err != nil)
 	}
 }

@@ -10,7 +10,10 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/stattest"
 )
+
+var fractions, lineLaws = stattest.Fractions, stattest.LineLaws
 
 // mustBeGradual tests a joint law from scratch: its marginals, and e^ε between all neighbours.
 func mustBeGradual(t *testing.T, g *Graph, low, high [][]*big.Rat, growth *big.Rat, joint [][][]*big.Rat) {
@@ -150,7 +153,7 @@ func TestOptimalAnswersOfThreeRegions(t *testing.T) {
 		{"29/20", "3/2", 3, true}, {"3/2", "2", 3, true}, {"2", "4", 3, true}, {"3", "4", 3, true},
 	} {
 		g, p := meeting(t, 3, c.depth)
-		e := rats(t, c.low, c.high)
+		e := fractions(c.low, c.high)
 		if got := gradual(t, g, optimal(t, g, p, e[0]), optimal(t, g, p, e[1]), e[1]); got != c.gradual {
 			t.Errorf("from %s to %s, depth %d: gradual release %v, want %v", c.low, c.high, c.depth, got, c.gradual)
 		}
@@ -219,14 +222,14 @@ func TestUniformErrorsHaveAClosedForm(t *testing.T) {
 		{2, []string{"101/100", "3/2"}}, {3, []string{"142/100", "2"}}, {5, []string{"2", "201/100", "7"}},
 		{10, []string{"3", "10"}}, {101, []string{"10", "11"}},
 	} {
-		for _, low := range rats(t, c.lows...) {
-			for _, step := range rats(t, "1/1000", "1/3", "5", "1000") {
+		for _, low := range fractions(c.lows...) {
+			for _, step := range fractions("1/1000", "1/3", "5", "1000") {
 				high := new(big.Rat).Add(low, step)
 				check.That(t, holds(low, high, c.k), "%d outputs, from %v to %v: not private", c.k, low, high)
 			}
 		}
 	}
-	e := rats(t, "6/5", "5/4")
+	e := fractions("6/5", "5/4")
 	check.That(t, !holds(e[0], e[1], 3), "from 6/5 to 5/4 the law is private, and there is none")
 }
 
@@ -347,8 +350,8 @@ func TestLinesAreGradual(t *testing.T) {
 		{[]string{"1/20", "0", "19/20"}, []string{"1/2", "1/2"}},
 	} {
 		for _, texts := range [][]string{{"6/5", "5/4"}, {"2", "4"}, {"3/2", "8"}} {
-			e := rats(t, texts...)
-			low, high := lineLaws(e[0], rats(t, c.low...), -3, 3), lineLaws(e[1], rats(t, c.high...), -3, 3)
+			e := fractions(texts...)
+			low, high := lineLaws(e[0], fractions(c.low...), -3, 3), lineLaws(e[1], fractions(c.high...), -3, 3)
 			check.That(t, gradual(t, pathGraph(t, 7), low, high, e[1]),
 				"%v to %v, from e^ε = %v: no gradual release", c.low, c.high, texts)
 		}
@@ -391,7 +394,7 @@ func fromScore(growth *big.Rat, before, here, after *big.Rat) *big.Rat {
 func TestSlackBoundaries(t *testing.T) {
 	one := big.NewRat(1, 1)
 	within, beyond := 0, 0
-	for _, growth := range rats(t, "6/5", "3/2", "2", "5") {
+	for _, growth := range fractions("6/5", "3/2", "2", "5") {
 		alpha := new(big.Rat).Inv(growth)
 		largest := new(big.Rat).Inv(new(big.Rat).Add(one, alpha))
 		most := new(big.Rat).Add(new(big.Rat).Sub(one, alpha), new(big.Rat).Mul(alpha, alpha))
@@ -437,7 +440,7 @@ func TestSlackBoundariesMayNotBeGradual(t *testing.T) {
 		{[]string{"6/5", "5/4"}, false, true, false}, {[]string{"6/5", "5/4"}, true, false, false},
 		{[]string{"3/2", "3"}, false, true, true}, {[]string{"3/2", "3"}, true, false, true},
 	} {
-		e := rats(t, c.texts...)
+		e := fractions(c.texts...)
 		wrong := func(growth *big.Rat, coin bool) *big.Rat {
 			if coin {
 				return big.NewRat(1, 2)
@@ -472,14 +475,14 @@ func TestRationalLawsAreTheHomogeneousOptimum(t *testing.T) {
 
 // At ε = 0 both answers say the same at all vertices, or there is no release.
 func TestGradualAtNoEpsilon(t *testing.T) {
-	g, half, third := pathGraph(t, 2), rats(t, "1/2", "1/2"), rats(t, "1/3", "2/3")
+	g, half, third := pathGraph(t, 2), fractions("1/2", "1/2"), fractions("1/3", "2/3")
 	one, same := big.NewRat(1, 1), [][]*big.Rat{half, half}
 	check.That(t, gradual(t, g, same, same, one) && !gradual(t, g, same, [][]*big.Rat{half, third}, one),
 		"at e^ε = 1, laws that are the same are no gradual release, or others are")
 }
 
 func TestGradualRefuses(t *testing.T) {
-	g, half := pathGraph(t, 2), rats(t, "1/2", "1/2")
+	g, half := pathGraph(t, 2), fractions("1/2", "1/2")
 	two, e := [][]*big.Rat{half, half}, big.NewRat(2, 1)
 	many := pathGraph(t, 1001)
 	var laws [][]*big.Rat
@@ -497,14 +500,14 @@ func TestGradualRefuses(t *testing.T) {
 		"no vertices":     {graphOfEdges(t, 0), nil, nil, e, "vertices"},
 		"few laws":        {g, two[:1], two, e, "first laws"},
 		"few second laws": {g, two, two[:1], e, "second laws"},
-		"outputs differ":  {g, [][]*big.Rat{half, rats(t, "1/3", "1/3", "1/3")}, two, e, "vertex 1"},
-		"no law":          {g, two, [][]*big.Rat{half, rats(t, "1/3", "1/3")}, e, "vertex 1"},
+		"outputs differ":  {g, [][]*big.Rat{half, fractions("1/3", "1/3", "1/3")}, two, e, "vertex 1"},
+		"no law":          {g, two, [][]*big.Rat{half, fractions("1/3", "1/3")}, e, "vertex 1"},
 		"too large":       {many, laws, laws, e, "too many"},
 	} {
 		_, err := Gradual(t.Context(), c.g, c.low, c.high, c.growth)
 		check.That(t, errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), c.names), "%s: %v", name, err)
 	}
-	_, err := Gradual(t.Context(), g, [][]*big.Rat{half, half}, [][]*big.Rat{rats(t, "9/10", "1/10"), rats(t, "1/10", "9/10")}, e)
+	_, err := Gradual(t.Context(), g, [][]*big.Rat{half, half}, [][]*big.Rat{fractions("9/10", "1/10"), fractions("1/10", "9/10")}, e)
 	var not *NotGradualError
 	check.That(t, errors.As(err, &not) && errors.Is(err, ErrInvalid) &&
 		strings.Contains(err.Error(), "no gradual release"), "a second law that is not private itself: %v", err)
@@ -532,45 +535,4 @@ func TestRationalLaws_TooLarge_AreRefused(t *testing.T) {
 			t.Errorf("%d vertices, %d outputs, %d bits: %v", c.vertices, c.outputs, c.growth.Num().BitLen(), err)
 		}
 	}
-}
-
-// rats reads fractions.
-func rats(t testing.TB, texts ...string) []*big.Rat {
-	t.Helper()
-	list := make([]*big.Rat, len(texts))
-	for i, text := range texts {
-		x, ok := new(big.Rat).SetString(text)
-		check.Need(t, ok, "%q is no fraction", text)
-		list[i] = x
-	}
-	return list
-}
-
-// lineLaws returns the laws at the positions from … to whose prefix sums are moved by U from those at position 0.
-func lineLaws(growth *big.Rat, law []*big.Rat, from, to int) [][]*big.Rat {
-	var laws [][]*big.Rat
-	for z := from; z <= to; z++ {
-		at, below := make([]*big.Rat, len(law)), new(big.Rat)
-		prefix := new(big.Rat)
-		for j, p := range law {
-			prefix = new(big.Rat).Add(prefix, p)
-			sum := moved(growth, prefix, z)
-			at[j] = new(big.Rat).Sub(sum, below)
-			below = sum
-		}
-		laws = append(laws, at)
-	}
-	return laws
-}
-
-// moved is U^z(x), for negative z by 1 − U(1 − x), which is the inverse of U.
-func moved(growth, x *big.Rat, z int) *big.Rat {
-	one := big.NewRat(1, 1)
-	for ; z > 0; z-- {
-		x = rationalUpper(growth, x)
-	}
-	for ; z < 0; z++ {
-		x = new(big.Rat).Sub(one, rationalUpper(growth, new(big.Rat).Sub(one, x)))
-	}
-	return x
 }

@@ -37,18 +37,14 @@ func TestGraphMatchesMatrix(t *testing.T) {
 			}
 		}
 		g := graphOfEdges(t, n, slices.Collect(maps.Keys(matrix))...)
-		if g.Edges() != len(matrix) {
-			t.Fatalf("%d edges of %d", g.Edges(), len(matrix))
-		}
+		check.Need(t, g.Edges() == len(matrix), "%d edges of %d", g.Edges(), len(matrix))
 		for a := range n {
 			for b := range n {
 				want := matrix[[2]int{a, b}] || matrix[[2]int{b, a}]
 				got := slices.Contains(g.Neighbors(a), uint32(b))
 				check.Need(t, got == want, "%d beside %d: %v, want %v", a, b, got, want)
 			}
-			if !slices.IsSorted(g.Neighbors(a)) {
-				t.Fatalf("neighbours %v are not in order", g.Neighbors(a))
-			}
+			check.Need(t, slices.IsSorted(g.Neighbors(a)), "neighbours %v are not in order", g.Neighbors(a))
 		}
 	}
 }

@@ -132,9 +132,8 @@ func TestHomogeneousNamesTheEdge(t *testing.T) {
 		math.Abs(c.ToProbability-c.Bound-0.2) <= 1e-15, "%+v", c)
 	const text = "vertex 2 has outputs [0] with probability 0.2; at distance 1, vertex 1 may have them with at most 0.5, but has them with 0.7"
 	check.That(t, c.Error() == text, "%v", c)
-	if _, err := homogeneous(g, p, Privacy{math.Ln2, 0.3 + 1e-9}, laws); err != nil {
-		t.Errorf("with enough δ: %v", err)
-	}
+	_, err = homogeneous(g, p, Privacy{math.Ln2, 0.3 + 1e-9}, laws)
+	check.That(t, err == nil, "with enough δ: %v", err)
 }
 
 func TestLawsWithoutBoundary(t *testing.T) {

@@ -1,12 +1,10 @@
 package graph
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -18,17 +16,12 @@ import (
 
 func TestLineVectors(t *testing.T) {
 	const tolerance = 1e-15 // absolute; asked for are 1e-12
-	data := check.Value(os.ReadFile("../../testdata/vectors/rainbow_line.json"))(t)
-	var file struct {
-		Rows []struct {
-			Boundary       []string
-			Epsilon, Delta string
-			ByDistance     [][]string `json:"by_distance"`
-		}
+	type row struct {
+		Boundary       []string
+		Epsilon, Delta string
+		ByDistance     [][]string `json:"by_distance"`
 	}
-	err := json.Unmarshal(data, &file)
-	check.Need(t, err == nil && len(file.Rows) == 18, "%d rows, %v", len(file.Rows), err)
-	for _, row := range file.Rows {
+	for _, row := range check.Vectors[row](t, "../../testdata/vectors/rainbow_line.json", 18) {
 		dp := Privacy{parsed(t, row.Epsilon)[0], parsed(t, row.Delta)[0]}
 		for d, want := range row.ByDistance {
 			got := check.Value(dp.Law(parsed(t, row.Boundary...), d))(t)
@@ -89,44 +82,27 @@ func expOf(nano int64) *big.Float {
 	return lo
 }
 
-func bigFloat(x float64) *big.Float { return new(big.Float).SetPrec(256).SetFloat64(x) }
-
-// exactUpper is U(α) of torkamani2023 Eq. (8).
-func exactUpper(alpha, growth, delta *big.Float) *big.Float {
-	one := bigFloat(1)
-	grown := bigFloat(0).Mul(growth, alpha)
-	grown.Add(grown, delta)
-	shrunk := bigFloat(0).Add(growth, delta)
-	shrunk.Sub(shrunk, one).Add(shrunk, alpha).Quo(shrunk, growth)
-	for _, other := range []*big.Float{shrunk, one} {
-		if other.Cmp(grown) < 0 {
-			grown = other
-		}
-	}
-	return grown
-}
-
-// TestLineAgainstDefinition iterates U on the prefix sums in 256 bits.
+// TestLineAgainstDefinition iterates U on the prefix sums in 400 bits.
 func TestLineAgainstDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 400 {
 		law := randomLaw(rng, 2+rng.IntN(7))
 		dp, nano := randomPrivacy(rng)
-		growth, delta := expOf(nano), bigFloat(dp.Delta)
-		prefix := []*big.Float{bigFloat(0)}
+		growth, delta := expOf(nano), bigOf(dp.Delta)
+		prefix := []*big.Float{bigOf(0)}
 		for _, x := range law[:len(law)-1] {
-			prefix = append(prefix, bigFloat(0).Add(prefix[len(prefix)-1], bigFloat(x)))
+			prefix = append(prefix, bigAdd(prefix[len(prefix)-1], bigOf(x)))
 		}
-		prefix = append(prefix, bigFloat(1))
+		prefix = append(prefix, bigOf(1))
 		for d := range 40 {
 			got := check.Value(dp.Law(law, d))(t)
 			for j, x := range got {
-				want, _ := bigFloat(0).Sub(prefix[j+1], prefix[j]).Float64()
+				want, _ := bigSub(prefix[j+1], prefix[j]).Float64()
 				check.Need(t, math.Abs(x-want) <= 4e-16*float64(len(law)),
 					"%v, %v, distance %d: output %d has %v, want %v", law, dp, d, j, x, want)
 			}
 			for j := 1; j < len(law); j++ {
-				prefix[j] = exactUpper(prefix[j], growth, delta)
+				prefix[j] = upperOf(growth, delta, prefix[j])
 			}
 		}
 	}
@@ -156,10 +132,9 @@ func TestLineIsPrivateToTheLastDigits(t *testing.T) {
 
 // bigExcess returns Σ max(0, p − e^ε q) − δ.
 func bigExcess(p, q []float64, growth *big.Float, delta float64) float64 {
-	total := bigFloat(-delta)
+	total := bigOf(-delta)
 	for j := range p {
-		excess := bigFloat(0).Mul(growth, bigFloat(q[j]))
-		if excess.Sub(bigFloat(p[j]), excess); excess.Sign() > 0 {
+		if excess := bigSub(bigOf(p[j]), bigMul(growth, bigOf(q[j]))); excess.Sign() > 0 {
 			total.Add(total, excess)
 		}
 	}

@@ -49,7 +49,10 @@ func bigExp(x *big.Float) *big.Float {
 
 // bigUpper is torkamani2023 Eq. (8) as printed.
 func bigUpper(dp Privacy, alpha *big.Float) *big.Float {
-	e, delta := bigExp(bigOf(dp.Epsilon)), bigOf(dp.Delta)
+	return upperOf(bigExp(bigOf(dp.Epsilon)), bigOf(dp.Delta), alpha)
+}
+
+func upperOf(e, delta, alpha *big.Float) *big.Float {
 	grown := bigAdd(bigMul(e, alpha), delta)
 	shrunk := bigQuo(bigAdd(bigSub(bigAdd(e, delta), bigOf(1)), alpha), e)
 	return bigMin(bigMin(grown, shrunk), bigOf(1))

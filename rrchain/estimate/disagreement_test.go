@@ -172,12 +172,10 @@ func TestDisagreement_AtTheEdges_IsAProbability(t *testing.T) {
 	}
 	p, err := Disagreement(ofValues(eps("3"), many), ofValues(eps("5"), many))
 	check.That(t, err == nil && p > 0.5, "%d values that are all alike: p = %v, %v", len(many), p, err)
-	if _, err := Disagreement(); err == nil {
-		t.Error("no responses: no error")
-	}
-	if _, err := Disagreement(ofBits(eps("1"), 1, []int64{2, 0})); err == nil {
-		t.Error("more bits than responses: no error")
-	}
+	_, err = Disagreement()
+	check.That(t, err != nil, "no responses: no error")
+	_, err = Disagreement(ofBits(eps("1"), 1, []int64{2, 0}))
+	check.That(t, err != nil, "more bits than responses: no error")
 }
 
 // TestDisagreement_OneShareFarBetterKnown_StillTested has a mechanism that hardly tells two of

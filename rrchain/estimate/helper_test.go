@@ -1,110 +1,54 @@
 package estimate
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
-// prec is the precision at which tests ask for the weights of a law, and wide that of their own
-// arithmetic on them.
-const prec, wide = 256, 320
+// Arithmetic with many digits, and with fractions.
+var (
+	add, sub, mul, quo, middle, wantNear = stattest.Add, stattest.Sub, stattest.Mul, stattest.Quo, stattest.Middle, stattest.WantNear
+	power, digits                        = stattest.Power, stattest.Digits
+	rat, fractions, plus, minus, integer = stattest.Rat, stattest.Fractions, stattest.Plus, stattest.Minus, stattest.Integer
+)
+
+// Mechanisms by their probabilities.
+
+func written(rows ...string) *finite.Matrix { return mechanismOf(stattest.Written(rows...)...) }
+
+func randomized(m int, odds *big.Rat) *finite.Matrix {
+	return mechanismOf(stattest.Randomized(m, odds)...)
+}
+
+func unary(m int, odds *big.Rat) *finite.Matrix { return mechanismOf(stattest.Unary(m, odds)...) }
+
+func haphazard(random *rand.Rand, inputs, outputs int) *finite.Matrix {
+	return mechanismOf(stattest.Haphazard(random, inputs, outputs)...)
+}
+
+// prec is the precision, in bits, at which tests ask for the weights of a law.
+const prec = 256
 
 func eps(text string) privacy.Epsilon { return must(privacy.ParseEpsilon(text)) }
 
 func fromNano(nano int64) privacy.Epsilon { return must(privacy.EpsilonFromNano(nano)) }
 
-// vectors reads the rows of a file of reference numbers (testdata/README.md).
+// vectors reads the rows of a file of reference numbers.
 func vectors[Row any](t *testing.T, name string) []Row {
 	t.Helper()
-	data := must(os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", name)))
-	var file struct{ Rows []Row }
-	check.Must(t, json.Unmarshal(data, &file))
-	check.Need(t, len(file.Rows) >= 20, "%s has %d rows", name, len(file.Rows))
-	return file.Rows
-}
-
-// Arithmetic at the wide precision, on float64, int64, decimal text and *big.Float alike.
-
-func number(x any) *big.Float {
-	f := new(big.Float).SetPrec(wide)
-	switch x := x.(type) {
-	case *big.Float:
-		return f.Set(x)
-	case float64:
-		return f.SetFloat64(x)
-	case int:
-		return f.SetInt64(int64(x))
-	case int64:
-		return f.SetInt64(x)
-	case string:
-		if _, ok := f.SetString(x); ok {
-			return f
-		}
-	}
-	panic("not a number")
-}
-
-func add(x, y any) *big.Float { return number(x).Add(number(x), number(y)) }
-func sub(x, y any) *big.Float { return number(x).Sub(number(x), number(y)) }
-func mul(x, y any) *big.Float { return number(x).Mul(number(x), number(y)) }
-func quo(x, y any) *big.Float { return number(x).Quo(number(x), number(y)) }
-
-// middle returns the middle of an interval.
-func middle(x exact.Interval) *big.Float {
-	lo, hi := x.Bounds()
-	return quo(add(lo, hi), 2)
-}
-
-// near tells whether got is within a relative tolerance of want.
-func near(got, want any, tolerance float64) bool {
-	gap := sub(got, want)
-	return gap.Abs(gap).Cmp(mul(number(want).Abs(number(want)), tolerance)) <= 0
-}
-
-// wantNear reports a number that is not within a relative tolerance of want.
-func wantNear(t *testing.T, name string, got, want any, tolerance float64) {
-	t.Helper()
-	check.That(t, near(got, want, tolerance),
-		"%s = %.20g, want %.20g (relative error %.3g)", name, number(got), number(want), quo(sub(got, want), want))
-}
-
-// response returns the probabilities of a randomized response at ε: the truth, and each other
-// value.
-func response(m, nano int64) (p, q *big.Float) {
-	e := middle(exact.Exp(nano, prec))
-	scale := add(e, m-1)
-	return quo(e, scale), quo(1, scale)
-}
-
-func power(m int64, n int) int {
-	x := 1
-	for range n {
-		x *= int(m)
-	}
-	return x
-}
-
-func digits(code int, m int64, n int) []int {
-	d := make([]int, n)
-	for i := range d {
-		d[i] = code % int(m)
-		code /= int(m)
-	}
-	return d
+	return check.Vectors[Row](t, "../../testdata/vectors/"+name, 20)
 }
 
 // ofValues, ofBits and ofOutputs are counts of randomized responses, in unary encoding, and of a
@@ -221,77 +165,7 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-func rat(text string) *big.Rat {
-	x, ok := new(big.Rat).SetString(text)
-	if !ok {
-		panic("not a fraction: " + text)
-	}
-	return x
-}
-
-func plus(x, y *big.Rat) *big.Rat  { return new(big.Rat).Add(x, y) }
-func minus(x, y *big.Rat) *big.Rat { return new(big.Rat).Sub(x, y) }
-func over(x, y *big.Rat) *big.Rat  { return new(big.Rat).Quo(x, y) }
-func integer(n int) *big.Rat       { return big.NewRat(int64(n), 1) }
-
-// fractions is a row of probabilities.
-func fractions(texts ...string) []*big.Rat {
-	var row []*big.Rat
-	for _, text := range texts {
-		row = append(row, rat(text))
-	}
-	return row
-}
-
 func mechanismOf(rows ...[]*big.Rat) *finite.Matrix { return must(finite.NewMatrix(rows)) }
-
-// written is a matrix of rows of fractions, such as "1/2 1/3 1/6".
-func written(rows ...string) *finite.Matrix {
-	var all [][]*big.Rat
-	for _, row := range rows {
-		all = append(all, fractions(strings.Fields(row)...))
-	}
-	return mechanismOf(all...)
-}
-
-// randomized is randomized response of m values, by its definition.
-func randomized(m int, odds *big.Rat) *finite.Matrix {
-	rows := make([][]*big.Rat, m)
-	for x := range rows {
-		for o := range m {
-			p := over(integer(1), plus(odds, integer(m-1)))
-			if o == x {
-				p.Mul(p, odds)
-			}
-			rows[x] = append(rows[x], p)
-		}
-	}
-	return mechanismOf(rows...)
-}
-
-// unary is optimized unary encoding of m values: bit v of the number of the output is that of value
-// v.
-func unary(m int, odds *big.Rat) *finite.Matrix {
-	seldom := over(integer(1), plus(odds, integer(1)))
-	rows := make([][]*big.Rat, m)
-	for x := range rows {
-		for o := range 1 << m {
-			p := integer(1)
-			for v := range m {
-				often := seldom
-				if v == x {
-					often = rat("1/2")
-				}
-				if o>>v&1 == 0 {
-					often = minus(integer(1), often)
-				}
-				p.Mul(p, often)
-			}
-			rows[x] = append(rows[x], p)
-		}
-	}
-	return mechanismOf(rows...)
-}
 
 func subsets(inputs, size int, odds *big.Rat) *finite.Matrix {
 	return designed(must(finite.SubsetSelection(inputs, size)), inputs, odds)
@@ -311,23 +185,6 @@ func designed(d *finite.Design, inputs int, odds *big.Rat) *finite.Matrix {
 			if slices.Contains(block, x) {
 				p.Set(odds)
 			}
-			rows[x] = append(rows[x], p)
-			sum.Add(sum, p)
-		}
-		for _, p := range rows[x] {
-			p.Quo(p, sum)
-		}
-	}
-	return mechanismOf(rows...)
-}
-
-// haphazard is a matrix of random fractions, none 0 and none more than 10 times another of its row.
-func haphazard(random *rand.Rand, inputs, outputs int) *finite.Matrix {
-	rows := make([][]*big.Rat, inputs)
-	for x := range rows {
-		sum := new(big.Rat)
-		for range outputs {
-			p := integer(1 + random.IntN(10))
 			rows[x] = append(rows[x], p)
 			sum.Add(sum, p)
 		}
@@ -376,4 +233,12 @@ func wantVarianceRefused(t *testing.T, list map[string]Counts) {
 		got, err := Variance(c)
 		check.That(t, got == nil && errors.Is(err, rrchain.ErrInvalid), "variance with %s: %v, %v", name, got, err)
 	}
+}
+
+// response returns the probabilities of a randomized response at ε: the truth, and each other
+// value.
+func response(m, nano int64) (p, q *big.Float) {
+	e := middle(exact.Exp(nano, prec))
+	scale := add(e, m-1)
+	return quo(e, scale), quo(1, scale)
 }

@@ -55,13 +55,13 @@ func TestMeanIsTheShareOfTheUpperEnd(t *testing.T) {
 	check.That(t, rows != 0, "no row has two values")
 }
 
-// numbers is a small population of numbers, as shares of a range, parted at random into levels.
-type numbers struct {
+// population is a small population of numbers, as shares of a range, parted at random into levels.
+type population struct {
 	shares []float64
 	levels []sized
 }
 
-var someNumbers = []numbers{
+var someNumbers = []population{
 	{[]float64{0.3}, []sized{{"1", 1}}},
 	{[]float64{0, 1, 0.25, 0.5, 0.9, 0.9}, []sized{{"0.7", 6}}},
 	{[]float64{0, 0, 1, 1}, []sized{{"5", 4}}},
@@ -83,7 +83,7 @@ func TestMeanIsUnbiased(t *testing.T) {
 	}
 }
 
-func (x numbers) checkMoments(t *testing.T, pool bool) {
+func (x population) checkMoments(t *testing.T, pool bool) {
 	r := rrchain.Range{Low: -3, High: 5}
 	n, center, variance := float64(len(x.shares)), 0.0, 0.0
 	for _, share := range x.shares {
@@ -116,7 +116,7 @@ func (x numbers) checkMoments(t *testing.T, pool bool) {
 }
 
 // weights returns the share of each level in the estimate, W, with 1/λ² of its ε.
-func (x numbers) weights(pool bool) (weights, inverse []float64) {
+func (x population) weights(pool bool) (weights, inverse []float64) {
 	total := 0.0
 	for _, level := range x.levels {
 		λ := math.Tanh(eps(level.epsilon).Float64() / 2)
@@ -135,7 +135,7 @@ func (x numbers) weights(pool bool) (weights, inverse []float64) {
 
 // stated is the square of the standard error of the mean share, if that is the given one: λ is p −
 // q, and o = q + λ·share, so o(1−o)/λ² = (1/λ² − (2·share−1)²)/4.
-func (x numbers) stated(pool bool, share float64) float64 {
+func (x population) stated(pool bool, share float64) float64 {
 	sum := 0.0
 	weights, inverse := x.weights(pool)
 	for i, w := range weights {
@@ -145,7 +145,7 @@ func (x numbers) stated(pool bool, share float64) float64 {
 }
 
 // concentration is ΣW²/n_l.
-func (x numbers) concentration(pool bool) float64 {
+func (x population) concentration(pool bool) float64 {
 	sum := 0.0
 	weights, _ := x.weights(pool)
 	for i, w := range weights {
@@ -155,7 +155,7 @@ func (x numbers) concentration(pool bool) float64 {
 }
 
 // enumerate calls visit with all counts that can be observed.
-func (x numbers) enumerate(visit func(probability float64, levels []Counts)) {
+func (x population) enumerate(visit func(probability float64, levels []Counts)) {
 	partitions := experiment{truths: make([]int, len(x.shares)), levels: x.levels}.partitions(nil)
 	for _, levelOf := range partitions {
 		for code := range 1 << len(x.shares) {

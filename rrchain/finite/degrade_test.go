@@ -306,9 +306,8 @@ func wantChannel(t *testing.T, name string, channel, higher, lower *Matrix) {
 			for middle := range higher.outputs {
 				sum.Add(sum, times(higher.At(x, middle), channel.At(middle, o)))
 			}
-			if sum.Cmp(lower.At(x, o)) != 0 {
-				t.Errorf("%s: input %d leads to %d with probability %v, want %v", name, x, o, sum, lower.At(x, o))
-			}
+			check.That(t, sum.Cmp(lower.At(x, o)) == 0,
+				"%s: input %d leads to %d with probability %v, want %v", name, x, o, sum, lower.At(x, o))
 		}
 	}
 }
@@ -480,7 +479,6 @@ func TestDegradation_ContextEnded_IsItsError(t *testing.T) {
 	check.Must(t, check.Err(degradation(t.Context(), higher, lower)))
 	m, err := degradation(ctx, higher, lower)
 	check.That(t, errors.Is(err, context.Canceled) && m == nil, "Degradation: %v, %v", m, err)
-	if f, err := NewFamily(ctx, lower, higher); !errors.Is(err, context.Canceled) || f != nil {
-		t.Errorf("NewFamily: %v, %v", f, err)
-	}
+	f, err := NewFamily(ctx, lower, higher)
+	check.That(t, errors.Is(err, context.Canceled) && f == nil, "NewFamily: %v, %v", f, err)
 }

@@ -58,9 +58,7 @@ func TestSubsetSelection(t *testing.T) {
 					want.Mul(want, rat("7/2"))
 				}
 			}
-			if m.At(x, o).Cmp(want) != 0 {
-				t.Errorf("block %v given %d: %v, want %v", block, x, m.At(x, o), want)
-			}
+			check.That(t, m.At(x, o).Cmp(want) == 0, "block %v given %d: %v, want %v", block, x, m.At(x, o), want)
 		}
 	}
 	for m := 2; m < 8; m++ {
@@ -142,9 +140,7 @@ func TestDesignsAreFamilies(t *testing.T) {
 			return over(rise, plus(rise, integer(blocks)))
 		}
 		f := must(d.Family(epsilons...))
-		if !reflect.DeepEqual(f.Epsilons(), epsilons) {
-			t.Errorf("%s: ε = %v, want %v", name, f.Epsilons(), epsilons)
-		}
+		check.That(t, reflect.DeepEqual(f.Epsilons(), epsilons), "%s: ε = %v, want %v", name, f.Epsilons(), epsilons)
 		for i, channel := range f.channels {
 			keep := over(lambda(epsilons[i]), lambda(epsilons[i+1]))
 			anew := over(minus(integer(1), keep), integer(blocks))
@@ -226,9 +222,8 @@ func TestDesignRefusesNoEpsilon(t *testing.T) {
 	d := must(SubsetSelection(3, 1))
 	m, err := d.At(privacy.Epsilon{})
 	check.That(t, m == nil && errors.Is(err, rrchain.ErrInvalid), "%v, %v", m, err)
-	if f, err := d.Family(eps("1"), privacy.Epsilon{}); f != nil || !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("%v, %v", f, err)
-	}
+	f, err := d.Family(eps("1"), privacy.Epsilon{})
+	check.That(t, f == nil && errors.Is(err, rrchain.ErrInvalid), "%v, %v", f, err)
 }
 
 // TestOdds checks that the mechanisms made with them have exactly the ε asked for.

@@ -102,19 +102,6 @@ func jointLaw(f *Family, order []int, laws func(place, []int) ([][]*big.Int, err
 	return all
 }
 
-func permutations(n int) [][]int {
-	if n == 0 {
-		return [][]int{{}}
-	}
-	var all [][]int
-	for _, shorter := range permutations(n - 1) {
-		for i := range n {
-			all = append(all, slices.Insert(slices.Clone(shorter), i, n-1))
-		}
-	}
-	return all
-}
-
 // What the enumeration may find wrong with a law.
 const (
 	orderMatters  = "the order of drawing changes the joint law"

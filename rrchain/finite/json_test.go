@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -37,9 +36,8 @@ func TestAMatrixIsWrittenInLowestTerms(t *testing.T) {
 		random := rand.New(rand.NewPCG(uint64(i), 9))
 		m := haphazard(random, 2+random.IntN(5), 2+random.IntN(5))
 		var back Matrix
-		if err := json.Unmarshal([]byte(inJSON(m)), &back); err != nil || !back.equal(m) {
-			t.Errorf("%v came back as %v, %v", inJSON(m), inJSON(&back), err)
-		}
+		err := json.Unmarshal([]byte(inJSON(m)), &back)
+		check.That(t, err == nil && back.equal(m), "%v came back as %v, %v", inJSON(m), inJSON(&back), err)
 	}
 }
 
@@ -111,9 +109,8 @@ func TestAFamilyIsWrittenWithItsChannels(t *testing.T) {
 		check.That(t, strings.HasPrefix(text, `{"levels":[[["`) && strings.Contains(text, `"channels":[`),
 			"%s is written as %.100s", name, text)
 		back := &Family{}
-		if err := json.Unmarshal([]byte(text), back); err != nil || inJSON(back) != text {
-			t.Fatalf("%s came back as %s, %v", name, inJSON(back), err)
-		}
+		err := json.Unmarshal([]byte(text), back)
+		check.Need(t, err == nil && inJSON(back) == text, "%s came back as %s, %v", name, inJSON(back), err)
 		for i, epsilon := range f.Epsilons() {
 			level, found := back.Level(epsilon)
 			check.That(t, found && level.equal(f.levels[i]) && len(back.Epsilons()) == len(f.levels),
@@ -220,16 +217,6 @@ func bulky(inputs, outputs int, above int64) string {
 	return text.String() + "]"
 }
 
-// allocated returns how many bytes a call allocates in all, which is no less than what it has at
-// any time.
-func allocated(call func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	call()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
-
 // With channels, a family takes no more than 1,000 times the memory of its text.
 func TestAFamilyTakesBoundedMemory(t *testing.T) {
 	wide := strings.Repeat("0,", maxCells/2-1)
@@ -248,7 +235,7 @@ func TestAFamilyTakesBoundedMemory(t *testing.T) {
 	for name, text := range texts {
 		for way, whole := range map[string]string{"alone": text, "in a family": `{"levels":[` + text + `],"channels":[]}`} {
 			var err error
-			used := allocated(func() {
+			used := check.Allocated(func() {
 				if way == "alone" {
 					err = new(Matrix).UnmarshalJSON([]byte(whole))
 				} else {
@@ -304,9 +291,7 @@ func FuzzMatrixJSON(f *testing.F) {
 		for x := range m.inputs {
 			sum := integer(0)
 			for o := range m.outputs {
-				if m.At(x, o).Sign() < 0 {
-					t.Errorf("%q has the probability %v", text, m.At(x, o))
-				}
+				check.That(t, m.At(x, o).Sign() >= 0, "%q has the probability %v", text, m.At(x, o))
 				sum.Add(sum, m.At(x, o))
 			}
 			check.That(t, sum.Cmp(integer(1)) == 0, "%q: input %d adds up to %v", text, x, sum)
@@ -354,14 +339,12 @@ func FuzzFamilyJSON(f *testing.F) {
 func TestNothingIsReadIntoAnother(t *testing.T) {
 	f, other := oneToTwo(t), family(t, written("2/3 1/3", "1/3 2/3"))
 	before := inJSON(f)
-	if err := json.Unmarshal([]byte(inJSON(other)), f); !errors.Is(err, rrchain.ErrInvalid) || inJSON(f) != before {
-		t.Errorf("a family became %s, %v", inJSON(f), err)
-	}
+	err := json.Unmarshal([]byte(inJSON(other)), f)
+	check.That(t, errors.Is(err, rrchain.ErrInvalid) && inJSON(f) == before, "a family became %s, %v", inJSON(f), err)
 	m := f.levels[0]
 	before = inJSON(m)
-	if err := json.Unmarshal([]byte(`[["4/5","1/5"],["1/5","4/5"]]`), m); !errors.Is(err, rrchain.ErrInvalid) || inJSON(m) != before {
-		t.Errorf("a matrix became %s, %v", inJSON(m), err)
-	}
+	err = json.Unmarshal([]byte(`[["4/5","1/5"],["1/5","4/5"]]`), m)
+	check.That(t, errors.Is(err, rrchain.ErrInvalid) && inJSON(m) == before, "a matrix became %s, %v", inJSON(m), err)
 }
 
 // TestANumberIsNotTooLong reads numbers of many digits, whose greatest common divisor would take

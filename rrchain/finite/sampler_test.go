@@ -270,9 +270,8 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 	laws, err := f.laws(impossible, []int{0})
 	check.That(t, laws == nil && errors.Is(err, rrchain.ErrInvalid), "%v, %v", laws, err)
 	below, above := rrchain.Level[int]{Epsilon: f.epsilons[0]}, rrchain.Level[int]{Epsilon: f.epsilons[2]}
-	if drawn, err := new(Sampler).Between(f, below, above, f.epsilons[1]); drawn != (rrchain.Level[int]{}) || !errors.Is(err, rrchain.ErrInvalid) {
-		t.Errorf("%v, %v", drawn, err)
-	}
+	drawn, err := new(Sampler).Between(f, below, above, f.epsilons[1])
+	check.That(t, drawn == (rrchain.Level[int]{}) && errors.Is(err, rrchain.ErrInvalid), "%v, %v", drawn, err)
 }
 
 // TestSamplerForgets draws more laws than a sampler keeps.

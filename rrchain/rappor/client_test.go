@@ -28,9 +28,7 @@ func TestReportsAreKept(t *testing.T) {
 		report := must(step.draw(sampler, eps(step.at)))
 		check.That(t, report.Cohort == 3 && report.Epsilon == eps(step.at) && report.Bits.Len() == 16,
 			"at ε=%s: %+v", step.at, report)
-		if client.Spent() != eps(step.spent) {
-			t.Errorf("after ε=%s the client has spent %v", step.at, client.Spent())
-		}
+		check.That(t, client.Spent() == eps(step.spent), "after ε=%s the client has spent %v", step.at, client.Spent())
 		drawn[step.at] = report
 	}
 	restarted := newClient(p, 3, "Emma", client.Reports()...)

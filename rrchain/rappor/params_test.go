@@ -47,9 +47,8 @@ func TestFilterSetsExactlyHashesBits(t *testing.T) {
 	for _, p := range []Params{{3, 2, 1}, {3, 3, 2}, {2, 5, 4}, {9, 128, 2}, {5, 100, 7}, {2, 4096, 4095}} {
 		for i := range 50 {
 			filter, err := p.Filter(i%p.Cohorts, fmt.Sprint("name ", i))
-			if err != nil || filter.Len() != p.Bits || len(slices.Collect(filter.Ones())) != p.Hashes {
-				t.Fatalf("%+v: %d of %d bits are set, %v", p, len(slices.Collect(filter.Ones())), filter.Len(), err)
-			}
+			check.Need(t, err == nil && filter.Len() == p.Bits && len(slices.Collect(filter.Ones())) == p.Hashes,
+				"%+v: %d of %d bits are set, %v", p, len(slices.Collect(filter.Ones())), filter.Len(), err)
 		}
 	}
 }
@@ -111,9 +110,8 @@ func TestBitEpsilonNeverCostsMore(t *testing.T) {
 		d := int64(p.Distance())
 		for _, e := range []int64{d, d + 1, 2*d - 1, 1_000_000_000, 7_777_777_777, privacy.MaxEpsilon().Nano()} {
 			bit := must(p.BitEpsilon(nano(e)))
-			if used := d * bit.Nano(); used > e || used+d <= e {
-				t.Errorf("%+v: a bit at %v nano-nats in a report at %v", p, bit.Nano(), e)
-			}
+			used := d * bit.Nano()
+			check.That(t, used <= e && used+d > e, "%+v: a bit at %v nano-nats in a report at %v", p, bit.Nano(), e)
 			report, err := p.ReportEpsilon(bit)
 			check.That(t, err == nil && report.Nano() == d*bit.Nano(),
 				"%+v: a report of bits at ε=%v costs %v, %v", p, bit, report, err)
@@ -147,9 +145,8 @@ func TestLoss(t *testing.T) {
 		if largest.Less(loss) {
 			largest = loss
 		}
-		if same, err := p.Loss(i%3, a, a, one); err != nil || !same.IsZero() {
-			t.Errorf("loss between a string and itself %v, %v", same, err)
-		}
+		same, err := p.Loss(i%3, a, a, one)
+		check.That(t, err == nil && same.IsZero(), "loss between a string and itself %v, %v", same, err)
 	}
 	check.That(t, largest == one, "the largest loss is %v, of ε=%v", largest, one)
 }

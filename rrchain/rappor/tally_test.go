@@ -1,12 +1,9 @@
 package rappor
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -47,9 +44,7 @@ func TestBitCountsAreUnbiased(t *testing.T) {
 				}
 				add(t, tally, Report{1, tally.epsilon, bitsWith(p.Bits, ones...)})
 			}
-			if tally.Clients() != 3 {
-				t.Fatalf("%d clients", tally.Clients())
-			}
+			check.Need(t, tally.Clients() == 3, "%d clients", tally.Clients())
 			for bit, ones := range tally.cohortOnes(1) {
 				estimate := tally.noise.estimate(ones, 3)
 				mean[bit] += chance * estimate
@@ -77,11 +72,7 @@ type noisyRow struct {
 
 func noisyRows(t *testing.T) []noisyRow {
 	t.Helper()
-	data := must(os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", "noisy_sampling.json")))
-	var file struct{ Rows []noisyRow }
-	check.Must(t, json.Unmarshal(data, &file))
-	check.Need(t, len(file.Rows) >= 20, "%d rows", len(file.Rows))
-	return file.Rows
+	return check.Vectors[noisyRow](t, "../../testdata/vectors/noisy_sampling.json", 20)
 }
 
 func number(text string) float64 { return must(strconv.ParseFloat(text, 64)) }

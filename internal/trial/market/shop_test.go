@@ -382,14 +382,8 @@ func isRefusal(err error) bool {
 
 // sold is the outcome of a sale. Reading deliveries is free, so each attempt may do it.
 func (h *host) sold(ctx context.Context, sale api.Sale) (outcome, error) {
-	out := outcome{state: sold, sale: sale}
-	for one, err := range h.ledger.Deliveries(ctx, sale.Number) {
-		if err != nil {
-			return outcome{}, err
-		}
-		out.deliveries = append(out.deliveries, one)
-	}
-	return out, nil
+	deliveries, err := api.Collect(h.ledger.Deliveries(ctx, sale.Number))
+	return outcome{state: sold, sale: sale, deliveries: deliveries}, err
 }
 
 // openSQLite opens a database, or makes it. What it has committed survives a power cut: in WAL mode

@@ -230,9 +230,7 @@ func (s fileShelf) copied(g *game, compact bool) shelf {
 		copyTo = g.opened.CompactTo
 	}
 	done := check.Value(copyTo(g.Context(), string(other), nil))(g)
-	if done.Events != uint64(len(g.paper.log)) {
-		g.Fatalf("a copy has %d events of %d", done.Events, len(g.paper.log))
-	}
+	check.Need(g, done.Events == uint64(len(g.paper.log)), "a copy has %d events of %d", done.Events, len(g.paper.log))
 	return other
 }
 
@@ -399,9 +397,8 @@ func (g *game) close() {
 func (g *game) trust(note []byte) {
 	g.Helper()
 	head := check.Value(evidence.OpenCheckpoint(note, g.verifiers))(g)
-	if head.Events != uint64(len(g.paper.log)) {
-		g.Fatalf("a checkpoint of %d events, want %d", head.Events, len(g.paper.log))
-	}
+	check.Need(g, head.Events == uint64(len(g.paper.log)),
+		"a checkpoint of %d events, want %d", head.Events, len(g.paper.log))
 	g.trusted = g.paper.checkpoint(note)
 }
 

@@ -93,8 +93,7 @@ func newHouse(t testing.TB, k kind, truths []int) *house {
 // upTo sells levels up to an ε.
 func upTo(t testing.TB, epsilon string) policy.Policy {
 	t.Helper()
-	terms := check.Value(policy.Market{Max: Eps(t, epsilon), Prices: []policy.Price{{Epsilon: Eps(t, "2"), Amount: 200}}}.Policy())(t)
-	return terms
+	return check.Value(policy.Market{Max: Eps(t, epsilon), Prices: []policy.Price{{Epsilon: Eps(t, "2"), Amount: 200}}}.Policy())(t)
 }
 
 // changeTerms puts everybody under other terms, of which nobody is told.
@@ -177,9 +176,8 @@ func (h *house) fill(o order) []string {
 	words := make([]string, len(h.truths))
 	sale, err := h.ledger.Sell(h.Context(), h.sale(o))
 	if all := new(api.RefusedError); o.key == refusedOutcome && errors.As(err, &all) {
-		if len(all.Refused)+all.Unlisted != len(words) {
-			h.Errorf("%d of %d objects are refused what nobody sells", len(all.Refused)+all.Unlisted, len(words))
-		}
+		check.That(h, len(all.Refused)+all.Unlisted == len(words),
+			"%d of %d objects are refused what nobody sells", len(all.Refused)+all.Unlisted, len(words))
 		for _, r := range all.Refused {
 			i := check.Value(strconv.Atoi(strings.TrimPrefix(r.Object, "object ")))(h)
 			r.Object = ""

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -728,10 +727,7 @@ func (one moveEnroll) play(g *game) {
 
 func (g *game) enrol(r api.EnrollRequest, of func(string) agreement) {
 	want, refused := g.paper.enrol(r, of)
-	call := func(ctx context.Context, r api.EnrollRequest) (api.EnrollResult, error) {
-		return g.ledger.Enroll(ctx, r)
-	}
-	demand(g, r, call, want, refused,
+	demand(g, r, Book.Enroll, want, refused,
 		func(r *api.EnrollRequest) {
 			if r.Cap = epsilonOf(7 + r.Cap.Nano()%7); r.Terms != nil {
 				given, limit := r.Terms, r.Cap
@@ -759,10 +755,7 @@ func (one moveTerms) play(g *game) {
 		return
 	}
 	result, refused := g.paper.changeTerms(r, func(string) agreement { return want })
-	call := func(ctx context.Context, r api.ChangeTermsRequest) (api.ChangeTermsResult, error) {
-		return g.ledger.ChangeTerms(ctx, r)
-	}
-	demand(g, r, call, result, refused,
+	demand(g, r, Book.ChangeTerms, result, refused,
 		func(r *api.ChangeTermsRequest) { r.Cap = epsilonOf(7 + r.Cap.Nano()%7) },
 		func(r *api.ChangeTermsRequest) { r.Objects = append([]string{"zoe"}, r.Objects...) },
 		func(r *api.ChangeTermsRequest) { r.Policy = new(fixedRule(7).policy) },
@@ -824,9 +817,8 @@ func (one moveReconcile) play(g *game) {
 	again, err := g.ledger.Reconcile(g.Context(), r) // there is nothing left to do
 	check.Must(g, err)
 	for _, q := range again.Questions {
-		if q.New.Count+q.Changed.Count+again.Withdrawn > 0 {
-			g.Fatalf("a second time there is still to do: %s", asJSON(again))
-		}
+		check.Need(g, q.New.Count+q.Changed.Count+again.Withdrawn == 0,
+			"a second time there is still to do: %s", asJSON(again))
 	}
 	if g.closed == nil {
 		g.compareObjects()
@@ -1014,8 +1006,7 @@ func (m *paper) carryOut(todo *reconciling) error {
 			if len(todo.enrol[q]) == 0 {
 				return nil
 			}
-			_, err := m.enrol(api.EnrollRequest{Question: q, Objects: todo.enrol[q], Partial: true}, func(name string) agreement { return todo.enrolled[[2]string{q, name}] })
-			return err
+			return check.Err(m.enrol(api.EnrollRequest{Question: q, Objects: todo.enrol[q], Partial: true}, func(name string) agreement { return todo.enrolled[[2]string{q, name}] }))
 		},
 		func(q string) error { return m.changeAll(q, todo.then[q], todo) },
 	} {
@@ -1032,6 +1023,5 @@ func (m *paper) changeAll(q string, names []string, todo *reconciling) error {
 	if len(names) == 0 {
 		return nil
 	}
-	_, err := m.changeTerms(api.ChangeTermsRequest{Question: q, Objects: names, Partial: true}, func(name string) agreement { return todo.changed[[2]string{q, name}] })
-	return err
+	return check.Err(m.changeTerms(api.ChangeTermsRequest{Question: q, Objects: names, Partial: true}, func(name string) agreement { return todo.changed[[2]string{q, name}] }))
 }
