@@ -696,7 +696,7 @@ func TestABudgetIsAsOfItsEvent(t *testing.T) {
 func TestABudgetOfNobodyIsAtALevelOfTheQuestion(t *testing.T) {
 	l := inMemory(t, Options{})
 	family := fixture.Skewed(t)
-	define(t, l, api.Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: api.Finite, Mechanism: &api.Mechanism{Family: family}})
+	define(t, l, api.Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: "finite", Mechanism: &api.Mechanism{Family: family}})
 	enroll(t, l, "numbered", "0.01", "ann")
 	got := check.Value(l.Budget(t.Context(), api.BudgetRequest{Question: "numbered", All: true}))(t)
 	if lowest := family.Epsilons()[0]; len(got.Levels) != 1 || got.Levels[0].Epsilon != lowest || got.Levels[0].Can != 0 || !got.Largest.IsZero() {

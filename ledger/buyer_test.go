@@ -19,7 +19,7 @@ func TestQuoteBuyer_LevelNotListed_IsRefusedWhateverWasSold(t *testing.T) {
 	no := func(epsilon string) {
 		t.Helper()
 		q := check.Value(l.QuoteBuyer(t.Context(), purchase(t, "", "acme", epsilon, "ann").Order))(t)
-		want := []api.Refusal{{Object: "ann", Reason: api.NotAvailable, Asked: eps(t, epsilon), Remedy: api.RemedyNothing}}
+		want := []api.Refusal{{Object: "ann", Reason: api.NotAvailable, Asked: eps(t, epsilon), Remedy: "nothing"}}
 		check.That(t, slices.Equal(q.Refused, want) && q.Price == 0 && q.Objects == 0 && q.Event == 0 && q.Instead == nil,
 			"at ε=%s: %+v", epsilon, q)
 	}

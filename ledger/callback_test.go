@@ -306,7 +306,7 @@ func (c caller) after(prepare func(testing.TB, *Ledger)) caller {
 }
 
 // copyingBy makes a copy.
-func copyingBy(how func(*Ledger, context.Context, string, api.Progress) (api.Copied, error)) func(testing.TB, *Ledger, *hook) error {
+func copyingBy(how func(*Ledger, context.Context, string, func(done, total int)) (api.Copied, error)) func(testing.TB, *Ledger, *hook) error {
 	return func(t testing.TB, l *Ledger, h *hook) error {
 		return check.Err(how(l, t.Context(), pace.Scratch(t)+"/copy.db", h.progress))
 	}

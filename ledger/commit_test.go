@@ -131,7 +131,7 @@ func TestARefusedCallerInABatchAffectsNobodyElse(t *testing.T) {
 			must(t, a.err)
 			continue
 		}
-		want := api.Refusal{Object: fmt.Sprintf("person-%05d", i/2), Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.6"), Asked: eps(t, "0.6"), Cost: eps(t, "0.6"), Remaining: eps(t, "0.4"), Remedy: api.RemedyLess, Largest: eps(t, "0.4")}
+		want := api.Refusal{Object: fmt.Sprintf("person-%05d", i/2), Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0.6"), Asked: eps(t, "0.6"), Cost: eps(t, "0.6"), Remaining: eps(t, "0.4"), Remedy: "less", Largest: eps(t, "0.4")}
 		got := refusals(t, a.err)
 		check.That(t, len(got) == 1 && got[0] == want, "refused for %+v, want %+v", got, want)
 	}
@@ -547,7 +547,7 @@ func oneOfAll(t *testing.T, l *Ledger, kind, n int) (err error) {
 	case 1:
 		_, err = l.Raise(ctx, order(t, key, fmt.Sprint("0.", n+1)))
 	case 2:
-		err = l.DefineQuestion(ctx, key, api.Question{Name: key, Values: []string{"a", "b"}, Encoding: api.Direct})
+		err = l.DefineQuestion(ctx, key, api.Question{Name: key, Values: []string{"a", "b"}, Encoding: "direct"})
 	case 3:
 		_, err = l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{key}, Cap: boundless()})
 	case 4:

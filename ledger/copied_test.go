@@ -320,11 +320,11 @@ func TestCopiesTellHowFarTheyAreAndCanBeStopped(t *testing.T) {
 	path := votersFile(t, "1", crowd(6_000)...)
 	l := open(t, path, Options{})
 	dir, made := pace.Scratch(t), 0
-	for name, write := range map[string]func(ctx context.Context, p api.Progress) error{
-		"backup": func(ctx context.Context, p api.Progress) error {
+	for name, write := range map[string]func(ctx context.Context, p func(done, total int)) error{
+		"backup": func(ctx context.Context, p func(done, total int)) error {
 			return check.Err(l.Backup(ctx, filepath.Join(dir, "backup"), p))
 		},
-		"records": func(ctx context.Context, p api.Progress) error {
+		"records": func(ctx context.Context, p func(done, total int)) error {
 			return check.Err(l.CompactTo(ctx, filepath.Join(dir, "records"), p))
 		},
 		"compact": l.Compact,

@@ -118,21 +118,21 @@ func TestRandomWordsUsedDoNotDependOnTheTruth(t *testing.T) {
 func TestChannel_EachEncoding_HasTheProbabilitiesOfTheDraw(t *testing.T) {
 	e := math.Exp(0.5)
 	direct, unary, finite := vote(), vote(), fixture.Party(t)
-	direct.Encoding, unary.Encoding, finite.Encoding = api.Direct, api.Unary, api.Finite
+	direct.Encoding, unary.Encoding, finite.Encoding = "direct", "unary", "finite"
 	for _, c := range []struct {
 		question api.Question
 		want     api.Channel
 	}{
-		{direct, api.Channel{Encoding: api.Direct, Values: 3, P: e / (e + 2), Q: 1 / (e + 2)}},
-		{unary, api.Channel{Encoding: api.Unary, Values: 3, P: 0.5, Q: 1 / (e + 1)}},
-		{finite, api.Channel{Encoding: api.Finite, Values: len(finite.Values)}},
+		{direct, api.Channel{Encoding: "direct", Values: 3, P: e / (e + 2), Q: 1 / (e + 2)}},
+		{unary, api.Channel{Encoding: "unary", Values: 3, P: 0.5, Q: 1 / (e + 1)}},
+		{finite, api.Channel{Encoding: "finite", Values: len(finite.Values)}},
 	} {
 		got := check.Value(c.question.Channel(eps(t, "0.5")))(t)
 		check.That(t, !(math.Abs(got.P-c.want.P) > 1e-15) && !(math.Abs(got.Q-c.want.Q) > 1e-15) && got.Encoding == c.want.Encoding && got.Values == c.want.Values,
 			"%s: %+v, want %+v", c.want.Encoding, got, c.want)
 		wantErr(t, check.Err(c.question.Channel(privacy.Epsilon{})), api.ErrInvalid)
 	}
-	wantErr(t, check.Err(api.Question{Encoding: api.Direct}.Channel(eps(t, "0.5"))), api.ErrInvalid)
+	wantErr(t, check.Err(api.Question{Encoding: "direct"}.Channel(eps(t, "0.5"))), api.ErrInvalid)
 	for _, epsilon := range []privacy.Epsilon{nano(t, 1), eps(t, "40"), privacy.MaxEpsilon()} {
 		got := check.Value(direct.Channel(epsilon))(t)
 		check.That(t, got.P > got.Q && got.P <= 1 && got.Q >= 0 && !(math.Abs(got.P+2*got.Q-1) > 1e-15),

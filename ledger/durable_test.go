@@ -79,7 +79,7 @@ func TestAFailureBeforeTheCommitChangesNothing(t *testing.T) {
 func TestARefusalDoesNotRestOnACommitThatFailed(t *testing.T) {
 	path := votersFile(t, "1", "ann", "bob")
 	l, s := openShim(t, path, Options{})
-	define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
 	enroll(t, l, "smoker", "1", "ann")
 
 	first, leader := s.holdRelease(t, l, releaseOf(t, "0", "bob", "1"))

@@ -37,10 +37,10 @@ func inEachEncoding(t *testing.T, test func(t *testing.T, e encoded)) {
 	isVote := func(_ int, value string) bool { return slices.Contains(vote().Values, value) }
 	isHome := func(_ int, value string) bool { return len(value) == bits && strings.Trim(value, "01") == "" }
 	isParty := func(i int, value string) bool { return slices.Contains(party.Mechanism.Outputs[i], value) }
-	for encoding, e := range map[api.Encoding]encoded{
-		api.Direct: {vote(), isVote, releaseOf, order, purchase},
-		api.Unary:  {home(bits), isHome, homeOf, homesOf, homesFor},
-		api.Finite: {party, isParty, partyOf, partiesOf, partiesFor},
+	for encoding, e := range map[string]encoded{
+		"direct": {vote(), isVote, releaseOf, order, purchase},
+		"unary":  {home(bits), isHome, homeOf, homesOf, homesFor},
+		"finite": {party, isParty, partyOf, partiesOf, partiesFor},
 	} {
 		e.question.Encoding = encoding
 		t.Run(string(encoding), func(t *testing.T) { test(t, e) })
@@ -208,9 +208,9 @@ func (e encoded) counts(t testing.TB, l *Ledger, only privacy.Epsilon, among []s
 		epsilon, outputs := nano(t, n), e.question.Values
 		c := estimate.Counts{Epsilon: epsilon}
 		switch e.question.Encoding {
-		case api.Unary:
+		case "unary":
 			c.Unary, c.Objects = true, int64(len(byLevel[n]))
-		case api.Finite:
+		case "finite":
 			m, _ := e.question.Mechanism.Family.Level(epsilon)
 			c = estimate.Counts{Mechanism: m}
 			outputs = e.question.Mechanism.Outputs[slices.Index(e.question.Mechanism.Family.Epsilons(), epsilon)]

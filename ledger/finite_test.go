@@ -69,14 +69,14 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 	}
 	q.Values[0] = "the host's"
 	q.Mechanism.Family = fixture.Skewed(t)
-	numbered := api.Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: api.Finite, Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}}
+	numbered := api.Question{Name: "numbered", Values: []string{"no", "yes"}, Encoding: "finite", Mechanism: &api.Mechanism{Family: fixture.Skewed(t)}}
 	define(t, l, numbered)
 	for range 2 {
 		all := questionsOf(t, l)
-		if len(all) != 2 || all[0].Encoding != api.Finite || all[0].Values[0] != "A" || !bytes.Equal(text(t, all[0].Mechanism), whole) {
+		if len(all) != 2 || all[0].Encoding != "finite" || all[0].Values[0] != "A" || !bytes.Equal(text(t, all[0].Mechanism), whole) {
 			t.Errorf("party is kept as %+v", all[0])
 		}
-		if got, want := all[1].Mechanism.Outputs, [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}; !reflect.DeepEqual(got, want) || all[1].Encoding != api.Finite {
+		if got, want := all[1].Mechanism.Outputs, [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}}; !reflect.DeepEqual(got, want) || all[1].Encoding != "finite" {
 			t.Errorf("without names outputs are called %q", got)
 		}
 		check.That(t, bytes.Equal(text(t, all[1].Mechanism.Family), text(t, fixture.Skewed(t))),
@@ -85,7 +85,7 @@ func TestAMechanismIsKeptWithItsQuestion(t *testing.T) {
 		l = open(t, path, Options{})
 	}
 	for _, ev := range events(t, l) {
-		if d, is := ev.Says.(event.QuestionDefined); is && d.Name == "party" && (d.Encoding != api.Finite || !bytes.Equal(text(t, d.Mechanism), whole)) {
+		if d, is := ev.Says.(event.QuestionDefined); is && d.Name == "party" && (d.Encoding != "finite" || !bytes.Equal(text(t, d.Mechanism), whole)) {
 			t.Errorf("the log says %+v", ev)
 		}
 	}
@@ -112,12 +112,12 @@ func TestWhatIsNoMechanismOfAQuestionIsInvalid(t *testing.T) {
 		"no family":                 {api.Question{Values: pair, Mechanism: &api.Mechanism{}}, "has none"},
 		"no family, but names":      {api.Question{Values: pair, Mechanism: &api.Mechanism{Outputs: [][]string{pair}}}, "has none"},
 		"a family of no levels":     {api.Question{Values: pair, Mechanism: &api.Mechanism{Family: &finite.Family{}}}, "has none"},
-		"finite without":            {api.Question{Values: pair, Encoding: api.Finite}, "has none"},
+		"finite without":            {api.Question{Values: pair, Encoding: "finite"}, "has none"},
 		"more inputs":               {api.Question{Values: pair, Mechanism: fixture.Party(t).Mechanism}, "4 inputs, and the question has 2 values"},
 		"fewer inputs":              {api.Question{Values: []string{"a", "b", "c"}, Mechanism: named(pair, pair)}, "2 inputs, and the question has 3 values"},
 		"no value":                  {api.Question{Mechanism: named(pair, pair)}, "0 values"},
-		"direct encoding":           {api.Question{Values: pair, Encoding: api.Direct, Mechanism: named(pair, pair)}, "direct encoding, and a mechanism"},
-		"unary encoding":            {api.Question{Values: pair, Encoding: api.Unary, Mechanism: named(pair, pair)}, "unary encoding, and a mechanism"},
+		"direct encoding":           {api.Question{Values: pair, Encoding: "direct", Mechanism: named(pair, pair)}, "direct encoding, and a mechanism"},
+		"unary encoding":            {api.Question{Values: pair, Encoding: "unary", Mechanism: named(pair, pair)}, "unary encoding, and a mechanism"},
 		"another encoding":          {api.Question{Values: pair, Encoding: "Finite", Mechanism: named(pair, pair)}, "none of"},
 		"names of a level too few":  {api.Question{Values: pair, Mechanism: named(pair)}, "names of outputs for 1 of its 2 levels"},
 		"names, but of no level":    {api.Question{Values: pair, Mechanism: &api.Mechanism{Family: two(), Outputs: [][]string{}}}, "names of outputs for 0 of its 2 levels"},
@@ -158,11 +158,11 @@ func TestAQuestionKeepsItsMechanism(t *testing.T) {
 	renamed := [][]string{{"0", "1"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "3", "2"}}
 	first, other := fixture.Skewed(t), fixture.OtherChannels(t, fixture.Skewed(t))
 	told := like(first)
-	told.Encoding = api.Finite
+	told.Encoding = "finite"
 	direct := like(nil)
 	direct.Mechanism = nil
 	explicit := direct
-	explicit.Encoding = api.Direct
+	explicit.Encoding = "direct"
 	for name, test := range map[string]struct {
 		q    api.Question
 		want error // under another key

@@ -186,11 +186,11 @@ func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
 		changes := append(slices.Clone(first), &event.ObjectRefused{Question: 1, Refusal: r})
 		return append(changes, g.end(func(c *event.Settled) { c.Refused, c.Counts[event.Drawn] = 1, uint64(len(first)) }))
 	}
-	consent := api.Refusal{Object: "bob", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: "the cap would be higher", Ceiling: eps(t, "2"), Asked: eps(t, "3")}
-	higher := api.Refusal{Object: "bob", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: "the ceiling would be higher"}
-	limit := api.Refusal{Object: "bob", Reason: api.CapDiffers, Remedy: api.RemedyTerms, Ceiling: eps(t, "2"), Spent: eps(t, "0.1"), Asked: eps(t, "3")}
-	policies := api.Refusal{Object: "ann", Reason: api.PolicyDiffers, Remedy: api.RemedyTerms, Spent: eps(t, "0.25")}
-	stranger := api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}
+	consent := api.Refusal{Object: "bob", Reason: api.NeedsConsent, Remedy: "consent", Why: "the cap would be higher", Ceiling: eps(t, "2"), Asked: eps(t, "3")}
+	higher := api.Refusal{Object: "bob", Reason: api.NeedsConsent, Remedy: "consent", Why: "the ceiling would be higher"}
+	limit := api.Refusal{Object: "bob", Reason: api.CapDiffers, Remedy: "terms", Ceiling: eps(t, "2"), Spent: eps(t, "0.1"), Asked: eps(t, "3")}
+	policies := api.Refusal{Object: "ann", Reason: api.PolicyDiffers, Remedy: "terms", Spent: eps(t, "0.25")}
+	stranger := api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: "enrolling"}
 	pair := func(sound api.Refusal, edit func(*api.Refusal), why string) pairOfLogs {
 		forged := sound
 		edit(&forged)
@@ -209,7 +209,7 @@ func (g ground) refusedTerms(t *testing.T) map[string]pairOfLogs {
 		"consent to no cap":               pair(consent, func(r *api.Refusal) { r.Asked = eps(t, "0") }, "a refusal says"),
 		"consent for no reason":           pair(consent, func(r *api.Refusal) { r.Why = "" }, "a refusal says"),
 		"consent for reasons without end": pair(higher, func(r *api.Refusal) { r.Why = strings.Repeat("w", 513) }, "a refusal says"),
-		"consent, and enrolling helps":    pair(consent, func(r *api.Refusal) { r.Remedy = api.RemedyEnrolling }, "a refusal says"),
+		"consent, and enrolling helps":    pair(consent, func(r *api.Refusal) { r.Remedy = "enrolling" }, "a refusal says"),
 		"consent, and nothing helps":      pair(higher, func(r *api.Refusal) { r.Remedy = "" }, "a refusal says"),
 		"consent of who is not there":     pair(higher, func(r *api.Refusal) { r.Object = "zoe" }, "a refusal says"),
 		"consent, and something is spent": pair(higher, func(r *api.Refusal) { r.Spent = eps(t, "0.1") }, "a refusal says"),
@@ -290,9 +290,9 @@ func (g ground) captures(t *testing.T) map[string]pairOfLogs {
 		}))...)
 	}
 	untold := func(name string) api.Refusal {
-		return api.Refusal{Object: name, Reason: api.NoTruth, Asked: eps(t, "0.25"), Remedy: api.RemedyTruth}
+		return api.Refusal{Object: name, Reason: api.NoTruth, Asked: eps(t, "0.25"), Remedy: "truth"}
 	}
-	stranger := api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Asked: eps(t, "0.25"), Remedy: api.RemedyEnrolling}
+	stranger := api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Asked: eps(t, "0.25"), Remedy: "enrolling"}
 	draw, degrade := event.SaleTally{Draws: 1}, event.SaleTally{Degradations: 1}
 	both, noEve := captured([]*event.Sold{cid, eve}, event.SaleTally{Draws: 1, Degradations: 1}), captured([]*event.Sold{cid}, degrade, untold("eve"))
 	return map[string]pairOfLogs{

@@ -212,7 +212,7 @@ func (g ground) sales(t *testing.T) map[string]pairOfLogs {
 		return append(append(changes, left...), end)
 	}
 	refusal := func(name string) event.Change {
-		return &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.5"), Remedy: api.RemedyEnrolling}}
+		return &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.5"), Remedy: "enrolling"}}
 	}
 	ended := func(sale, refused uint64) *event.Settled {
 		return g.end(func(c *event.Settled) { c.Sale, c.Refused, c.Counts = sale, refused, event.Counts{event.Reused: 1} }).(*event.Settled)
@@ -339,7 +339,7 @@ func TestACaptureIsComparedWithItsReservation(t *testing.T) {
 func (g ground) definitions(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	q := func(number uint32, name string, values ...string) []event.Change {
-		return []event.Change{&event.QuestionDefined{Number: number, Question: api.Question{Name: name, Values: values, Encoding: api.Direct}}}
+		return []event.Change{&event.QuestionDefined{Number: number, Question: api.Question{Name: name, Values: values, Encoding: "direct"}}}
 	}
 	p := func(json string) []event.Change { return []event.Change{&event.PolicyDefined{Number: 3, JSON: json}} }
 	in := func(name string, question, policy uint32, limit string) []event.Change {
@@ -434,7 +434,7 @@ func (g ground) draws(t *testing.T) map[string]pairOfLogs {
 	partly := func(panel event.PanelSum, refused ...string) []event.Change { // ann and bob are charged
 		changes := []event.Change{both[0], both[1], with(*bobs, func(a *event.Answered) { a.Objects, a.Panel = 2, panel })}
 		for _, name := range refused {
-			changes = append(changes, &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.1"), Remedy: api.RemedyEnrolling}})
+			changes = append(changes, &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.1"), Remedy: "enrolling"}})
 		}
 		end := func(c *event.Settled) {
 			c.Counts[event.Drawn], c.Answer, c.Refused = 1, uint64(len(g.log))+3, uint64(len(refused))
@@ -515,7 +515,7 @@ func (g ground) requests(t *testing.T) map[string]pairOfLogs {
 	t.Helper()
 	left := func(names ...string) (all []event.Change) {
 		for _, name := range names {
-			all = append(all, &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.5"), Remedy: api.RemedyEnrolling}})
+			all = append(all, &event.ObjectRefused{Question: 1, Refusal: api.Refusal{Object: name, Reason: api.NotEnrolled, Asked: eps(t, "0.5"), Remedy: "enrolling"}})
 		}
 		return all
 	}

@@ -161,8 +161,8 @@ func mustRead(t *testing.T, path string) []byte {
 	return check.Value(os.ReadFile(path))(t)
 }
 
-func copiers(l *Ledger) map[string]func(context.Context, string, api.Progress) (api.Copied, error) {
-	return map[string]func(context.Context, string, api.Progress) (api.Copied, error){"Backup": l.Backup, "CompactTo": l.CompactTo}
+func copiers(l *Ledger) map[string]func(context.Context, string, func(done, total int)) (api.Copied, error) {
+	return map[string]func(context.Context, string, func(done, total int)) (api.Copied, error){"Backup": l.Backup, "CompactTo": l.CompactTo}
 }
 
 // wantNoSecrets fails unless a file still has some of the secrets, and its copy none.
@@ -455,7 +455,7 @@ func TestNoDigestTellsWhatWasForgotten(t *testing.T) {
 }
 
 // cutShort runs a request until its first part is done.
-func cutShort(t *testing.T, run func(context.Context, api.Progress) error) {
+func cutShort(t *testing.T, run func(context.Context, func(done, total int)) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	err := run(ctx, func(int, int) { cancel() })
@@ -468,7 +468,7 @@ func TestARepeatedEnrolmentBringsNobodyBack(t *testing.T) {
 	define(t, l, vote())
 	names := crowd(state.PartSize + 10)
 	r := api.EnrollRequest{Key: "e", Question: "vote", Objects: names, Cap: eps(t, "5")}
-	cutShort(t, func(ctx context.Context, p api.Progress) error {
+	cutShort(t, func(ctx context.Context, p func(done, total int)) error {
 		r := r
 		r.Progress = p
 		return check.Err(l.Enroll(ctx, r))
@@ -494,7 +494,7 @@ func TestARepeatedRaiseChargesNobodyTwice(t *testing.T) {
 			if all {
 				r = order(t, "r", "1")
 			}
-			cutShort(t, func(ctx context.Context, p api.Progress) error {
+			cutShort(t, func(ctx context.Context, p func(done, total int)) error {
 				r := r
 				r.Progress = p
 				return check.Err(l.Raise(ctx, r))

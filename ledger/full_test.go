@@ -31,7 +31,7 @@ func crowded(t *testing.T, entries int) *Ledger {
 }
 
 // wantFull checks that a request was refused because ann is full, and what is said to help.
-func wantFull(t *testing.T, what string, err error, helps api.Remedy, largest string) {
+func wantFull(t *testing.T, what string, err error, helps string, largest string) {
 	t.Helper()
 	got := refusals(t, err)
 	check.That(t, len(got) == 1 && got[0].Object == "ann" && got[0].Reason == api.Full && got[0].Remedy == helps && got[0].Largest.String() == largest,
@@ -69,15 +69,15 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 	sell(t, l, purchase(t, "last", "last", "1", "ann"))
 	before := events(t, l)
 	_, err := l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
-	wantFull(t, "another buyer", err, api.RemedyNothing, "0")
+	wantFull(t, "another buyer", err, "nothing", "0")
 	_, err = l.Sell(t.Context(), purchase(t, "level", "last", "2", "ann"))
-	wantFull(t, "another level, to a buyer of one", err, api.RemedyLess, "1")
+	wantFull(t, "another level, to a buyer of one", err, "less", "1")
 	_, err = reserved(t, l, "reserved", "last", "0.5")
-	wantFull(t, "a reservation of a level below", err, api.RemedyNothing, "0")
-	wantFull(t, "a raise", check.Err(l.Release(t.Context(), releaseOf(t, "raise", "ann", "2"))), api.RemedyLess, "1")
+	wantFull(t, "a reservation of a level below", err, "nothing", "0")
+	wantFull(t, "a raise", check.Err(l.Release(t.Context(), releaseOf(t, "raise", "ann", "2"))), "less", "1")
 	_, err = l.Release(t.Context(), releaseOf(t, "derive", "ann", "0.5"))
-	wantFull(t, "a derived level", err, api.RemedyNothing, "0")
-	wantFull(t, "a new epoch", l.BeginEpoch(t.Context(), api.EpochRequest{Key: "epoch", Question: "vote", Object: "ann"}), api.RemedyNothing, "0")
+	wantFull(t, "a derived level", err, "nothing", "0")
+	wantFull(t, "a new epoch", l.BeginEpoch(t.Context(), api.EpochRequest{Key: "epoch", Question: "vote", Object: "ann"}), "nothing", "0")
 	after := events(t, l)
 	check.That(t, len(after) == len(before), "refused requests left %d events", len(after)-len(before))
 	s := sell(t, l, partialSale(purchase(t, "partial", "over", "1", "ann", "bob")))
@@ -99,7 +99,7 @@ func TestChain_AtMaxEntries_TakesNoMore(t *testing.T) {
 // Each level of a question in unary encoding is long.
 func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 	l := inMemory(t, Options{Now: epoch})
-	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: api.Unary})
+	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: "unary"})
 	enroll(t, l, "home", "900", "ann")
 	const each = 1 + event.MaxUnaryValues/event.BitsPerEntry
 	raise := func(i int) error {
@@ -109,7 +109,7 @@ func TestChain_LongResponses_CountForSeveralEntries(t *testing.T) {
 	for i := range most {
 		must(t, raise(i))
 	}
-	wantFull(t, "another level", raise(most), api.RemedyLess, nano(t, most).String())
+	wantFull(t, "another level", raise(most), "less", nano(t, most).String())
 	wantBounded(t, l)
 }
 
@@ -122,7 +122,7 @@ func TestChain_ManyEpochs_TakesNoMore(t *testing.T) {
 		release(t, l, r)
 		must(t, l.BeginEpoch(t.Context(), api.EpochRequest{Key: fmt.Sprint("epoch ", i), Question: "vote", Object: "ann"}))
 	}
-	wantFull(t, "a level", check.Err(l.Release(t.Context(), releaseOf(t, "over", "ann", "1"))), api.RemedyNothing, "0")
+	wantFull(t, "a level", check.Err(l.Release(t.Context(), releaseOf(t, "over", "ann", "1"))), "nothing", "0")
 	wantBounded(t, l)
 }
 
@@ -137,7 +137,7 @@ func TestSweep_MoreLevelsThanEntries_RaisesUpToTheBound(t *testing.T) {
 		release(t, l, r)
 	}
 	done := check.Value(l.Advance(t.Context(), api.AdvanceRequest{Key: "sweep", Truth: sameTruth("yes")}))(t)
-	if r := done.Questions[0].Refused; len(r) != 1 || r[0].Reason != api.Full || r[0].Asked != eps(t, "1.85") || r[0].Largest != eps(t, "1.848") || r[0].Remedy != api.RemedyLess {
+	if r := done.Questions[0].Refused; len(r) != 1 || r[0].Reason != api.Full || r[0].Asked != eps(t, "1.85") || r[0].Largest != eps(t, "1.848") || r[0].Remedy != "less" {
 		t.Errorf("%+v", done)
 	}
 	check.Equal(t, len(objectOf(t, l, "ann").Chains[0].Levels), event.MaxEntries, "levels")
@@ -150,17 +150,17 @@ func TestReservation_OfTheLastEntries_CanBeCaptured(t *testing.T) {
 	first := check.Value(reserved(t, l, "first", "p", "2"))(t)
 	second := check.Value(reserved(t, l, "second", "q", "3"))(t)
 	_, err := l.Sell(t.Context(), purchase(t, "over", "over", "1", "ann"))
-	wantFull(t, "another buyer", err, api.RemedyWaiting, "0")
-	wantFull(t, "a raise", check.Err(l.Release(t.Context(), releaseOf(t, "raise", "ann", "4"))), api.RemedyWaiting, "1")
-	wantFull(t, "another reservation", check.Err(reserved(t, l, "third", "r", "1")), api.RemedyWaiting, "0")
+	wantFull(t, "another buyer", err, "waiting", "0")
+	wantFull(t, "a raise", check.Err(l.Release(t.Context(), releaseOf(t, "raise", "ann", "4"))), "waiting", "1")
+	wantFull(t, "another reservation", check.Err(reserved(t, l, "third", "r", "1")), "waiting", "0")
 	s := sell(t, l, partialSale(purchase(t, "partial", "over", "1", "ann", "bob")))
-	check.That(t, len(s.Refused) == 1 && s.Refused[0].Remedy == api.RemedyWaiting, "a partial order: %+v", s)
+	check.That(t, len(s.Refused) == 1 && s.Refused[0].Remedy == "waiting", "a partial order: %+v", s)
 	commit(t, l, "captured", first.Number)
 	must(t, l.Cancel(t.Context(), "cancelled", second.Number))
 	sell(t, l, purchase(t, "in its place", "over", "2", "ann"))
 	sell(t, l, purchase(t, "and the last", "last", "2", "ann"))
 	_, err = l.Sell(t.Context(), purchase(t, "none left", "none", "2", "ann"))
-	wantFull(t, "another buyer", err, api.RemedyNothing, "0")
+	wantFull(t, "another buyer", err, "nothing", "0")
 	wantClean(t, l, api.VerifyRequest{})
 }
 
@@ -171,8 +171,8 @@ func TestReserve_MaxReservations_RefusesAnother(t *testing.T) {
 		r := check.Value(reserved(t, l, fmt.Sprint(i), fmt.Sprint("buyer ", i), "1"))(t)
 		open = append(open, r)
 	}
-	wantFull(t, "another reservation", check.Err(reserved(t, l, "over", "over", "1")), api.RemedyWaiting, "0")
-	wantFull(t, "a reservation at another ε", check.Err(reserved(t, l, "dear", "over", "8.9")), api.RemedyWaiting, "0")
+	wantFull(t, "another reservation", check.Err(reserved(t, l, "over", "over", "1")), "waiting", "0")
+	wantFull(t, "a reservation at another ε", check.Err(reserved(t, l, "dear", "over", "8.9")), "waiting", "0")
 	sell(t, l, purchase(t, "sold at once", "over", "1", "ann"))
 	commit(t, l, "captured", open[0].Number)
 	must(t, check.Err(reserved(t, l, "in its place", "over", "1")))
@@ -196,7 +196,7 @@ func TestRaise_OfManyParts_HasItsEntries(t *testing.T) {
 		if !asked {
 			asked = true
 			_, err := l.Sell(t.Context(), purchase(t, "between", "between", "1", "ann"))
-			wantFull(t, "another buyer, while the raise runs", err, api.RemedyWaiting, "0")
+			wantFull(t, "another buyer, while the raise runs", err, "waiting", "0")
 		}
 		return slices.Repeat([]string{"yes"}, len(objects)), nil
 	}

@@ -84,7 +84,7 @@ func tell(t *testing.T, s kv.Store) {
 	steps := []func(){
 		func() { define(t, l, vote()) },
 		func() {
-			define(t, l, api.Question{Name: "Größe", Values: []string{"klein", "groß"}, Encoding: api.Direct})
+			define(t, l, api.Question{Name: "Größe", Values: []string{"klein", "groß"}, Encoding: "direct"})
 		},
 		func() { enroll(t, l, "vote", "2.5", "ann", "bob") },
 		func() {
@@ -180,7 +180,7 @@ func byHand(t *testing.T, l *Ledger) {
 	p := request.Part{Question: 1, Counts: event.Counts{1, 0, 0}}
 	p.Changes = []event.Change{&event.Released{Object: "bob", Question: 1, Epsilon: nano(t, 1), Response: event.Response{Value: event.Value{Index: 2}, Method: event.MethodRaise}}}
 	for i := range 10 {
-		p.Refused = append(p.Refused, api.Refusal{Object: fmt.Sprint("a stranger ", i), Reason: api.NotEnrolled, Asked: nano(t, 1), Remedy: api.RemedyEnrolling})
+		p.Refused = append(p.Refused, api.Refusal{Object: fmt.Sprint("a stranger ", i), Reason: api.NotEnrolled, Asked: nano(t, 1), Remedy: "enrolling"})
 	}
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) ([]event.Change, error) {
 		end.First, end.Through = s.Counters.Events+1, s.Counters.Events
@@ -221,7 +221,7 @@ func forgetfulDay(t *testing.T, l *Ledger) []func() {
 		},
 		func() { release(t, l, releaseOf(t, "fay's", "fay", "0.25")) },
 		func() {
-			define(t, l, api.Question{Name: "home", Values: []string{"Aachen", "Bonn", "Celle", "Dresden", "Erfurt", "Fulda", "Gera", "Halle", "Jena"}, Encoding: api.Unary})
+			define(t, l, api.Question{Name: "home", Values: []string{"Aachen", "Bonn", "Celle", "Dresden", "Erfurt", "Fulda", "Gera", "Halle", "Jena"}, Encoding: "unary"})
 		},
 		func() { enrollUnder(t, l, "home", goldenTerms(t), "9", "ida", "jon") },
 		func() {
@@ -456,7 +456,7 @@ func TestGoldenMechanismsAreRead(t *testing.T) {
 	l := openMemory(t, goldenStore(t, "finite-v7.txt"), Options{Now: epoch})
 	all := questionsOf(t, l)
 	for i, want := range []api.Question{finiteParty(t), fixture.Odds(t)} {
-		want.Encoding = api.Finite
+		want.Encoding = "finite"
 		if got := all[i]; got.Name != want.Name || string(text(t, got)) != string(text(t, want)) {
 			t.Errorf("question %d is %s, want %s", i+1, text(t, got), text(t, want))
 		}
@@ -509,7 +509,7 @@ func tellOddly(t testing.TB, s kv.Store) {
 	tellOfMechanisms(t, s)
 	l := openMemory(t, s, Options{Now: lateInMarch})
 	l.engine.Chances.Sampler, l.engine.Salts = steadySampler(), steadySalts(1000)
-	define(t, l, api.Question{Name: "a<b> & c", Values: []string{"<yes>", "\"no\" & 'never'"}, Encoding: api.Direct})
+	define(t, l, api.Question{Name: "a<b> & c", Values: []string{"<yes>", "\"no\" & 'never'"}, Encoding: "direct"})
 	enrollUnder(t, l, "a<b> & c", market(t, "2", func(*policy.Market) {}), "9", "R&D <1>", "b\\c")
 	r := purchase(t, "<order & key>", "buyer & <sons>", "1", "R&D <1>", "stranger <&>")
 	r.Question, r.Truth, r.Partial = "a<b> & c", sameTruth("<yes>"), true

@@ -201,7 +201,7 @@ func TestALargeSaleOfRows(t *testing.T) {
 	begin(t, s)
 	l := openMemory(t, s, Options{})
 	names := crowd(state.PartSize + 20)
-	q := api.Question{Name: "vote", Values: append(vote().Values, "perhaps"), Encoding: api.Unary}
+	q := api.Question{Name: "vote", Values: append(vote().Values, "perhaps"), Encoding: "unary"}
 	define(t, l, q)
 	enrollUnder(t, l, "vote", market(t, "10"), "10", names...)
 	sell(t, l, purchase(t, "some", "core", "3", names[10:state.PartSize+10]...))

@@ -374,14 +374,14 @@ func TestASourceMayCallTheLedger(t *testing.T) {
 			release(t, l, api.ReleaseRequest{Key: "other", Question: "smoker", Object: "bob", Epsilon: eps(t, "0.75"), Truth: sameTruth("yes")})
 		}, func(_ api.Sale, err error) bool {
 			r := refusals(t, err)[0]
-			return r.Reason == api.ObjectCap && r.Remedy == api.RemedyLess
+			return r.Reason == api.ObjectCap && r.Remedy == "less"
 		}},
 		"reserves elsewhere": {func(l *Ledger) {
 			o := api.Order{Buyer: "zeta", Question: "smoker", Epsilon: eps(t, "0.75"), Objects: []string{"bob"}}
 			reserve(t, l, api.ReserveRequest{Key: "other", Order: o, For: time.Hour})
 		}, func(_ api.Sale, err error) bool {
 			r := refusals(t, err)[0]
-			return r.Reason == api.ObjectCap && r.Remedy == api.RemedyWaiting
+			return r.Reason == api.ObjectCap && r.Remedy == "waiting"
 		}},
 		"uses its key": {func(l *Ledger) { sell(t, l, purchase(t, "s", "acme", "0.5", "bob")) },
 			func(s api.Sale, err error) bool { return err == nil && s.Draws == 1 && s.Price == 50 }},

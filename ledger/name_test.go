@@ -181,10 +181,10 @@ func TestAudit_NameThatLooksLikeAnother_IsCorrupt(t *testing.T) {
 		"object": func(n string) event.Change { return &event.Enrolled{Object: n, Question: 1, Cap: eps(t, "9")} },
 		"buyer":  func(n string) event.Change { return &event.BuyerNamed{Number: 1, Name: n} },
 		"question": func(n string) event.Change {
-			return &event.QuestionDefined{Number: 2, Question: api.Question{Name: n, Values: []string{"a", "b"}, Encoding: api.Direct}}
+			return &event.QuestionDefined{Number: 2, Question: api.Question{Name: n, Values: []string{"a", "b"}, Encoding: "direct"}}
 		},
 		"value": func(n string) event.Change {
-			return &event.QuestionDefined{Number: 2, Question: api.Question{Name: "q", Values: []string{"a", n}, Encoding: api.Direct}}
+			return &event.QuestionDefined{Number: 2, Question: api.Question{Name: "q", Values: []string{"a", n}, Encoding: "direct"}}
 		},
 		"terms": func(n string) event.Change {
 			return &event.PolicyDefined{Number: 1, JSON: market(t, "1", func(m *policy.Market) { m.Buyers = []string{n} }).String()}

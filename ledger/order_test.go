@@ -52,7 +52,7 @@ func wantWhole(t *testing.T, l *Ledger, epsilon string) {
 }
 
 // during returns a Progress that does something once the first part is done.
-func during(something func()) api.Progress {
+func during(something func()) func(done, total int) {
 	first := true
 	return func(done, total int) {
 		if first {
@@ -145,7 +145,7 @@ func TestALargeOrderHoldsItsBudget(t *testing.T) {
 		rival := releaseOf(t, "rival", lastOfCrowd, "0.5")
 		rival.Question = "smoker"
 		got := refusals(t, check.Err(l.Release(t.Context(), rival)))[0]
-		want := api.Refusal{Object: lastOfCrowd, Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.4"), Remedy: api.RemedyWaiting, Largest: eps(t, "0.4")}
+		want := api.Refusal{Object: lastOfCrowd, Reason: api.ObjectCap, Ceiling: eps(t, "1"), Spent: eps(t, "0"), Asked: eps(t, "0.5"), Cost: eps(t, "0.5"), Remaining: eps(t, "0.4"), Remedy: "waiting", Largest: eps(t, "0.4")}
 		check.That(t, got == want, "the rival was refused for %+v, want %+v", got, want)
 		rival.Epsilon = eps(t, "0.4")
 		release(t, l, rival)

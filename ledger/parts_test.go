@@ -19,7 +19,7 @@ import (
 
 // afterPart calls then once, when a request has carried out its first part. What the request has read ahead by then is
 // out of date if then changes anything.
-func afterPart(then func()) api.Progress {
+func afterPart(then func()) func(done, total int) {
 	done := false
 	return func(int, int) {
 		if !done {

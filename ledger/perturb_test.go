@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -153,7 +154,8 @@ func leavesOf(all []leafOf, path string, v reflect.Value) []leafOf {
 }
 
 // variants returns what else a part could be.
-func variants(v reflect.Value) (all []any) {
+func variants(of leafOf) (all []any) {
+	v := of.at
 	switch x := v.Interface().(type) {
 	case privacy.Epsilon:
 		all = append(all, epsilonOf(x.Nano()+1))
@@ -172,20 +174,16 @@ func variants(v reflect.Value) (all []any) {
 			}
 		}
 		return all
-	case api.Encoding:
-		for _, one := range []api.Encoding{api.Direct, api.Unary} {
+	case string:
+		words := map[string][]string{".Encoding": {"direct", "unary"}, ".Remedy": event.RemedyCodes()}[path.Ext(of.path)]
+		for _, one := range words {
 			if one != x {
 				all = append(all, one)
 			}
 		}
-		return all
-	case api.Remedy:
-		for _, one := range event.RemedyCodes() {
-			if one != x {
-				all = append(all, one)
-			}
+		if words != nil {
+			return all
 		}
-		return all
 	}
 	other := reflect.New(v.Type()).Elem()
 	add := func() { all = append(all, other.Interface()) }
@@ -269,7 +267,7 @@ func TestEveryFieldIsChecked(t *testing.T) {
 		}
 		for n := range leavesOf(nil, kindOf(ev.Change), twin(ev.Change).Elem()) {
 			original := leavesOf(nil, kindOf(ev.Change), twin(ev.Change).Elem())[n]
-			for _, to := range variants(original.at) {
+			for _, to := range variants(original) {
 				v := twin(ev.Change)
 				leavesOf(nil, "", v.Elem())[n].at.Set(reflect.ValueOf(to).Convert(original.at.Type()))
 				forged := slices.Clone(log)

@@ -92,7 +92,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	want := []says.Event{
 		{Number: 1, Time: at, Says: says.Created{ID: l.About().ID, Currency: "EUR"}},
 		{Number: 2, Time: at, Says: says.TruthKeySet{}},
-		{Number: 3, Time: at, Says: says.QuestionDefined{Number: 1, Name: "vote", Values: vote().Values, Encoding: api.Direct}},
+		{Number: 3, Time: at, Says: says.QuestionDefined{Number: 1, Name: "vote", Values: vote().Values, Encoding: "direct"}},
 		{Number: 4, Time: at, Says: says.Settled{Key: "define vote"}},
 		{Number: 5, Time: at, Says: says.PolicyDefined{Number: 1, Policy: two}},
 		{Number: 6, Time: at, Says: says.Enrolled{Object: "ann", Question: "vote", Policy: &two, Cap: three}},
@@ -102,7 +102,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 		{Number: 10, Time: at, Says: says.Settled{Object: "ann", Key: "r", Counts: [3]uint64{1, 0, 0}}},
 		{Number: 11, Time: at, Says: says.Released{Object: "ann", Question: "vote", Epsilon: quarter, Response: "yes", Method: "degrade"}},
 		{Number: 12, Time: at, Says: says.ObjectRefused{Question: "vote", Refusal: api.Refusal{
-			Object: "zoe", Reason: api.NotEnrolled, Asked: quarter, Remedy: api.RemedyEnrolling,
+			Object: "zoe", Reason: api.NotEnrolled, Asked: quarter, Remedy: "enrolling",
 		}}},
 		{Number: 13, Time: at, Says: says.Settled{Key: "p", Counts: [3]uint64{0, 0, 1}, LeftOut: 1}},
 	}
@@ -149,7 +149,7 @@ func TestObjectShowsAllItsQuestions(t *testing.T) {
 	l := inMemory(t, Options{})
 	for i := range many {
 		name := fmt.Sprint("question ", i)
-		define(t, l, api.Question{Name: name, Values: []string{"a", "b"}, Encoding: api.Direct})
+		define(t, l, api.Question{Name: name, Values: []string{"a", "b"}, Encoding: "direct"})
 		enroll(t, l, name, "9", "ann", "ann 2")
 	}
 	o := objectOf(t, l, "ann")
@@ -165,7 +165,7 @@ func TestQuestionsAreListedAsDefined(t *testing.T) {
 	l := inMemory(t, Options{})
 	_, _, err := l.engine.Submit(t.Context(), func(s *state.State) (changes []event.Change, err error) {
 		for i := range uint32(many) {
-			changes = append(changes, &event.QuestionDefined{Number: i + 1, Question: api.Question{Name: fmt.Sprint("question ", many-i), Values: []string{"a", "b"}, Encoding: api.Direct}})
+			changes = append(changes, &event.QuestionDefined{Number: i + 1, Question: api.Question{Name: fmt.Sprint("question ", many-i), Values: []string{"a", "b"}, Encoding: "direct"}})
 		}
 		return withSettled(s.Counters.Events+1, changes), nil
 	})

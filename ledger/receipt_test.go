@@ -277,7 +277,7 @@ func TestAReceiptWithAnotherCheckpoint(t *testing.T) {
 	elsewhere := newOffice(t, 1) // the same name, key and id
 	sellers(t, elsewhere.Ledger, "2", "5", "ann", "bob", "cid")
 	for len(events(t, elsewhere.Ledger)) < len(events(t, o.Ledger)) {
-		define(t, elsewhere.Ledger, api.Question{Name: fmt.Sprint(stats(t, elsewhere.Ledger).Events), Values: vote().Values, Encoding: api.Direct})
+		define(t, elsewhere.Ledger, api.Question{Name: fmt.Sprint(stats(t, elsewhere.Ledger).Events), Values: vote().Values, Encoding: "direct"})
 	}
 	other := copyOf(t, r)
 	other.Evidence.Checkpoint = string(checkpointOf(t, elsewhere.Ledger))
@@ -409,7 +409,7 @@ func TestReceipt_MadeLater_IsTheSame(t *testing.T) {
 		t.Errorf("the receipt of a sale that ends with event %d is of %d events", made.Last, head.Events)
 	}
 	for i := range 9 {
-		define(t, o.Ledger, api.Question{Name: fmt.Sprint("more ", i), Values: vote().Values, Encoding: api.Direct})
+		define(t, o.Ledger, api.Question{Name: fmt.Sprint("more ", i), Values: vote().Values, Encoding: "direct"})
 		late := receiptOf(t, o.Ledger, 2)
 		check.That(t, reflect.DeepEqual(late, early), "%+v\nbecame\n%+v", early, late)
 	}

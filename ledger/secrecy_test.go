@@ -124,8 +124,8 @@ func dayWithoutTruth(t *testing.T, q api.Question, s *rrchain.Sampler, truth fun
 func TestStoredAndReturned_OtherTruthsSameResponses_AreTheSame(t *testing.T) {
 	first, raise, insert, degrade := event.MethodFresh, event.MethodRaise, event.MethodInsert, event.MethodDegrade
 	for q, sampler := range map[*api.Question]func() *rrchain.Sampler{
-		{Name: "vote", Values: vote().Values, Encoding: api.Direct}: func() *rrchain.Sampler { return uniformSampler(7) },
-		{Name: "home", Values: valuesOf(25), Encoding: api.Unary}: func() *rrchain.Sampler {
+		{Name: "vote", Values: vote().Values, Encoding: "direct"}: func() *rrchain.Sampler { return uniformSampler(7) },
+		{Name: "home", Values: valuesOf(25), Encoding: "unary"}: func() *rrchain.Sampler {
 			return wordsFor(25, first, first, first, raise, raise, raise, insert, insert, insert, degrade, degrade, degrade, raise, raise, raise, first, first, raise, raise)
 		},
 	} {
@@ -149,7 +149,7 @@ func TestStoredAndReturned_OtherTruthsSameResponses_AreTheSame(t *testing.T) {
 
 // secret is a question whose labels are told apart from everything else in a text.
 func secret() api.Question {
-	return api.Question{Name: "secret", Values: []string{"zwölf-Zitronen", "vier-Feigen"}, Encoding: api.Direct}
+	return api.Question{Name: "secret", Values: []string{"zwölf-Zitronen", "vier-Feigen"}, Encoding: "direct"}
 }
 
 func mentionsSecret(text string) bool {
@@ -168,7 +168,7 @@ func listOf(values ...string) api.TruthFunc {
 // Every way to fail with a truth at hand: no log line, no error and no byte of the file names a value, but for the
 // definition of the question.
 func TestFailure_TruthAtHand_NamesNoValue(t *testing.T) {
-	for _, encoding := range []api.Encoding{api.Direct, api.Unary} {
+	for _, encoding := range []string{"direct", "unary"} {
 		t.Run(string(encoding), func(t *testing.T) {
 			q := secret()
 			q.Values, q.Encoding = append(q.Values, valuesOf(30)...), encoding
@@ -223,7 +223,7 @@ func failWithTruths(t *testing.T, q api.Question) {
 	dear := api.SellRequest{Key: "dear", Order: drawing.order(t), MaxPrice: &price, Truth: right}
 	dear.Epsilon = eps(t, "0.3")
 	redefined := q
-	redefined.Encoding = map[api.Encoding]api.Encoding{api.Direct: api.Unary, api.Unary: api.Direct}[q.Encoding]
+	redefined.Encoding = map[string]string{"direct": "unary", "unary": "direct"}[q.Encoding]
 	for what, call := range map[string]func() error{
 		"a sale above its price": func() error { return check.Err(l.Sell(t.Context(), dear)) },
 		"another encoding":       func() error { return l.DefineQuestion(t.Context(), "h", redefined) },
@@ -262,7 +262,7 @@ func releaseOfDamaged(t *testing.T, q api.Question) error {
 	define(t, l, q)
 	enroll(t, l, q.Name, "9", "ann")
 	response := event.Value{Index: len(q.Values)}
-	if q.Encoding == api.Unary {
+	if q.Encoding == "unary" {
 		response = event.Value{Bits: bitsOf(t, strings.Repeat("1", len(q.Values)-1))}
 	}
 	broken := state.Chain{Enrolled: 4, Levels: []state.Level{state.NewLevel(eps(t, "1"), response, 5)}}

@@ -515,7 +515,7 @@ func last[C event.Change](object string, alter func(C)) func([]event.Event) []ev
 }
 
 func refusalOf(object string) event.Change {
-	return &event.ObjectRefused{Refusal: api.Refusal{Object: object, Reason: api.NoTruth, Remedy: api.RemedyTruth}}
+	return &event.ObjectRefused{Refusal: api.Refusal{Object: object, Reason: api.NoTruth, Remedy: "truth"}}
 }
 
 // statementOfLog makes a statement of a changed log, up to the event of another, by nobody's rules.

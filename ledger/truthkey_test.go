@@ -51,7 +51,7 @@ func wantChanged(t *testing.T, err error, names ...string) {
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
-		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: api.RemedyTruth, Largest: r.Largest}) {
+		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: "truth", Largest: r.Largest}) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}
@@ -107,7 +107,7 @@ func TestWithoutTheTruthKeyNothingIsDrawnFromTruths(t *testing.T) {
 		t.Helper()
 		check.That(t, len(refused) == n, "%s: refused %+v", what, refused)
 		for _, r := range refused {
-			check.That(t, r.Reason == api.NoTruthKey && r.Remedy == api.RemedyKey, "%s is refused for %s, %s helps", what, r.Reason, r.Remedy)
+			check.That(t, r.Reason == api.NoTruthKey && r.Remedy == "key", "%s is refused for %s, %s helps", what, r.Reason, r.Remedy)
 		}
 	}
 	wantNoKey("a reservation", refusals(t, err), 1)

@@ -41,7 +41,7 @@ func valuesOf(n int) []string {
 
 // home is a question in unary encoding.
 func home(values int) api.Question {
-	return api.Question{Name: "home", Values: valuesOf(values), Encoding: api.Unary}
+	return api.Question{Name: "home", Values: valuesOf(values), Encoding: "unary"}
 }
 
 // dwellers defines home and puts objects in it on the market, for 100 minor units of ε=1.
@@ -83,7 +83,7 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 	all := valuesOf(event.MaxUnaryValues + 1)
 	l := inMemory(t, Options{})
 	var want []api.Question
-	for n, encoding := range map[int]api.Encoding{2: api.Direct, 3: api.Direct, 20: api.Direct, 21: api.Unary, 22: api.Unary, 500: api.Unary, event.MaxUnaryValues: api.Unary, event.MaxUnaryValues + 1: api.Direct} {
+	for n, encoding := range map[int]string{2: "direct", 3: "direct", 20: "direct", 21: "unary", 22: "unary", 500: "unary", event.MaxUnaryValues: "unary", event.MaxUnaryValues + 1: "direct"} {
 		q := api.Question{Name: fmt.Sprint(n), Values: all[:n]}
 		define(t, l, q)
 		q.Encoding = encoding
@@ -93,7 +93,7 @@ func TestTheEncodingIsPickedByTheNumberOfValues(t *testing.T) {
 		check.That(t, reflect.DeepEqual(got, want[i]),
 			"%s values are encoded %s, want %s", want[i].Name, got.Encoding, want[i].Encoding)
 	}
-	told := map[string]api.Encoding{}
+	told := map[string]string{}
 	for _, ev := range events(t, l) {
 		if d, is := ev.Says.(says.QuestionDefined); is {
 			told[d.Name] = d.Encoding
@@ -112,10 +112,10 @@ func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 		"upper case":      {Name: "q", Values: valuesOf(30), Encoding: "Unary"},
 		"a space":         {Name: "q", Values: valuesOf(30), Encoding: "unary "},
 		"a zero byte":     {Name: "q", Values: valuesOf(30), Encoding: "\x00"},
-		"a long name":     {Name: "q", Values: valuesOf(30), Encoding: api.Encoding(strings.Repeat("x", 300))},
-		"too many values": {Name: "q", Values: valuesOf(event.MaxUnaryValues + 1), Encoding: api.Unary},
-		"one value":       {Name: "q", Values: valuesOf(1), Encoding: api.Unary},
-		"no value":        {Name: "q", Values: nil, Encoding: api.Unary},
+		"a long name":     {Name: "q", Values: valuesOf(30), Encoding: string(strings.Repeat("x", 300))},
+		"too many values": {Name: "q", Values: valuesOf(event.MaxUnaryValues + 1), Encoding: "unary"},
+		"one value":       {Name: "q", Values: valuesOf(1), Encoding: "unary"},
+		"no value":        {Name: "q", Values: nil, Encoding: "unary"},
 		"no value at all": {Name: "q"},
 	} {
 		unchanged(t, l.engine.Store, func() {
@@ -123,21 +123,21 @@ func TestAnEncodingThatCannotBeIsInvalid(t *testing.T) {
 			check.That(t, errors.Is(err, api.ErrInvalid), "%s: got the error %v", name, err)
 		})
 	}
-	must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: valuesOf(2), Encoding: api.Unary}))
+	must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: valuesOf(2), Encoding: "unary"}))
 }
 
 // The same question is the same with its encoding told or not. Another encoding is another question.
 func TestAQuestionKeepsItsEncoding(t *testing.T) {
 	for _, test := range []struct {
 		values        int
-		first, second api.Encoding
+		first, second string
 		want          error // under another key
 	}{
-		{30, "", "", nil}, {30, "", api.Unary, nil}, {30, "", api.Direct, api.ErrInvalid},
-		{30, api.Unary, "", nil}, {30, api.Unary, api.Unary, nil}, {30, api.Unary, api.Direct, api.ErrInvalid},
-		{30, api.Direct, "", nil}, {30, api.Direct, api.Direct, nil}, {30, api.Direct, api.Unary, api.ErrInvalid},
-		{3, "", "", nil}, {3, "", api.Direct, nil}, {3, "", api.Unary, api.ErrInvalid},
-		{3, api.Unary, "", nil}, {3, api.Direct, "", nil}, {3, api.Unary, api.Direct, api.ErrInvalid},
+		{30, "", "", nil}, {30, "", "unary", nil}, {30, "", "direct", api.ErrInvalid},
+		{30, "unary", "", nil}, {30, "unary", "unary", nil}, {30, "unary", "direct", api.ErrInvalid},
+		{30, "direct", "", nil}, {30, "direct", "direct", nil}, {30, "direct", "unary", api.ErrInvalid},
+		{3, "", "", nil}, {3, "", "direct", nil}, {3, "", "unary", api.ErrInvalid},
+		{3, "unary", "", nil}, {3, "direct", "", nil}, {3, "unary", "direct", api.ErrInvalid},
 	} {
 		name := fmt.Sprintf("%d values, %q and then %q", test.values, test.first, test.second)
 		l := inMemory(t, Options{})
@@ -180,7 +180,7 @@ func TestADefinitionThatMayBeLostIsRepeated(t *testing.T) {
 				must(t, l.DefineQuestion(t.Context(), "k", q))
 			}
 			told := q
-			told.Encoding = api.Unary
+			told.Encoding = "unary"
 			wantErr(t, l.DefineQuestion(t.Context(), "k", told), api.ErrKeyConflict)
 			must(t, l.DefineQuestion(t.Context(), "k2", told))
 			if all := questionsOf(t, l); !reflect.DeepEqual(all, []api.Question{told}) || countKind(events(t, l), "question") != 1 {
@@ -310,7 +310,7 @@ func (m *measured) Update(fn func(kv.Writer) error) error {
 // What one transaction draws is bounded, because others wait for it.
 func TestAnOrderOfTooManyBitsIsInvalid(t *testing.T) {
 	l := inMemory(t, Options{})
-	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: api.Unary})
+	define(t, l, api.Question{Name: "home", Values: valuesOf(event.MaxUnaryValues), Encoding: "unary"})
 	enroll(t, l, "home", "9", "ann")
 	const most = 1 << 28 / event.MaxUnaryValues
 	o := purchase(t, "", "acme", "1", crowd(most+1)...).Order

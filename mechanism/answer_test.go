@@ -140,7 +140,7 @@ func TestDrawRefuses(t *testing.T) {
 		"below 0":           {Place{Order: []int{-1, 0}, Distance: unreachable}, "1"},
 		"negative distance": {Place{Order: []int{0, 1}, Distance: -2}, "1"},
 	} {
-		check.Is(t, check.Err(new(Sampler).Draw(c.at, epsilonOf(t, c.epsilon))), ErrInvalid, "%s", name)
+		check.Is(t, check.Err(new(Sampler).Draw(c.at, epsilonOf(t, c.epsilon))), privacy.ErrInvalid, "%s", name)
 	}
 }
 
@@ -218,6 +218,6 @@ func TestDegradeAtTheEnds(t *testing.T) {
 		"one output": {1, 0, one, half}, "answer beyond": {3, 3, one, half}, "negative answer": {3, -1, one, half},
 		"upwards": {3, 0, half, one}, "same": {3, 0, one, one}, "to 0": {3, 0, one, privacy.Epsilon{}},
 	} {
-		check.Is(t, check.Err(new(Sampler).Degrade(c.outputs, c.answer, c.from, c.to)), ErrInvalid, "%s", name)
+		check.Is(t, check.Err(new(Sampler).Degrade(c.outputs, c.answer, c.from, c.to)), privacy.ErrInvalid, "%s", name)
 	}
 }

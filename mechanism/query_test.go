@@ -503,7 +503,7 @@ func TestQueryRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			place, err := test.q.place(test.counts, test.rel)
-			check.Need(t, errors.Is(err, ErrInvalid) && place.Order == nil, "%+v, %v", place, err)
+			check.Need(t, errors.Is(err, privacy.ErrInvalid) && place.Order == nil, "%+v, %v", place, err)
 			check.That(t, !strings.Contains(err.Error(), "2468") && !strings.Contains(err.Error(), "1357"),
 				"%q tells a count", err)
 		})
@@ -536,7 +536,7 @@ func FuzzQueryPlace(f *testing.F) {
 		counts := countsFrom(data)
 		place, err := q.place(counts, rel)
 		if err != nil {
-			check.Need(t, errors.Is(err, ErrInvalid), "%v", err)
+			check.Need(t, errors.Is(err, privacy.ErrInvalid), "%v", err)
 			return
 		}
 		check.Need(t, slices.Equal(place.Order, orderByDefinition(q, counts)) &&

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func TestParseQueryRoundTrip(t *testing.T) {
@@ -71,7 +72,7 @@ func TestParseQueryRefuses(t *testing.T) {
 		{"plurality", make([]string, maxOutputs+1), "1025 values"},
 	} {
 		q, err := ParseQuery(test.text, test.values)
-		check.That(t, errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), test.hint) && q == (Query{}),
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), test.hint) && q == (Query{}),
 			"%q: %v, %v, want %q", test.text, q, err, test.hint)
 	}
 }
@@ -88,10 +89,10 @@ func TestQueryAnswers(t *testing.T) {
 	check.That(t, answerNo == 0 && answerYes == 1, "no and yes must be outputs 0 and 1")
 	for _, q := range []Query{{}, majority(3)} {
 		_, err := q.Answers(values)
-		check.That(t, errors.Is(err, ErrInvalid), "answers of %v: %v", q, err)
-		check.Is(t, check.Err(q.Text(values)), ErrInvalid, "text of %v", q)
+		check.That(t, errors.Is(err, privacy.ErrInvalid), "answers of %v: %v", q, err)
+		check.Is(t, check.Err(q.Text(values)), privacy.ErrInvalid, "text of %v", q)
 	}
-	check.Is(t, check.Err(majority(0).Text([]string{"a", "b", "a"})), ErrInvalid, "text with a value given twice")
+	check.Is(t, check.Err(majority(0).Text([]string{"a", "b", "a"})), privacy.ErrInvalid, "text with a value given twice")
 }
 
 // FuzzParseQuery checks that a text which is read is the text of what was read.
@@ -104,7 +105,7 @@ func FuzzParseQuery(f *testing.F) {
 		values := []string{first, second}
 		q, err := ParseQuery(text, values)
 		if err != nil {
-			check.Need(t, errors.Is(err, ErrInvalid), "%v", err)
+			check.Need(t, errors.Is(err, privacy.ErrInvalid), "%v", err)
 			return
 		}
 		back, err := q.Text(values)

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/mechanism/graph"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 var fractions, lineLaws = stattest.Fractions, stattest.LineLaws
@@ -161,6 +162,6 @@ func TestRankRefuses(t *testing.T) {
 		"negative": {Score{one, 0}, fractions("3/2", "-1/2")}, "missing": {Score{one, 0}, []*big.Rat{nil, half[0]}},
 		"too many": {Score{one, 0}, make([]*big.Rat, maxOutputs+1)},
 	} {
-		check.Is(t, check.Err(new(Sampler).Rank(c.score, c.law)), ErrInvalid, "%s", name)
+		check.Is(t, check.Err(new(Sampler).Rank(c.score, c.law)), privacy.ErrInvalid, "%s", name)
 	}
 }

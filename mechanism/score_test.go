@@ -463,7 +463,7 @@ func TestScoresRefuse(t *testing.T) {
 		"between: above large": between(Score{one, 1}, Score{three, math.MaxInt64}, two),
 		"between: below small": between(Score{one, math.MinInt64}, Score{three, 1}, two),
 	} {
-		check.That(t, errors.Is(err, ErrInvalid), "%s: %v", name, err)
+		check.That(t, errors.Is(err, privacy.ErrInvalid), "%s: %v", name, err)
 		var reason *ScoreError
 		wants := name == "three outputs" || name == "no boundary"
 		check.That(t, errors.As(err, &reason) == wants, "%s: %v", name, err)

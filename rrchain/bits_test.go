@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func TestBits_EveryWayToReadThem_Agrees(t *testing.T) {
@@ -93,7 +94,7 @@ func TestBitsRefuse(t *testing.T) {
 		{12, []byte{0xff, 0x1f}, "beyond the last of 12"},
 	} {
 		got, err := NewBits(c.n, c.packed)
-		check.That(t, got == (Bits{}) && errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), c.names),
+		check.That(t, got == (Bits{}) && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
 			"NewBits(%d, %x): %q, %v; want an error that names %q", c.n, c.packed, got, err, c.names)
 	}
 	for text, names := range map[string]string{
@@ -102,7 +103,7 @@ func TestBitsRefuse(t *testing.T) {
 	} {
 		b := parsed(t, "10")
 		err := b.UnmarshalText([]byte(text))
-		check.That(t, b.String() == "10" && errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), names),
+		check.That(t, b.String() == "10" && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), names),
 			"%.9q: %v, %v; want an error that names %q", text, b, err, names)
 	}
 }
@@ -119,7 +120,7 @@ func FuzzNewBits(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n int, packed []byte) {
 		b, err := NewBits(n, packed)
 		if err != nil {
-			check.That(t, b == (Bits{}) && errors.Is(err, ErrInvalid), "%q, %v", b, err)
+			check.That(t, b == (Bits{}) && errors.Is(err, privacy.ErrInvalid), "%q, %v", b, err)
 			return
 		}
 		check.That(t, b.Len() == n && bytes.Equal(b.Pack(), packed),
@@ -139,7 +140,7 @@ func FuzzBitsText(f *testing.F) {
 		valid := text != "" && len(text) <= maxValues && strings.Trim(text, "01") == ""
 		check.Need(t, valid == (err == nil), "%q: %v", text, err)
 		if err != nil {
-			check.That(t, b == (Bits{}) && errors.Is(err, ErrInvalid), "%q, %v", b, err)
+			check.That(t, b == (Bits{}) && errors.Is(err, privacy.ErrInvalid), "%q, %v", b, err)
 			return
 		}
 		check.That(t, b.String() == text, "%q became %q", text, b)

@@ -103,7 +103,7 @@ func newRefuses[R int | Bits](t *testing.T, m int, names string, responses []R, 
 		recorded = append(recorded, Level[R]{eps(append(at, "0.5", "1")[i]), response})
 	}
 	chain, err := NewChain(m, recorded...)
-	check.That(t, chain == nil && errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), names),
+	check.That(t, chain == nil && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), names),
 		"NewChain(%d, %v): %v, want an error that names %q", m, recorded, err, names)
 }
 
@@ -158,7 +158,7 @@ func chainRefuses[R int | Bits](t *testing.T, responses func(m int) [3]R) {
 			}
 			chain := newChain(c.m, levels...)
 			level, err := c.call(chain, noBits(), eps(at))
-			if level != *new(Level[R]) || !errors.Is(err, ErrInvalid) {
+			if level != *new(Level[R]) || !errors.Is(err, privacy.ErrInvalid) {
 				t.Errorf("%s at ε=%s: %v, %v", c.name, at, level, err)
 				continue
 			}
@@ -178,8 +178,8 @@ func zeroChainRefuses[R int | Bits](t *testing.T) {
 	var chain Chain[R]
 	raised, raiseErr := chain.Raise(noBits(), eps("1"), 0)
 	inserted, insertErr := chain.Insert(noBits(), eps("1"))
-	check.That(t, raised == *new(Level[R]) && errors.Is(raiseErr, ErrInvalid), "Raise: %v, %v", raised, raiseErr)
-	check.That(t, inserted == *new(Level[R]) && errors.Is(insertErr, ErrInvalid), "Insert: %v, %v", inserted, insertErr)
+	check.That(t, raised == *new(Level[R]) && errors.Is(raiseErr, privacy.ErrInvalid), "Raise: %v, %v", raised, raiseErr)
+	check.That(t, inserted == *new(Level[R]) && errors.Is(insertErr, privacy.ErrInvalid), "Insert: %v, %v", inserted, insertErr)
 	check.That(t, len(chain.Levels()) == 0, "the zero chain has the levels %v", chain.Levels())
 }
 
@@ -285,8 +285,8 @@ func call[R int | Bits](t *testing.T, c *Chain[R], s *Sampler, op byte, at priva
 		i := slices.Index(after, level)
 		check.Need(t, i >= 0, "%v was drawn, and the levels are %v", level, after)
 		after = slices.Delete(after, i, i+1)
-	} else if !errors.Is(err, ErrInvalid) {
-		t.Errorf("error %v is not ErrInvalid", err)
+	} else if !errors.Is(err, privacy.ErrInvalid) {
+		t.Errorf("error %v is not privacy.ErrInvalid", err)
 	}
 	check.That(t, slices.Equal(after, before), "levels %v became %v with %v, %v", before, c.Levels(), level, err)
 }

@@ -58,8 +58,8 @@ func TestDrawsRefuseWhatChainsRefuse(t *testing.T) {
 		"bits between, of one":         ofBits(s.BetweenBits(1, bits{}, one, bits{two, good})),
 		"bits between, from ε=0 alone": ofBits(s.BetweenBits(4, bits{}, privacy.Epsilon{}, bits{two, good})),
 	} {
-		if !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		if !errors.Is(err, privacy.ErrInvalid) {
+			t.Errorf("%s: %v, want privacy.ErrInvalid", name, err)
 		} else if strings.Contains(err.Error(), "7777") {
 			t.Errorf("%s: the truth is in the error: %v", name, err)
 		}

@@ -255,7 +255,7 @@ func TestKernelRefuses(t *testing.T) {
 		{math.MaxInt, one, two, "a question has 2 to 1048576"},
 	} {
 		_, err := NewKernel(c.m, c.from, c.to)
-		check.That(t, errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), c.names),
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
 			"NewKernel(%d, %v, %v): %v, want an error that names %q", c.m, c.from, c.to, err, c.names)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 const tiniest = math.SmallestNonzeroFloat64
@@ -118,7 +119,7 @@ func TestRangeRefuses(t *testing.T) {
 	} {
 		_, err := r.Round(new(Sampler), 0)
 		_, err2 := r.RoundKeyed(key, "q", "o", 0)
-		check.That(t, errors.Is(err, ErrInvalid) && errors.Is(err2, ErrInvalid), "%v: %v, %v", r, err, err2)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && errors.Is(err2, privacy.ErrInvalid), "%v: %v, %v", r, err, err2)
 	}
 	for _, r := range []Range{{0, tiniest}, {-tiniest, 0}, {-huge / 2, huge / 2}, {0, huge}, {-huge, 0}, {1, math.Nextafter(1, 2)}} {
 		must(r.Round(new(Sampler), 0))
@@ -129,11 +130,11 @@ func TestRangeRefuses(t *testing.T) {
 func TestRoundRefuses(t *testing.T) {
 	r := Range{0, 1}
 	_, err := r.Round(new(Sampler), math.NaN())
-	check.That(t, errors.Is(err, ErrInvalid), "NaN: %v", err)
-	check.Is(t, check.Err(r.RoundKeyed(key, "q", "o", math.NaN())), ErrInvalid, "NaN with a key")
+	check.That(t, errors.Is(err, privacy.ErrInvalid), "NaN: %v", err)
+	check.Is(t, check.Err(r.RoundKeyed(key, "q", "o", math.NaN())), privacy.ErrInvalid, "NaN with a key")
 	for length := range 16 {
 		_, err := r.RoundKeyed(key[:length], "q", "o", 0.777)
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprintf("a key of %d bytes", length)) || strings.Contains(err.Error(), "777") {
+		if !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprintf("a key of %d bytes", length)) || strings.Contains(err.Error(), "777") {
 			t.Errorf("a key of %d bytes: %v", length, err)
 		}
 	}

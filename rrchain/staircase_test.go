@@ -358,7 +358,7 @@ func TestNoiseKeyForgets(t *testing.T) {
 func TestStaircaseRefuses(t *testing.T) {
 	for n := range 2*noiseKeySize + 1 {
 		k, err := NewNoiseKey(make([]byte, n))
-		if right := n == noiseKeySize; right != (err == nil) || !right && (!errors.Is(err, ErrInvalid) || k != nil) {
+		if right := n == noiseKeySize; right != (err == nil) || !right && (!errors.Is(err, privacy.ErrInvalid) || k != nil) {
 			t.Errorf("a key of %d bytes: %v", n, err)
 		}
 	}
@@ -370,7 +370,7 @@ func TestStaircaseRefuses(t *testing.T) {
 		_, err2 := k.UnaryResponse(of, epsilon, truth)
 		_, err3 := k.UnaryBelow(of, epsilon, above)
 		for _, err := range []error{err, err2, err3} {
-			check.That(t, errors.Is(err, ErrInvalid) && !strings.Contains(err.Error(), "7777"),
+			check.That(t, errors.Is(err, privacy.ErrInvalid) && !strings.Contains(err.Error(), "7777"),
 				"m=%d, ε=%v, truth %d, %d bits: %v", m, epsilon, truth, above.Len(), err)
 		}
 	}

@@ -127,7 +127,7 @@ type delivering struct {
 	quote             string // the ID of the quote that was asked for, or ""
 	skipped           int    // rows without a value
 	// sell makes the sale.
-	sell func(ctx context.Context, l book, truth api.TruthFunc, progress api.Progress) (api.Sale, error)
+	sell func(ctx context.Context, l book, truth api.TruthFunc, progress func(done, total int)) (api.Sale, error)
 }
 
 // deliver makes a sale, writes its files, which are open before anything is sold, and prints its
@@ -227,7 +227,7 @@ func (a *app) sell(cmd *cobra.Command, _ []string, f *sellFlags) (err error) {
 	if r.Order, err = f.order(cmd.Context(), a, c); err != nil {
 		return err
 	}
-	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress api.Progress) (api.Sale, error) {
+	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress func(done, total int)) (api.Sale, error) {
 		if err := c.CheckPeople(ctx, l, f.Objects, r.Question, r.Objects); err != nil {
 			return api.Sale{}, err
 		}
@@ -296,7 +296,7 @@ func (a *app) capture(cmd *cobra.Command, args []string, f *captureFlags) (err e
 	if err := f.check(f.Truth); err != nil {
 		return err
 	}
-	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress api.Progress) (api.Sale, error) {
+	sell := func(ctx context.Context, l book, truth api.TruthFunc, progress func(done, total int)) (api.Sale, error) {
 		r.Truth, r.Progress = truth, progress
 		sale, err := l.Capture(ctx, r)
 		return sale, output.WithHint(err, api.ErrUnknown, reservationsHint)

@@ -107,8 +107,10 @@ func writeSecret(path, secret string) error {
 }
 
 // copyCommand returns a command that copies the ledger.
-func (a *app) copyCommand(use, doing string, write func(book, context.Context, string, api.Progress) (api.Copied,
-	error)) *cobra.Command {
+func (a *app) copyCommand(
+	use, doing string,
+	write func(book, context.Context, string, func(done, total int)) (api.Copied, error),
+) *cobra.Command {
 	run := func(cmd *cobra.Command, args []string, _ *input.None) error {
 		switch args[0] {
 		case "":

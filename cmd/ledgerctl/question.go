@@ -25,7 +25,7 @@ type questionFlags struct {
 }
 
 func (a *app) addQuestion(cmd *cobra.Command, args []string, f *questionFlags) (err error) {
-	q := api.Question{Name: args[0], Encoding: api.Encoding(f.Encoding)}
+	q := api.Question{Name: args[0], Encoding: f.Encoding}
 	if q.Values, err = mechanisms.ReadValues(f.Values); err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ const (
 )
 
 // copied makes a copy, and tells so.
-func copied(path string, n int, copyTo func(context.Context, string, api.Progress) (api.Copied, error)) error {
+func copied(path string, n int, copyTo func(context.Context, string, func(done, total int)) (api.Copied, error)) error {
 	to := fmt.Sprint(path, ".", n)
 	if _, err := copyTo(context.Background(), to, nil); err != nil {
 		return err

@@ -145,7 +145,7 @@ func kindsOfPolicies() map[string]func(i int) string {
 
 // hostileStatements are the facts of statements of about n times the same size.
 func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
-	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}
+	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}
 	enrolled := &said.Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}
 	repeat := func(n int, begin []said.Detail, item func(i int) []said.Detail) []said.Detail {
 		for i := range n {
@@ -197,7 +197,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 		},
 		"refused": func(n int) []said.Detail {
 			return repeat(200*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
-				return []said.Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: "more"}}}
+				return []said.Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: "consent", Why: "more"}}}
 			})
 		},
 		"withdrawn": func(n int) []said.Detail {
@@ -231,7 +231,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 				for v := range values {
 					values[v] = fmt.Sprint("v", v)
 				}
-				return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: values, Encoding: api.Unary}}
+				return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: values, Encoding: "unary"}}
 			})
 		},
 		"nothing is defined": func(n int) []said.Detail {
@@ -247,34 +247,34 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 			for v := range values {
 				values[v] = fmt.Sprint("v", v)
 			}
-			return repeat(20*n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: values, Encoding: api.Unary}, enrolled}, func(i int) []said.Detail {
+			return repeat(20*n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: values, Encoding: "unary"}, enrolled}, func(i int) []said.Detail {
 				return []said.Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: strings.Repeat("01", len(values)/2), Method: "raise"}}
 			})
 		},
 		"finite": func(n int) []said.Detail {
 			m := manyOutputs(t)
 			names := m.Outputs[0]
-			return repeat(100*n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}, enrolled}, func(int) []said.Detail {
+			return repeat(100*n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: "finite", Mechanism: m}, enrolled}, func(int) []said.Detail {
 				return []said.Detail{&said.Released{Object: "ann", Question: "q", Epsilon: m.Family.Epsilons()[0], Response: names[len(names)-1], Method: "raise"}}
 			})
 		},
 		"mechanisms": func(n int) []said.Detail {
 			m := manyOutputs(t)
 			return repeat(n, nil, func(i int) []said.Detail {
-				return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}}
+				return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: fmt.Sprint("q", i), Values: []string{"a", "b"}, Encoding: "finite", Mechanism: m}}
 			})
 		},
 	}
 	all["enrolled in questions with long names"] = func(n int) []said.Detail {
 		return repeat(20*n, nil, func(i int) []said.Detail {
 			name := fmt.Sprintf("%0*d", event.MaxNameBytes, i)
-			return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct}, &said.Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
+			return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: "direct"}, &said.Enrolled{Object: "ann", Question: name, Cap: epsilonOf(9e9)}}
 		})
 	}
 	all["refused at length"] = func(n int) []said.Detail {
 		why := strings.Repeat("\x01", event.MaxWhy) // each is six bytes of JSON
 		return repeat(50*n, []said.Detail{question, enrolled}, func(int) []said.Detail {
-			return []said.Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: api.RemedyConsent, Why: why}}}
+			return []said.Detail{&said.ObjectRefused{Question: "q", Refusal: api.Refusal{Object: "ann", Reason: api.NeedsConsent, Remedy: "consent", Why: why}}}
 		})
 	}
 	all["forgotten in many questions"] = func(n int) []said.Detail {
@@ -282,7 +282,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 		begin := repeat(50*n, nil, func(i int) []said.Detail {
 			name := fmt.Sprint("q", i)
 			chains = append(chains, said.ForgottenChain{Question: name, Spent: epsilonOf(i + 1)})
-			return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct}}
+			return []said.Detail{&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: "direct"}}
 		})
 		begin = append(begin, &said.Forgotten{Object: "ann", Chains: chains})
 		return repeat(50*n, begin, func(i int) []said.Detail {
@@ -297,7 +297,7 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 	}
 	all["levels of one mechanism"] = func(n int) []said.Detail {
 		m := manyLevels(t, 60)
-		return repeat(n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}, enrolled}, func(int) []said.Detail {
+		return repeat(n, []said.Detail{&said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: "finite", Mechanism: m}, enrolled}, func(int) []said.Detail {
 			epoch := []said.Detail{&said.EpochBegun{Object: "ann", Question: "q"}}
 			for level, epsilon := range slices.Backward(m.Family.Epsilons()) {
 				epoch = append(epoch, &said.Released{Object: "ann", Question: "q", Epsilon: epsilon, Response: m.Outputs[level][0], Method: "degrade"})
@@ -315,8 +315,8 @@ func hostileStatements(t testing.TB) map[string]func(n int) []said.Detail {
 		return repeat(50*n, nil, func(i int) []said.Detail {
 			name := fmt.Sprint("q", i)
 			return []said.Detail{
-				&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: api.Direct},
-				&said.ObjectRefused{Question: name, Refusal: api.Refusal{Object: "ann", Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling, Asked: epsilonOf(1)}},
+				&said.QuestionDefined{Number: uint32(i + 1), Name: name, Values: []string{"a", "b"}, Encoding: "direct"},
+				&said.ObjectRefused{Question: name, Refusal: api.Refusal{Object: "ann", Reason: api.NotEnrolled, Remedy: "enrolling", Asked: epsilonOf(1)}},
 			}
 		})
 	}
@@ -553,9 +553,9 @@ func TestCostOfReceipts_AnyEncoding_IsLinear(t *testing.T) {
 		epsilon  privacy.Epsilon
 		response string
 	}{
-		"direct": {200, api.Question{Name: "q", Values: values, Encoding: api.Direct}, epsilonOf(1e9), values[len(values)-1]},
-		"unary":  {20, api.Question{Name: "q", Values: values, Encoding: api.Unary}, epsilonOf(1e9), strings.Repeat("01", len(values)/2)},
-		"finite": {200, api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Finite, Mechanism: m}, m.Family.Epsilons()[0], m.Outputs[0][len(m.Outputs[0])-1]},
+		"direct": {200, api.Question{Name: "q", Values: values, Encoding: "direct"}, epsilonOf(1e9), values[len(values)-1]},
+		"unary":  {20, api.Question{Name: "q", Values: values, Encoding: "unary"}, epsilonOf(1e9), strings.Repeat("01", len(values)/2)},
+		"finite": {200, api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "finite", Mechanism: m}, m.Family.Epsilons()[0], m.Outputs[0][len(m.Outputs[0])-1]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantLinear(t, name, func(n int) []byte { return h.receipt(of.n*n, of.question, of.epsilon, of.response) }, func(data []byte) (any, bool) {
@@ -633,7 +633,7 @@ func TestVerify_ForeignSignature_ChecksNothingElse(t *testing.T) {
 	if checked := st.Verify(h.keys); !checked.Signed || len(checked.Faults) < 2 {
 		t.Errorf("%+v", checked)
 	}
-	r, err := ReadReceipt(h.receipt(1, api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}, epsilonOf(1e9), "a"))
+	r, err := ReadReceipt(h.receipt(1, api.Question{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}, epsilonOf(1e9), "a"))
 	check.Must(t, err)
 	r.Price++
 	if checked := r.Verify(other.keys); checked.Signed || len(checked.Faults) != 1 {
@@ -678,7 +678,7 @@ func TestVerify_LongNameOfABuyer_IsAFault(t *testing.T) {
 // A ledger never has a longer chain.
 func TestVerify_ChainAboveTheBound_IsAFault(t *testing.T) {
 	h := newHostileHost(t)
-	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct}
+	question := &said.QuestionDefined{Number: 1, Name: "q", Values: []string{"a", "b"}, Encoding: "direct"}
 	begin := []said.Detail{question, &said.Enrolled{Object: "ann", Question: "q", Cap: epsilonOf(900e9)}}
 	level := func(i int) []said.Detail {
 		return []said.Detail{&said.Released{Object: "ann", Question: "q", Epsilon: epsilonOf(i + 1), Response: "a", Method: "raise"}}

@@ -55,7 +55,7 @@ func everyFact(t testing.TB) (log []entry) {
 	t.Helper()
 	e := privacy.MustEpsilon
 	party := fixture.Party(t)
-	party.Encoding, party.Mechanism = api.Finite, event.NameOutputs(party.Mechanism)
+	party.Encoding, party.Mechanism = "finite", event.NameOutputs(party.Mechanism)
 	deal := event.Deal{Sale: 4, Buyer: 1, Question: 1, Epsilon: e("0.5"), Objects: 3, Price: 200, Refused: 2}
 	bare := event.Deal{Sale: 1<<64 - 1, Buyer: 2, Question: 2, Epsilon: e("2"), Objects: 1}
 	raised := event.Response{Method: event.MethodRaise}
@@ -63,7 +63,7 @@ func everyFact(t testing.TB) (log []entry) {
 	for i, c := range []event.Change{
 		&event.Created{ID: [16]byte{1, 2, 3, 15: 255}, Currency: "EUR", LogKey: "example.com/office+9fdd85bd+AYqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c"},
 		&event.Created{},
-		&event.QuestionDefined{Number: 1, Question: api.Question{Name: "vote", Values: []string{"yes", "<no> & \u00a7", "é"}, Encoding: api.Direct}},
+		&event.QuestionDefined{Number: 1, Question: api.Question{Name: "vote", Values: []string{"yes", "<no> & \u00a7", "é"}, Encoding: "direct"}},
 		&event.QuestionDefined{Number: 2, Question: party},
 		&event.PolicyDefined{Number: 1, JSON: `{"kind":"fixed","ceiling":"1"}`},
 		&event.BuyerNamed{Number: 1, Name: "acme"},

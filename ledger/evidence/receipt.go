@@ -25,16 +25,16 @@ import (
 // the log, by the numbers of events, of the sale and of the buyer, and of the log's tree some
 // hashes. Its checkpoint is of the log as the sale left it.
 type Receipt struct {
-	Format   string       `json:"format"`   // "sluice receipt 4"
-	Ledger   string       `json:"ledger"`   // the ID of the ledger
-	Created  time.Time    `json:"created"`  // the ledger
-	Currency string       `json:"currency"` // the ledger's
-	LogKey   string       `json:"log_key"`  // the verifier key that the log began with; "" for none
-	Sale     uint64       `json:"sale"`     // its number, from 1
-	Buyer    string       `json:"buyer"`    // by its name
-	Question string       `json:"question"` // by its name
-	Values   []string     `json:"values"`   // of the question
-	Encoding api.Encoding `json:"encoding"` // of the responses
+	Format   string    `json:"format"`   // "sluice receipt 4"
+	Ledger   string    `json:"ledger"`   // the ID of the ledger
+	Created  time.Time `json:"created"`  // the ledger
+	Currency string    `json:"currency"` // the ledger's
+	LogKey   string    `json:"log_key"`  // the verifier key that the log began with; "" for none
+	Sale     uint64    `json:"sale"`     // its number, from 1
+	Buyer    string    `json:"buyer"`    // by its name
+	Question string    `json:"question"` // by its name
+	Values   []string  `json:"values"`   // of the question
+	Encoding string    `json:"encoding"` // of the responses
 	// Mechanism is how the question is answered, in finite encoding.
 	Mechanism *api.Mechanism  `json:"mechanism,omitempty"`
 	Epsilon   privacy.Epsilon `json:"epsilon"`  // of the responses

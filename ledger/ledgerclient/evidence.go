@@ -13,13 +13,13 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // What is proven, and copied.
@@ -78,17 +78,17 @@ func (c *Client) Consistency(ctx context.Context, from, to uint64) (tlog.TreePro
 // Backup is [ledger.Ledger.Backup]: the copy is on this machine, and verified here. It is fetched
 // to a file beside path, and copied from there, which needs room for two. progress is told of that
 // copy alone. What a crash leaves of one, .sluice-fetched-*, can be removed.
-func (c *Client) Backup(ctx context.Context, path string, progress api.Progress) (api.Copied, error) {
+func (c *Client) Backup(ctx context.Context, path string, progress func(done, total int)) (api.Copied, error) {
 	return c.copyTo(ctx, path, nil, progress)
 }
 
 // CompactTo is [ledger.Ledger.CompactTo], as [Client.Backup].
-func (c *Client) CompactTo(ctx context.Context, path string, progress api.Progress) (api.Copied, error) {
+func (c *Client) CompactTo(ctx context.Context, path string, progress func(done, total int)) (api.Copied, error) {
 	return c.copyTo(ctx, path, query("compact", true), progress)
 }
 
 func (c *Client) copyTo(
-	ctx context.Context, path string, query url.Values, progress api.Progress,
+	ctx context.Context, path string, query url.Values, progress func(done, total int),
 ) (done api.Copied, err error) {
 	path, err = ledgerfile.NewLedger(path, "") // before all of it is fetched
 	if errors.As(err, new(*ledgerfile.OccupiedError)) {

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // endless answers /v1/about, and everything else with the beginning of an answer and then spaces or letters, until the client hangs up.

@@ -41,7 +41,7 @@ func TestPages_AreThoseOfTheLedger(t *testing.T) {
 		there, then, err := c.SalesPage(t.Context(), p)
 		check.That(t, err == nil && next == then && same(here, there),
 			"sales %+v: %+v, %d, want %+v, %d: %v", p, there, then, here, next, err)
-		p.States = []api.ReservationState{api.ReservationOpen, api.ReservationExpired}
+		p.States = []string{"open", "expired"}
 		held, next, err := l.ReservationsPage(t.Context(), p)
 		check.Must(t, err)
 		kept, then, err := c.ReservationsPage(t.Context(), p)

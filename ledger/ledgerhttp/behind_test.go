@@ -8,11 +8,10 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/journal"
 )
 
@@ -68,7 +67,7 @@ func TestFail_JournalWasTrimmed_HostIsBehind(t *testing.T) {
 		{fmt.Errorf("%w: %w", api.ErrStopped, journal.ErrLost), problem.Corrupt, 500, false},
 		{api.ErrClosed, problem.Closed, 503, true},
 	} {
-		r := get("failing", "/v1/failing", "Fail", access.Roles(), nil, func(*call) (api.Stats, error) { return api.Stats{}, c.err })
+		r := get("failing", "/v1/failing", "Fail", httpapi.Roles(), nil, func(*call) (api.Stats, error) { return api.Stats{}, c.err })
 		w, request := httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/failing", nil)
 		request.Header.Set("Test-Role", "operator")
 		f.guarded(&r).ServeHTTP(w, request)

@@ -16,11 +16,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/internal/access"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // Options say how a ledger is served.
@@ -203,7 +202,7 @@ func (h *Handler) logged(c *call, took time.Duration) {
 
 // hasRole reports whether a holder has a role, and logs the error if it has none: the gate is wrong.
 func (h *Handler) hasRole(holder Holder) bool {
-	err := access.CheckRole(holder.Role, holder.Whom)
+	err := httpapi.CheckRole(holder.Role, holder.Whom)
 	if err != nil {
 		h.options.Logger.Error().Str("holder", holder.Name).Err(err).Msg("the gate returned an invalid holder")
 	}

@@ -7,10 +7,10 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // keyOf returns the idempotency key of a request. The header holds a string of RFC 9651, "…", with

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // A request is read strictly also inside an api.List: a misspelled member must not be taken for one that is absent.

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // A part of a list has so many items by default, and at most; a list that is sent as a stream is

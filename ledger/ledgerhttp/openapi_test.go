@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // described is what the document says of the API, as a reader of OpenAPI has it.

@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // revocable is a gate that admits an auditor until it is revoked.
@@ -92,7 +91,7 @@ func TestLongAnswer_TokenRemoved_IsBrokenOff(t *testing.T) {
 		watched.Add(1)
 		return nil, func() { watched.Add(-1) }
 	}
-	endless := list("endless", "/v1/endless", "Count", access.Roles(), nil, func(_ *call, p page) ([]int, string, error) {
+	endless := list("endless", "/v1/endless", "Count", httpapi.Roles(), nil, func(_ *call, p page) ([]int, string, error) {
 		n := p.number() + 10
 		gate.revoked.Store(n > 1000)
 		if n >= 1e6 {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
 )
@@ -73,9 +73,9 @@ func may(t *testing.T) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	for line := range strings.Lines(strings.TrimSpace(mayTable)) {
 		words := strings.Fields(line)
-		check.Need(t, len(words) == 1+len(access.Roles()), "%q", line)
+		check.Need(t, len(words) == 1+len(httpapi.Roles()), "%q", line)
 		out[words[0]] = map[string]bool{}
-		for i, role := range access.Roles() {
+		for i, role := range httpapi.Roles() {
 			out[words[0]][role] = words[i+1] == role
 		}
 	}
@@ -93,7 +93,7 @@ func TestEachRouteForEachRole(t *testing.T) {
 	for _, r := range all {
 		t.Run(r.id, func(t *testing.T) {
 			var f *fixture
-			for _, role := range append(access.Roles(), "") {
+			for _, role := range append(httpapi.Roles(), "") {
 				if f == nil || r.keyed && table[r.id][role] {
 					f = servingFor(t, &r)
 				}
@@ -253,7 +253,7 @@ func TestGate_UnknownRole_IsRefusedAndLoggedWithTheRoles(t *testing.T) {
 		handler := check.Value(New(marketLedger(t, false), Options{Gate: holder.Admit, Logger: zerolog.New(&log)}))(t)
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/v1/about", nil))
-		err := access.CheckRole(holder.Role, holder.Whom)
+		err := httpapi.CheckRole(holder.Role, holder.Whom)
 		check.Need(t, answer.Code == http.StatusUnauthorized && err != nil, "%+v: %d, %v", holder, answer.Code, err)
 		line := struct{ Level, Holder, Error string }{}
 		first, _, _ := strings.Cut(log.String(), "\n")

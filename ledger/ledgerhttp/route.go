@@ -78,14 +78,6 @@ func (c *call) time(name string) time.Time {
 	return at
 }
 
-// states returns the requested states of reservations; none for all.
-func (c *call) states(name string) (all []api.ReservationState) {
-	for _, one := range listed(c.params[name]) {
-		all = append(all, api.ReservationState(one))
-	}
-	return all
-}
-
 // place returns a number in the path.
 func (c *call) place(name string) (uint64, error) {
 	n, err := strconv.ParseUint(c.request.PathValue(name), 10, 64)

@@ -3,7 +3,7 @@ package ledgerhttp
 import (
 	"slices"
 
-	"github.com/sluicedp/sluice/internal/access"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/evidence"
 	"github.com/sluicedp/sluice/ledger/internal/event"
 )
@@ -26,7 +26,7 @@ func hostRoutes() []route {
 	population := flag("population", "let intervals cover the shares in a population of which the objects are "+
 		"a random sample: true or false")
 	return []route{
-		get("about", "/v1/about", "Tell what the ledger was created with", access.Roles(), nil, about),
+		get("about", "/v1/about", "Tell what the ledger was created with", httpapi.Roles(), nil, about),
 		get("stats", "/v1/stats", "Count what is in the ledger", counts, nil, stats),
 		get("health", "/v1/health", "Tell which host has the ledger, whether this one follows it or has stopped, "+
 			"and what waits", []string{roleOperator, roleAuditor, roleMetrics}, nil, health),
@@ -108,7 +108,7 @@ func evidenceRoutes() []route {
 		get("checkpoint", "/v1/checkpoint", "Sign the log as it is now", notBuyers, nil, checkpoint).as("text/plain"),
 		get("head", "/v1/head", "Tell the log's tree at a size", notBuyers, []param{size}, head),
 		get("consistency", "/v1/consistency", "Prove that the log at one size begins that at another",
-			access.Roles(), []param{smaller, larger}, consistency),
+			httpapi.Roles(), []param{smaller, larger}, consistency),
 		events(list("events", "/v1/events", "List the log, or follow it",
 			readers, ordered(append(eventFilters(), from)...), readEvents)),
 		list("refusals", "/v1/refusals", "List whom a request has left out", readers, []param{key, from}, readRefusals),

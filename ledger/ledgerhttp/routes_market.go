@@ -3,8 +3,8 @@ package ledgerhttp
 import (
 	"time"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // What buyers ask, and those who sell to them.
@@ -110,7 +110,7 @@ func reservations(c *call, p page) ([]api.Reservation, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	part.States = c.states("state")
+	part.States = listed(c.params["state"])
 	all, next, err := c.ledger().ReservationsPage(c.ctx(), part)
 	for i := range all {
 		all[i] = c.seenReservation(all[i])

@@ -22,14 +22,13 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/sluicedp/sluice/internal/access"
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/ledgertest"
 )
 
@@ -215,7 +214,7 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 		problem.Late: fmt.Errorf("%w: %w", context.DeadlineExceeded, file),
 	} {
 		for _, begun := range []bool{false, true} {
-			broken := list("broken", "/v1/broken", "Fail", access.Roles(), nil, func(_ *call, p page) ([]int, string, error) {
+			broken := list("broken", "/v1/broken", "Fail", httpapi.Roles(), nil, func(_ *call, p page) ([]int, string, error) {
 				if begun && p.after == "" {
 					return []int{1}, "1", nil
 				}
@@ -248,8 +247,8 @@ func TestOnlyAnOperatorIsToldOfFiles(t *testing.T) {
 func TestStreamsEnd(t *testing.T) {
 	path := filepath.Join(pace.Scratch(t), "tokens.json")
 	write := func(text string) { check.Must(t, os.WriteFile(path, []byte(text), 0o600)) }
-	token := access.NewToken()
-	file := fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, access.HashToken(token))
+	token := httpapi.NewToken()
+	file := fmt.Sprintf(`{"tokens":[{"name":"a","role":"auditor","sha256":"%s"}]}`, httpapi.HashToken(token))
 	write(file)
 	gate := check.Value(OpenTokens(path, nil))(t)
 	f := servingOf(t, marketLedger(t, false), Options{Gate: gate, Limits: Limits{Beat: time.Millisecond}})

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sluicedp/sluice/internal/access"
+	"github.com/sluicedp/sluice/internal/httpapi"
 )
 
 // tokens knows callers by a file of hashed tokens.
@@ -67,7 +67,7 @@ func (t *tokens) admit(r *http.Request) (Holder, bool) {
 	if !strings.EqualFold(scheme, "Bearer") || len(r.Header.Values("Authorization")) != 1 {
 		return Holder{}, false
 	}
-	hash := access.HashToken(strings.TrimSpace(token))
+	hash := httpapi.HashToken(strings.TrimSpace(token))
 	is, marked, err := look(t.path) // before the lock: no other request need wait for it
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,10 +135,10 @@ func (t *tokens) read() error {
 	var text []byte
 	file, _, err := openRegular(t.path)
 	if err == nil {
-		text, err = io.ReadAll(io.LimitReader(file, access.MaxTokens+1))
+		text, err = io.ReadAll(io.LimitReader(file, httpapi.MaxTokens+1))
 		_ = file.Close()
 	}
-	if err == nil && len(text) > access.MaxTokens {
+	if err == nil && len(text) > httpapi.MaxTokens {
 		err = fmt.Errorf("%q is too large", t.path)
 	}
 	if err == nil && t.known != nil && bytes.Equal(text, t.text) {
@@ -149,7 +149,7 @@ func (t *tokens) read() error {
 		return err
 	}
 	// Some editors write a byte order mark.
-	read, err := access.ReadTokens(bytes.TrimPrefix(text, []byte("\ufeff")))
+	read, err := httpapi.ReadTokens(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err != nil {
 		return fmt.Errorf("%q: %w", t.path, err)
 	}

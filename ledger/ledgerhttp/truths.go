@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
 	"github.com/sluicedp/sluice/ledger/api"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 )
 
 // bearer tells the true values that a request brings, and asks the host's source about others if

@@ -338,7 +338,7 @@ func isYesOrNo(t *testing.T, a asked, bodies ...string) bool {
 			return false
 		}
 		for _, r := range q.Refused {
-			if r != (api.Refusal{Object: r.Object, Reason: api.NotAvailable, Asked: q.Epsilon, Remedy: api.RemedyNothing}) || slices.Contains(ample, r.Object) {
+			if r != (api.Refusal{Object: r.Object, Reason: api.NotAvailable, Asked: q.Epsilon, Remedy: "nothing"}) || slices.Contains(ample, r.Object) {
 				return false
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/problem"
-	"github.com/sluicedp/sluice/ledger/internal/httpapi"
 	"github.com/sluicedp/sluice/ledger/internal/state"
 )
 

@@ -87,7 +87,7 @@ func BenchmarkReadCSV(b *testing.B) {
 	nodes, edges := ringCSV(1_000_000, 5)
 	b.SetBytes(int64(len(nodes) + len(edges)))
 	for b.Loop() {
-		c, err := ReadCSV(strings.NewReader(nodes), strings.NewReader(edges), CSVOptions{ColorColumn: "color"})
+		c, err := CSVOptions{ColorColumn: "color"}.Read(strings.NewReader(nodes), strings.NewReader(edges))
 		check.Must(b, err)
 		check.Must(b, check.Err(balanced(c.Graph, c.Preferences, Privacy{Epsilon: 1})))
 	}

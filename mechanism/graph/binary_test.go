@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // The probability of the truth has to agree with references to 12 digits. Where the truth is so probable that it differs from 1 by
@@ -360,7 +361,7 @@ func TestHomogeneousMatchesTruthful(t *testing.T) {
 func mustBeConflict(t *testing.T, g *Graph, p *Preferences, err error, dp Privacy, most int) {
 	t.Helper()
 	var conflict *ConflictError
-	check.Need(t, errors.As(err, &conflict) && errors.Is(err, ErrInvalid), "%v is not a conflict", err)
+	check.Need(t, errors.As(err, &conflict) && errors.Is(err, privacy.ErrInvalid), "%v is not a conflict", err)
 	distance := allDistances(g)[conflict.From][conflict.To]
 	check.Need(t, conflict.Distance <= most && distance >= 1 && distance <= conflict.Distance,
 		"%v: the distance is %d", err, distance)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // subsetExcess returns the largest Pr[A | p] − e^ε Pr[A | q] − δ of all sets but the empty one.
@@ -105,12 +106,12 @@ func TestCheck_NoMechanism_IsRefused(t *testing.T) {
 	for _, bad := range append(badLaws(), []float64{0.5, 0.5 + 1e-11}, []float64{0.5, 0.3, 0.2}) {
 		err := Table{good, bad}.Check(g, Privacy{Epsilon: 1})
 		var input *InputError
-		check.That(t, errors.As(err, &input) && input.Vertex == "1" && errors.Is(err, ErrInvalid), "%v: %v", bad, err)
+		check.That(t, errors.As(err, &input) && input.Vertex == "1" && errors.Is(err, privacy.ErrInvalid), "%v: %v", bad, err)
 	}
 	for _, dp := range badPrivacy() {
-		check.Is(t, (Table{good, good}).Check(g, dp), ErrInvalid, "%v", dp)
+		check.Is(t, (Table{good, good}).Check(g, dp), privacy.ErrInvalid, "%v", dp)
 	}
 	for _, table := range []Table{nil, {good}, {good, good, good}, {{1}, {1}}, {nil, nil}} {
-		check.Is(t, table.Check(g, Privacy{Epsilon: 1}), ErrInvalid, "%+v", table)
+		check.Is(t, table.Check(g, Privacy{Epsilon: 1}), privacy.ErrInvalid, "%+v", table)
 	}
 }

@@ -14,10 +14,11 @@ import (
 	"testing/iotest"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func readText(nodes, edges string, options CSVOptions) (*CSVGraph, error) {
-	return ReadCSV(strings.NewReader(nodes), strings.NewReader(edges), options)
+	return options.Read(strings.NewReader(nodes), strings.NewReader(edges))
 }
 
 var byColor = CSVOptions{ColorColumn: "color"}
@@ -52,7 +53,7 @@ func TestReadCSVColors(t *testing.T) {
 	check.That(t, slices.Equal(c.Colors, []string{"red", "none", "blue"}) &&
 		slices.Equal(c.Preferences.Order(0), []int{2, 0, 1}), "%q, order of a %v", c.Colors, c.Preferences.Order(0))
 	_, err = c.ReadGiven(strings.NewReader("id,color,probability\n"))
-	check.That(t, errors.Is(err, ErrInvalid), "a boundary of three colours: %v", err)
+	check.That(t, errors.Is(err, privacy.ErrInvalid), "a boundary of three colours: %v", err)
 }
 
 func TestReadCSVRefuses(t *testing.T) {
@@ -99,7 +100,7 @@ func TestReadCSVRefuses(t *testing.T) {
 	} {
 		c, err := readText(test.nodes, test.edges, byColor)
 		var input *InputError
-		check.That(t, c == nil && errors.As(err, &input) && *input == test.want && errors.Is(err, ErrInvalid),
+		check.That(t, c == nil && errors.As(err, &input) && *input == test.want && errors.Is(err, privacy.ErrInvalid),
 			"%q, %q: %v, want %v", test.nodes, test.edges, err, &test.want)
 	}
 	for _, options := range []CSVOptions{
@@ -107,7 +108,7 @@ func TestReadCSVRefuses(t *testing.T) {
 		{ColorColumn: "color", Colors: []string{"blue", "blue"}}, {ColorColumn: "color", Colors: []string{"blue", ""}},
 		{ColorColumn: "color", Colors: make([]string, maxOutputs+1)},
 	} {
-		check.Is(t, check.Err(readText(nodes, edges, options)), ErrInvalid, "%q", options)
+		check.Is(t, check.Err(readText(nodes, edges, options)), privacy.ErrInvalid, "%q", options)
 	}
 	_, err := readText(nodes, edges, CSVOptions{ColorColumn: "color", Colors: []string{"red", "green"}})
 	want := `nodes line 2: the colour is not one of ["red" "green"]`
@@ -121,11 +122,11 @@ func TestReadCSVReaderFails(t *testing.T) {
 	}
 	const nodes = "id,color\na,blue\nb,red\n"
 	for _, err := range []error{
-		third(ReadCSV(failing(""), strings.NewReader(""), byColor)),
-		third(ReadCSV(failing(nodes), strings.NewReader(""), byColor)),
-		third(ReadCSV(strings.NewReader(nodes), failing("source,target\na,b\n"), byColor)),
+		third(byColor.Read(failing(""), strings.NewReader(""))),
+		third(byColor.Read(failing(nodes), strings.NewReader(""))),
+		third(byColor.Read(strings.NewReader(nodes), failing("source,target\na,b\n"))),
 	} {
-		check.That(t, errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, ErrInvalid), "%v", err)
+		check.That(t, errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, privacy.ErrInvalid), "%v", err)
 	}
 }
 
@@ -165,7 +166,7 @@ func TestKarate(t *testing.T) {
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
-	c := check.Value(ReadCSV(open("karate_nodes.csv"), open("karate_edges.csv"), CSVOptions{ColorColumn: "faction"}))(t)
+	c := check.Value(CSVOptions{ColorColumn: "faction"}.Read(open("karate_nodes.csv"), open("karate_edges.csv")))(t)
 	members, joining := map[int]int{}, 0
 	for v := range c.Graph.Vertices() {
 		members[c.Preferences.Color(v)]++
@@ -231,7 +232,7 @@ func FuzzReadCSV(f *testing.F) {
 		mustPass(t, c.Graph, table, dp)
 		given, err := c.ReadGiven(strings.NewReader(boundary))
 		if err != nil {
-			check.Need(t, errors.Is(err, ErrInvalid), "%v", err)
+			check.Need(t, errors.Is(err, privacy.ErrInvalid), "%v", err)
 			return
 		}
 		if table, err := (Problem{Graph: c.Graph, Preferences: c.Preferences, Privacy: dp, Given: given}).Solve(t.Context()); err == nil {

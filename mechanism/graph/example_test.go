@@ -19,7 +19,7 @@ const (
 
 // Datasets a – b – c – d, of which b and c have a neighbour with another answer.
 func ExampleProblem_Solve_balanced() {
-	c, err := graph.ReadCSV(strings.NewReader(nodes), strings.NewReader(edges), graph.CSVOptions{ColorColumn: "answer"})
+	c, err := graph.CSVOptions{ColorColumn: "answer"}.Read(strings.NewReader(nodes), strings.NewReader(edges))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func ExampleProblem_Solve_balanced() {
 
 // What b does is given; it hits the only boundary edge. What d does as well may be too much.
 func ExampleProblem_Solve_given() {
-	c, err := graph.ReadCSV(strings.NewReader(nodes), strings.NewReader(edges), graph.CSVOptions{ColorColumn: "answer"})
+	c, err := graph.CSVOptions{ColorColumn: "answer"}.Read(strings.NewReader(nodes), strings.NewReader(edges))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // excess returns by how much the worst two given vertices are in conflict: torkamani2023 Lemma 1, for both
@@ -217,7 +218,7 @@ func TestNotHitting(t *testing.T) {
 	g, p := example2(t)
 	dp := Privacy{math.Ln2, 0}
 	_, err := extend(g, p, dp, []fixed{{Vertex: 2, Output: 0, Probability: 0.5}})
-	check.Need(t, reflect.DeepEqual(err, &ConflictError{From: 0, To: 1, Missing: true}) && errors.Is(err, ErrInvalid),
+	check.Need(t, reflect.DeepEqual(err, &ConflictError{From: 0, To: 1, Missing: true}) && errors.Is(err, privacy.ErrInvalid),
 		"%v", err)
 	want := "vertices 0 and 1 are neighbours with different true answers, and neither is given"
 	check.That(t, err.Error() == want, "%v", err)
@@ -320,7 +321,7 @@ func TestExtendRefuses(t *testing.T) {
 		{"another size", good, twoColors(t, 0, 1), laws(1, half...), "3 vertices with preferences of 2"},
 	} {
 		table, err := Problem{Graph: g, Preferences: test.p, Privacy: test.dp, Given: test.given}.Solve(t.Context())
-		check.That(t, table == nil && errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), test.hint),
+		check.That(t, table == nil && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), test.hint),
 			"%s: %v", test.name, err)
 	}
 }

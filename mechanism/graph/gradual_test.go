@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 var fractions, lineLaws = stattest.Fractions, stattest.LineLaws
@@ -505,15 +506,15 @@ func TestGradualRefuses(t *testing.T) {
 		"too large":       {many, laws, laws, e, "too many"},
 	} {
 		_, err := Gradual(t.Context(), c.g, c.low, c.high, c.growth)
-		check.That(t, errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), c.names), "%s: %v", name, err)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names), "%s: %v", name, err)
 	}
 	_, err := Gradual(t.Context(), g, [][]*big.Rat{half, half}, [][]*big.Rat{fractions("9/10", "1/10"), fractions("1/10", "9/10")}, e)
 	var not *NotGradualError
-	check.That(t, errors.As(err, &not) && errors.Is(err, ErrInvalid) &&
+	check.That(t, errors.As(err, &not) && errors.Is(err, privacy.ErrInvalid) &&
 		strings.Contains(err.Error(), "no gradual release"), "a second law that is not private itself: %v", err)
 	p := colorsOf(t, 2, 0, 1, 0)
 	for name, growth := range map[string]*big.Rat{"nil": nil, "1": big.NewRat(1, 1), "vertices": e} {
-		check.Is(t, check.Err(g.RationalLaws(p, growth)), ErrInvalid, "%s", name)
+		check.Is(t, check.Err(g.RationalLaws(p, growth)), privacy.ErrInvalid, "%s", name)
 	}
 }
 
@@ -531,7 +532,7 @@ func TestRationalLaws_TooLarge_AreRefused(t *testing.T) {
 		colors := make([]int, c.vertices)
 		colors[c.vertices-1] = 1
 		p := colorsOf(t, c.outputs, colors...)
-		if laws, err := pathGraph(t, c.vertices).RationalLaws(p, c.growth); (err == nil) != c.ok || !c.ok && (laws != nil || !errors.Is(err, ErrInvalid)) {
+		if laws, err := pathGraph(t, c.vertices).RationalLaws(p, c.growth); (err == nil) != c.ok || !c.ok && (laws != nil || !errors.Is(err, privacy.ErrInvalid)) {
 			t.Errorf("%d vertices, %d outputs, %d bits: %v", c.vertices, c.outputs, c.growth.Num().BitLen(), err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func TestGraph(t *testing.T) {
@@ -70,10 +71,10 @@ func TestGraphRefuses(t *testing.T) {
 		})
 		var input *InputError
 		check.That(t, g == nil && errors.As(err, &input) && input.Edge == test.edge &&
-			strings.Contains(err.Error(), test.hint) && errors.Is(err, ErrInvalid), "%v: %v", test.edges, err)
+			strings.Contains(err.Error(), test.hint) && errors.Is(err, privacy.ErrInvalid), "%v: %v", test.edges, err)
 	}
 	for _, vertices := range []int{-1, 1 << 31} {
-		check.Is(t, check.Err(New(vertices, nil)), ErrInvalid, "%d vertices", vertices)
+		check.Is(t, check.Err(New(vertices, nil)), privacy.ErrInvalid, "%d vertices", vertices)
 	}
 }
 
@@ -127,7 +128,7 @@ func TestPreferencesRefuses(t *testing.T) {
 		{-1, nil, nil, "-1 outputs"},
 	} {
 		p, err := NewPreferences(test.outputs, test.orders, test.of)
-		check.That(t, p == nil && errors.Is(err, ErrInvalid) && strings.Contains(err.Error(), test.hint),
+		check.That(t, p == nil && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), test.hint),
 			"%v: %v", test, err)
 	}
 }
@@ -193,5 +194,5 @@ func TestDistancesByRainbow(t *testing.T) {
 	got, err := g.Distances(p)
 	want := []int32{2, 1, 0, 0, 1, -1}
 	check.That(t, err == nil && slices.Equal(got, want), "%v, %v, want %v", got, err, want)
-	check.Is(t, check.Err(pathGraph(t, 5).Distances(p)), ErrInvalid, "another number of vertices")
+	check.Is(t, check.Err(pathGraph(t, 5).Distances(p)), privacy.ErrInvalid, "another number of vertices")
 }

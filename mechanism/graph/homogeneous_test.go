@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // eachOrder calls visit with every order of n outputs.
@@ -71,11 +72,11 @@ func TestRandomizedResponse_IsPrivateForAllOrders(t *testing.T) {
 	}
 	for _, outputs := range []int{-1, 0, 1, maxOutputs + 1} {
 		law, err := (Privacy{Epsilon: 1}).RandomizedResponse(outputs)
-		check.That(t, errors.Is(err, ErrInvalid) && law == nil, "%d outputs: %v, %v", outputs, law, err)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && law == nil, "%d outputs: %v, %v", outputs, law, err)
 	}
 	for _, dp := range badPrivacy() {
 		law, err := dp.RandomizedResponse(3)
-		check.That(t, errors.Is(err, ErrInvalid) && law == nil, "%v: %v, %v", dp, law, err)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && law == nil, "%v: %v, %v", dp, law, err)
 	}
 }
 
@@ -127,7 +128,7 @@ func TestHomogeneousNamesTheEdge(t *testing.T) {
 	laws := [][]float64{{0.7, 0.2, 0.1}, {0.6, 0.2, 0.2}, nil}
 	table, err := homogeneous(g, p, Privacy{math.Ln2, 0.1}, laws)
 	var c *ConflictError
-	check.Need(t, errors.As(err, &c) && errors.Is(err, ErrInvalid) && table == nil, "%v, %v", table, err)
+	check.Need(t, errors.As(err, &c) && errors.Is(err, privacy.ErrInvalid) && table == nil, "%v, %v", table, err)
 	check.That(t, c.From == 2 && c.To == 1 && slices.Equal(c.Outputs, []int{0}) &&
 		math.Abs(c.ToProbability-c.Bound-0.2) <= 1e-15, "%+v", c)
 	const text = "vertex 2 has outputs [0] with probability 0.2; at distance 1, vertex 1 may have them with at most 0.5, but has them with 0.7"
@@ -152,7 +153,7 @@ func TestHomogeneousLawsRefused(t *testing.T) {
 	refuse := func(what string, p *Preferences, dp Privacy, laws ...[]float64) {
 		t.Helper()
 		table, err := homogeneous(g, p, dp, laws)
-		check.That(t, errors.Is(err, ErrInvalid) && table == nil, "%s: %v, %v", what, table, err)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && table == nil, "%s: %v, %v", what, table, err)
 	}
 	good := Privacy{Epsilon: 1}
 	for _, bad := range badLaws() {
@@ -181,6 +182,6 @@ func TestHomogeneousLawsRefused(t *testing.T) {
 		"balanced, δ = NaN": {Graph: g, Preferences: p, Privacy: Privacy{1, math.NaN()}},
 	} {
 		table, err := problem.Solve(t.Context())
-		check.That(t, errors.Is(err, ErrInvalid) && table == nil, "%s: %v, %v", name, table, err)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && table == nil, "%s: %v, %v", name, table, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 func TestLineVectors(t *testing.T) {
@@ -271,7 +272,7 @@ func TestLineRefuses(t *testing.T) {
 	refuse := func(law []float64, dp Privacy, distance int) {
 		t.Helper()
 		got, err := dp.Law(law, distance)
-		check.That(t, errors.Is(err, ErrInvalid) && got == nil, "%v.Law(%v, %d) = %v, %v", law, dp, distance, got, err)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && got == nil, "%v.Law(%v, %d) = %v, %v", law, dp, distance, got, err)
 	}
 	for _, law := range badLaws() {
 		refuse(law, dp, 1)

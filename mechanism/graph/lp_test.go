@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // fallingWeights returns random weights that fall strictly from rank to rank.
@@ -313,7 +314,7 @@ func TestLPNamesTheConflict(t *testing.T) {
 	problem := Problem{Graph: pathGraph(t, 6), Preferences: p, Privacy: Privacy{Epsilon: math.Ln2}, Given: given}
 	table, err := problem.Solve(t.Context())
 	check.Need(t, reflect.DeepEqual(err, &ConflictError{From: 2, To: 5, Others: []int{}}) &&
-		errors.Is(err, ErrInvalid) && table == nil, "%+v, %v", table, err)
+		errors.Is(err, privacy.ErrInvalid) && table == nil, "%+v, %v", table, err)
 	check.That(t, strings.Contains(err.Error(), "[2 5]"), "%v", err)
 	given[2] = []float64{0.1, 0.1, 0.8}
 	given[1] = []float64{0.6, 0.2, 0.2}
@@ -450,7 +451,7 @@ func TestLPRefuses(t *testing.T) {
 	check := func(what string, g *Graph, dp Privacy, given map[int][]float64, weights [][]float64) {
 		t.Helper()
 		table, err := maximize(t.Context(), g, p, dp, given, weights)
-		check.That(t, errors.Is(err, ErrInvalid) && table == nil, "%s: %+v, %v", what, table, err)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && table == nil, "%s: %+v, %v", what, table, err)
 	}
 	for _, bad := range badPrivacy() {
 		check("privacy", g, bad, nil, nil)

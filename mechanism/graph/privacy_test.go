@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // precision, in bits, of the reference computations: far more than anything cancels.
@@ -127,7 +128,7 @@ func TestPrivacyValidate(t *testing.T) {
 		{0, 0}, {-1, 0}, {math.Nextafter(1000, inf), 0}, {nan, 0}, {inf, 0}, {-inf, 0},
 		{1, -1e-300}, {1, 1}, {1, nan}, {1, inf}, {1, -inf},
 	} {
-		check.Is(t, dp.Validate(), ErrInvalid, "%v", dp)
+		check.Is(t, dp.Validate(), privacy.ErrInvalid, "%v", dp)
 	}
 	for _, dp := range []Privacy{{5e-324, 0}, {1000, math.Nextafter(1, 0)}} {
 		check.Equal(t, dp.Validate(), nil, "%v", dp)

@@ -13,7 +13,6 @@ import (
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -222,7 +221,7 @@ func wantRefused(t *testing.T, list []refusal) {
 	t.Helper()
 	for _, c := range list {
 		got, err := Frequencies(Options{Confidence: c.confidence}, c.levels...)
-		check.That(t, got == nil && errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), c.names),
+		check.That(t, got == nil && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
 			"%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 	}
 }
@@ -231,7 +230,7 @@ func wantVarianceRefused(t *testing.T, list map[string]Counts) {
 	t.Helper()
 	for name, c := range list {
 		got, err := Variance(c)
-		check.That(t, got == nil && errors.Is(err, rrchain.ErrInvalid), "variance with %s: %v, %v", name, got, err)
+		check.That(t, got == nil && errors.Is(err, privacy.ErrInvalid), "variance with %s: %v, %v", name, got, err)
 	}
 }
 

@@ -274,7 +274,7 @@ func TestMeanRefuses(t *testing.T) {
 		{"ε=0", 0.9, []Counts{ofValues(privacy.Epsilon{}, []int64{1, 2})}, "ε=0"},
 	} {
 		got, err := Mean(Options{Confidence: c.confidence}, rrchain.Range{Low: 0, High: 1}, c.levels...)
-		if got != (Frequency{}) || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+		if got != (Frequency{}) || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 		}
 	}
@@ -284,7 +284,7 @@ func TestMeanRefuses(t *testing.T) {
 // with an error.
 func TestTheZeroRangeHasNoMean(t *testing.T) {
 	_, err := Mean(Options{Confidence: 0.9}, rrchain.Range{}, ofValues(eps("1"), []int64{1, 2}))
-	check.That(t, errors.Is(err, rrchain.ErrInvalid), "no ErrInvalid but %v", err)
+	check.That(t, errors.Is(err, privacy.ErrInvalid), "no ErrInvalid but %v", err)
 }
 
 // TestAMeanIsANumber averages over ranges so wide that at a small ε the ends of the interval are
@@ -293,7 +293,7 @@ func TestAMeanIsANumber(t *testing.T) {
 	for _, r := range []rrchain.Range{{Low: -1e300, High: 1e300}, {Low: 0, High: math.MaxFloat64}, {Low: -8e307, High: 8e307}} {
 		for _, counts := range [][]int64{{3, 4}, {0, 4}} {
 			f, err := Mean(Options{Confidence: 0.95}, r, ofValues(fromNano(1), counts))
-			check.That(t, f == (Frequency{}) && errors.Is(err, rrchain.ErrInvalid),
+			check.That(t, f == (Frequency{}) && errors.Is(err, privacy.ErrInvalid),
 				"[%v, %v], %v: %+v, %v", r.Low, r.High, counts, f, err)
 		}
 	}

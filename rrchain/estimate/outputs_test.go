@@ -13,7 +13,6 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 	"github.com/sluicedp/sluice/rrchain/finite"
 )
 
@@ -498,7 +497,7 @@ func TestInputsTooNearForNumbers(t *testing.T) {
 			c := ofOutputs(m, []int64{3, 5})
 			shares, err := Frequencies(Options{Confidence: 0.95}, c, c)
 			variances, errVariance := Variance(ofOutputs(m, c.ByValue))
-			check.That(t, (err != nil) == (errVariance != nil) && (err == nil || errors.Is(err, rrchain.ErrInvalid)),
+			check.That(t, (err != nil) == (errVariance != nil) && (err == nil || errors.Is(err, privacy.ErrInvalid)),
 				"%s, %s: %v, %v", name, by, err, errVariance)
 			for x, f := range shares {
 				if all := f.Estimate + f.StdErr + f.Low + f.High + variances[x]; math.IsNaN(all) || math.IsInf(all, 0) {
@@ -523,7 +522,7 @@ func TestOutputEstimateRefusesManyInputsAtOnce(t *testing.T) {
 	}
 	start := time.Now()
 	_, err := Variance(ofOutputs(mechanismOf(rows...), make([]int64, len(rows))))
-	check.That(t, errors.Is(err, rrchain.ErrInvalid), "%v", err)
+	check.That(t, errors.Is(err, privacy.ErrInvalid), "%v", err)
 	took := time.Since(start)
 	check.That(t, took <= 20*time.Second, "it took %v", took)
 }

@@ -210,7 +210,7 @@ func unaryKernel(m int, odds1, odds2 *big.Rat, truth, last, next int) *big.Rat {
 func wantGame(t *testing.T, name string, higher, lower *Matrix, err error) {
 	t.Helper()
 	var no *NotDegradationError
-	if !errors.As(err, &no) || !errors.Is(err, rrchain.ErrInvalid) {
+	if !errors.As(err, &no) || !errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("%s: %v; want a NotDegradationError", name, err)
 		return
 	}
@@ -390,7 +390,7 @@ func TestDegradationRefuses(t *testing.T) {
 	} {
 		channel, err := degradation(t.Context(), c.higher, c.lower)
 		var no *NotDegradationError
-		check.That(t, channel == nil && errors.Is(err, rrchain.ErrInvalid) && !errors.As(err, &no),
+		check.That(t, channel == nil && errors.Is(err, privacy.ErrInvalid) && !errors.As(err, &no),
 			"%s: %v, %v", c.name, channel, err)
 	}
 }
@@ -421,7 +421,7 @@ func TestAChannelOfTooManyBits(t *testing.T) {
 		"by linear program":  func() (*Matrix, error) { return byProgram(t, higher, lower) },
 	} {
 		var no *NotDegradationError
-		if channel, err := channel(); channel != nil || !errors.Is(err, rrchain.ErrInvalid) || errors.As(err, &no) || errors.Is(err, ErrNoCertificate) {
+		if channel, err := channel(); channel != nil || !errors.Is(err, privacy.ErrInvalid) || errors.As(err, &no) || errors.Is(err, ErrNoCertificate) {
 			t.Errorf("%s: %v, %v", name, channel, err)
 		}
 	}
@@ -431,7 +431,7 @@ func TestAChannelOfTooManyBits(t *testing.T) {
 // wrong answer.
 func TestNoProof(t *testing.T) {
 	two := randomized(2, rat("2"))
-	if _, err := settle(two, two, nil, lp.ErrNoCertificate); !errors.Is(err, ErrNoCertificate) || errors.Is(err, rrchain.ErrInvalid) {
+	if _, err := settle(two, two, nil, lp.ErrNoCertificate); !errors.Is(err, ErrNoCertificate) || errors.Is(err, privacy.ErrInvalid) {
 		t.Errorf("without a certificate: %v", err)
 	}
 	flat := written("1/2 1/2", "1/2 1/2")

@@ -11,7 +11,6 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 func TestNewDesignRefuses(t *testing.T) {
@@ -36,7 +35,7 @@ func TestNewDesignRefuses(t *testing.T) {
 		d := &Design{c.inputs, c.blocks}
 		m, err := d.At(eps("1"))
 		f, err2 := d.Family(eps("1"), eps("2"))
-		if m != nil || f != nil || !errors.Is(err2, rrchain.ErrInvalid) || !errors.Is(err, rrchain.ErrInvalid) ||
+		if m != nil || f != nil || !errors.Is(err2, privacy.ErrInvalid) || !errors.Is(err, privacy.ErrInvalid) ||
 			!strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, %v, %v; want an error that names %q", c.name, m, err, err2, c.names)
 		}
@@ -72,7 +71,7 @@ func TestSubsetSelection(t *testing.T) {
 	}
 	for _, c := range [][2]int{{0, 0}, {5, 0}, {5, 5}, {1, 1}, {-1, -2}, {maxCells + 1, 1}, {65, 1}, {12, 5}, {4000, 2000}} {
 		d, err := SubsetSelection(c[0], c[1])
-		check.That(t, d == nil && errors.Is(err, rrchain.ErrInvalid), "subsets of %d of %d: %v, %v", c[1], c[0], d, err)
+		check.That(t, d == nil && errors.Is(err, privacy.ErrInvalid), "subsets of %d of %d: %v, %v", c[1], c[0], d, err)
 	}
 }
 
@@ -103,7 +102,7 @@ func TestHadamardResponse(t *testing.T) {
 	}
 	for _, inputs := range []int{-1, 0, 1, 64, 100_000} {
 		d, err := HadamardResponse(inputs)
-		check.That(t, d == nil && errors.Is(err, rrchain.ErrInvalid), "%d inputs: %v, %v", inputs, d, err)
+		check.That(t, d == nil && errors.Is(err, privacy.ErrInvalid), "%d inputs: %v, %v", inputs, d, err)
 	}
 }
 
@@ -221,9 +220,9 @@ func TestLargerSubsetsBelow(t *testing.T) {
 func TestDesignRefusesNoEpsilon(t *testing.T) {
 	d := must(SubsetSelection(3, 1))
 	m, err := d.At(privacy.Epsilon{})
-	check.That(t, m == nil && errors.Is(err, rrchain.ErrInvalid), "%v, %v", m, err)
+	check.That(t, m == nil && errors.Is(err, privacy.ErrInvalid), "%v, %v", m, err)
 	f, err := d.Family(eps("1"), privacy.Epsilon{})
-	check.That(t, f == nil && errors.Is(err, rrchain.ErrInvalid), "%v, %v", f, err)
+	check.That(t, f == nil && errors.Is(err, privacy.ErrInvalid), "%v, %v", f, err)
 }
 
 // TestOdds checks that the mechanisms made with them have exactly the ε asked for.

@@ -308,7 +308,7 @@ func TestNewFamilyRefuses(t *testing.T) {
 		{"other inputs", []*Matrix{two("2"), randomized(3, rat("3"))}, "2 inputs"},
 	} {
 		f, err := NewFamily(t.Context(), c.levels...)
-		check.That(t, f == nil && errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), c.names),
+		check.That(t, f == nil && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
 			"%s: %v, %v; want an error that names %q", c.name, f, err, c.names)
 	}
 	first, second := randomized(3, rat("29/10")), unary(3, rat("3"))
@@ -339,10 +339,10 @@ func TestKernelRefuses(t *testing.T) {
 		{"a response that never occurs", low, high, 0, 1},
 	} {
 		law, err := f.Kernel(c.from, c.to, c.truth, c.last)
-		check.That(t, law == nil && errors.Is(err, rrchain.ErrInvalid), "%s: %v, %v", c.name, law, err)
+		check.That(t, law == nil && errors.Is(err, privacy.ErrInvalid), "%s: %v, %v", c.name, law, err)
 	}
 	law, err := new(Family).Kernel(low, high, 0, 0)
-	check.That(t, law == nil && errors.Is(err, rrchain.ErrInvalid), "of a family without levels: %v, %v", law, err)
+	check.That(t, law == nil && errors.Is(err, privacy.ErrInvalid), "of a family without levels: %v, %v", law, err)
 }
 
 // TestFamilyIsForSeveralGoroutines draws from one family in several; the race detector sees what

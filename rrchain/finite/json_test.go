@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // inJSON returns what a value is written as.
@@ -52,12 +52,12 @@ func TestWhatIsNoProbability(t *testing.T) {
 	} {
 		m := *before
 		err := json.Unmarshal(fmt.Appendf(nil, `[[%s,1],[1,0]]`, text), &m)
-		check.That(t, errors.Is(err, rrchain.ErrInvalid) && len(err.Error()) <= 500, "%s: %v", text, err)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && len(err.Error()) <= 500, "%s: %v", text, err)
 		check.That(t, m.equal(before), "%s: the matrix is another", text)
 	}
 	// A long one is not repeated in the error.
 	err := json.Unmarshal([]byte(`[["`+strings.Repeat("7", 100_000)+`x",1],[1,0]]`), new(Matrix))
-	check.That(t, errors.Is(err, rrchain.ErrInvalid) && len(err.Error()) <= 500,
+	check.That(t, errors.Is(err, privacy.ErrInvalid) && len(err.Error()) <= 500,
 		"the error has %d bytes: %.100v", len(err.Error()), err)
 }
 
@@ -81,14 +81,14 @@ func TestWhatIsNoMatrix(t *testing.T) {
 		"too many":           `[[` + many + `1,0],[` + many + `1,0]]`,
 	} {
 		m := *written("3/4 1/4", "1/4 3/4")
-		if err := m.UnmarshalJSON([]byte(text)); !errors.Is(err, rrchain.ErrInvalid) || len(err.Error()) > 500 {
+		if err := m.UnmarshalJSON([]byte(text)); !errors.Is(err, privacy.ErrInvalid) || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", name, err)
 		} else if m.outputs != 2 {
 			t.Errorf("%s: the matrix is another", name)
 		}
 	}
 	for _, m := range []*Matrix{{}, nil} {
-		check.Is(t, check.Err(m.MarshalJSON()), rrchain.ErrInvalid, "a matrix without probabilities")
+		check.Is(t, check.Err(m.MarshalJSON()), privacy.ErrInvalid, "a matrix without probabilities")
 	}
 }
 
@@ -123,7 +123,7 @@ func TestAFamilyIsWrittenWithItsChannels(t *testing.T) {
 		levels, _, _ := strings.Cut(text, `,"channels"`)
 		for _, short := range []string{levels + "}", levels + `,"channels":null}`} {
 			err := json.Unmarshal([]byte(short), &Family{})
-			check.That(t, errors.Is(err, rrchain.ErrInvalid), "%s, without channels, is read: %v", name, err)
+			check.That(t, errors.Is(err, privacy.ErrInvalid), "%s, without channels, is read: %v", name, err)
 		}
 	}
 }
@@ -182,10 +182,10 @@ func TestWhatIsNoFamily(t *testing.T) {
 	} {
 		f := &Family{}
 		err := f.UnmarshalJSON([]byte(text))
-		check.That(t, errors.Is(err, rrchain.ErrInvalid) && len(err.Error()) <= 500, "%s: %v", name, err)
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && len(err.Error()) <= 500, "%s: %v", name, err)
 		check.That(t, f.levels == nil, "%s: something is left of it", name)
 	}
-	check.Is(t, check.Err((&Family{}).MarshalJSON()), rrchain.ErrInvalid, "a family of no levels")
+	check.Is(t, check.Err((&Family{}).MarshalJSON()), privacy.ErrInvalid, "a family of no levels")
 }
 
 // primes returns the first n prime numbers above a number.
@@ -242,7 +242,7 @@ func TestAFamilyTakesBoundedMemory(t *testing.T) {
 					err = new(Family).UnmarshalJSON([]byte(whole))
 				}
 			})
-			check.That(t, err == nil || errors.Is(err, rrchain.ErrInvalid), "%s, %s: %v", name, way, err)
+			check.That(t, err == nil || errors.Is(err, privacy.ErrInvalid), "%s, %s: %v", name, way, err)
 			check.That(t, used <= 1000*uint64(len(whole)),
 				"%s, %s: %d bytes are allocated for %d (%v)", name, way, used, len(whole), err)
 			t.Logf("%s, %s: %d bytes, %d times as much (%.60v)", name, way, len(whole), used/uint64(len(whole)), err)
@@ -255,7 +255,7 @@ func TestAFamilyTakesBoundedMemory(t *testing.T) {
 func TestAMatrixOfTooManyDenominatorsIsRefused(t *testing.T) {
 	text := bulky(64, 64, 1<<20)
 	err := new(Matrix).UnmarshalJSON([]byte(text))
-	check.That(t, errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), fmt.Sprint(maxBits, " bits")),
+	check.That(t, errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), fmt.Sprint(maxBits, " bits")),
 		"got the error %.300v", err)
 }
 
@@ -285,7 +285,7 @@ func FuzzMatrixJSON(f *testing.F) {
 		}
 		m := &Matrix{}
 		if err := m.UnmarshalJSON(text); err != nil {
-			check.That(t, errors.Is(err, rrchain.ErrInvalid) && m.inputs == 0, "%q: %v", text, err)
+			check.That(t, errors.Is(err, privacy.ErrInvalid) && m.inputs == 0, "%q: %v", text, err)
 			return
 		}
 		for x := range m.inputs {
@@ -315,7 +315,7 @@ func FuzzFamilyJSON(f *testing.F) {
 		}
 		read := &Family{}
 		if err := read.UnmarshalJSON(text); err != nil {
-			if !errors.Is(err, rrchain.ErrInvalid) && !errors.Is(err, ErrNoCertificate) || read.levels != nil {
+			if !errors.Is(err, privacy.ErrInvalid) && !errors.Is(err, ErrNoCertificate) || read.levels != nil {
 				t.Errorf("%q: %v", text, err)
 			}
 			return
@@ -340,11 +340,11 @@ func TestNothingIsReadIntoAnother(t *testing.T) {
 	f, other := oneToTwo(t), family(t, written("2/3 1/3", "1/3 2/3"))
 	before := inJSON(f)
 	err := json.Unmarshal([]byte(inJSON(other)), f)
-	check.That(t, errors.Is(err, rrchain.ErrInvalid) && inJSON(f) == before, "a family became %s, %v", inJSON(f), err)
+	check.That(t, errors.Is(err, privacy.ErrInvalid) && inJSON(f) == before, "a family became %s, %v", inJSON(f), err)
 	m := f.levels[0]
 	before = inJSON(m)
 	err = json.Unmarshal([]byte(`[["4/5","1/5"],["1/5","4/5"]]`), m)
-	check.That(t, errors.Is(err, rrchain.ErrInvalid) && inJSON(m) == before, "a matrix became %s, %v", inJSON(m), err)
+	check.That(t, errors.Is(err, privacy.ErrInvalid) && inJSON(m) == before, "a matrix became %s, %v", inJSON(m), err)
 }
 
 // TestANumberIsNotTooLong reads numbers of many digits, whose greatest common divisor would take
@@ -352,5 +352,5 @@ func TestNothingIsReadIntoAnother(t *testing.T) {
 func TestANumberIsNotTooLong(t *testing.T) {
 	long := strings.Repeat("7", mostDigits)
 	err := json.Unmarshal([]byte(`[["1/`+long+`",1],[1,0]]`), &Matrix{})
-	check.That(t, errors.Is(err, rrchain.ErrInvalid) && len(err.Error()) <= 500, "got the error %.600v", err)
+	check.That(t, errors.Is(err, privacy.ErrInvalid) && len(err.Error()) <= 500, "got the error %.600v", err)
 }

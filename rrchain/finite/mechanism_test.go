@@ -10,7 +10,6 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 func TestNewMatrixRefuses(t *testing.T) {
@@ -37,7 +36,7 @@ func TestNewMatrixRefuses(t *testing.T) {
 		{"too much", [][]*big.Rat{fractions("1/2", "2/3"), half}, "input 0 add up to 7/6"},
 	} {
 		m, err := NewMatrix(c.rows)
-		check.That(t, m == nil && errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), c.names),
+		check.That(t, m == nil && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
 			"%s: %v, %v; want an error that names %q", c.name, m, err, c.names)
 	}
 }
@@ -152,6 +151,6 @@ func TestEpsilonRefuses(t *testing.T) {
 		"an empty one":                {},
 	} {
 		got, err := m.Epsilon()
-		check.That(t, errors.Is(err, rrchain.ErrInvalid), "%s: ε = %v, %v", name, got, err)
+		check.That(t, errors.Is(err, privacy.ErrInvalid), "%s: ε = %v, %v", name, got, err)
 	}
 }

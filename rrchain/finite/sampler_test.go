@@ -196,7 +196,7 @@ func TestRaiseRefuses(t *testing.T) {
 		for truth := range 2 {
 			s := replay()
 			got, err := s.Raise(f, c.last, c.to, truth)
-			if got != (rrchain.Level[int]{}) || !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
+			if got != (rrchain.Level[int]{}) || !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), c.names) {
 				t.Errorf("%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 			}
 			check.That(t, s.bits.Uint64() == 0, "%s: randomness was used", c.name)
@@ -208,7 +208,7 @@ func TestRaiseRefuses(t *testing.T) {
 		check.That(t, err != nil && err.Error() == want, "the error for another truth is %v, want %s", err, want)
 	}
 	_, err := new(Sampler).Raise(new(Family), rrchain.Level[int]{}, low, 0)
-	check.That(t, errors.Is(err, rrchain.ErrInvalid), "in a family without levels: %v", err)
+	check.That(t, errors.Is(err, privacy.ErrInvalid), "in a family without levels: %v", err)
 }
 
 func TestBetweenRefuses(t *testing.T) {
@@ -240,7 +240,7 @@ func TestBetweenRefuses(t *testing.T) {
 		{"a response below that is none", at(0, 2), at(2, 0), levels[1], "response 2"},
 	} {
 		got, err := new(Sampler).Between(f, c.below, c.above, c.at)
-		check.That(t, got == none && errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), c.names),
+		check.That(t, got == none && errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.names),
 			"%s: %v, %v; want an error that names %q", c.name, got, err, c.names)
 	}
 }
@@ -259,7 +259,7 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 			above := rrchain.Level[int]{Epsilon: f.epsilons[2], Response: upper}
 			chance := f.likelihood(2, 0, lower)[upper]
 			drawn, err := new(Sampler).Between(f, below, above, f.epsilons[1])
-			if chance.Sign() == 0 && !errors.Is(err, rrchain.ErrInvalid) || chance.Sign() != 0 && err != nil {
+			if chance.Sign() == 0 && !errors.Is(err, privacy.ErrInvalid) || chance.Sign() != 0 && err != nil {
 				t.Errorf("%d below and %d above, with probability %v: %v, %v", lower, upper, chance, drawn, err)
 			}
 		}
@@ -268,10 +268,10 @@ func TestResponsesThatCannotOccurTogether(t *testing.T) {
 	f.channels[1] = written("0 0 1", "1 0 0", "1 0 0")
 	f.channels[0] = written("1 0", "1 0", "0 1")
 	laws, err := f.laws(impossible, []int{0})
-	check.That(t, laws == nil && errors.Is(err, rrchain.ErrInvalid), "%v, %v", laws, err)
+	check.That(t, laws == nil && errors.Is(err, privacy.ErrInvalid), "%v, %v", laws, err)
 	below, above := rrchain.Level[int]{Epsilon: f.epsilons[0]}, rrchain.Level[int]{Epsilon: f.epsilons[2]}
 	drawn, err := new(Sampler).Between(f, below, above, f.epsilons[1])
-	check.That(t, drawn == (rrchain.Level[int]{}) && errors.Is(err, rrchain.ErrInvalid), "%v, %v", drawn, err)
+	check.That(t, drawn == (rrchain.Level[int]{}) && errors.Is(err, privacy.ErrInvalid), "%v, %v", drawn, err)
 }
 
 // TestSamplerForgets draws more laws than a sampler keeps.

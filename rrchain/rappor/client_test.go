@@ -61,7 +61,7 @@ func TestWhatDoesNotDivideIsNotSpent(t *testing.T) {
 	tally := must(p.NewTally(eps("1")))
 	check.OK(t, tally.Add(client.Reports()[0]))
 	_, err = client.Raise(sampler, eps("1.000000001"))
-	check.That(t, errors.Is(err, rrchain.ErrInvalid) && len(client.Reports()) == 1,
+	check.That(t, errors.Is(err, privacy.ErrInvalid) && len(client.Reports()) == 1,
 		"a raise by less than D nano-nats: %v", err)
 	newClient(p, 0, "Emma", client.Reports()...)
 }
@@ -79,7 +79,7 @@ func TestClientRefuses(t *testing.T) {
 		"insert above":        func() (Report, error) { return client.Insert(sampler, eps("2")) },
 	} {
 		report, err := draw()
-		check.That(t, errors.Is(err, rrchain.ErrInvalid) && report == (Report{}) &&
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && report == (Report{}) &&
 			slices.Equal(client.Reports(), before), "%s: %+v, %v", name, report, err)
 	}
 
@@ -107,10 +107,10 @@ func TestClientRefuses(t *testing.T) {
 		"the same twice":   {good, good},
 	} {
 		c, err := p.NewClient(3, "secret", recorded...)
-		check.That(t, c == nil && errors.Is(err, rrchain.ErrInvalid) && !strings.Contains(err.Error(), "secret"),
+		check.That(t, c == nil && errors.Is(err, privacy.ErrInvalid) && !strings.Contains(err.Error(), "secret"),
 			"%s: %v", name, err)
 	}
-	if _, err := p.NewClient(4, "secret"); !errors.Is(err, rrchain.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+	if _, err := p.NewClient(4, "secret"); !errors.Is(err, privacy.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("cohort 4 of 4: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain/estimate"
 )
 
@@ -201,11 +201,11 @@ func TestFaultsAreNoticed(t *testing.T) {
 
 	three := func(cohort int, s string) (Params, int) { return Params{p.Cohorts, p.Bits, 3}, cohort }
 	_, err := tally(three).Decode(listed, 0.95)
-	check.That(t, errors.Is(err, rrchain.ErrInvalid), "filters with 3 hashes instead of 2: %v", err)
+	check.That(t, errors.Is(err, privacy.ErrInvalid), "filters with 3 hashes instead of 2: %v", err)
 	if err == nil || !strings.Contains(err.Error(), "have 3.0") && !strings.Contains(err.Error(), "have 2.9") {
 		t.Errorf("filters with 3 hashes instead of 2: the error does not say so: %v", err)
 	}
 	mistaken, copied := newTally(p, "6"), tally(nil)
 	mistaken.clients, mistaken.ones = copied.clients, copied.ones
-	check.Is(t, check.Err(mistaken.Decode(listed, 0.95)), rrchain.ErrInvalid, "reports at ε=8 taken for ε=6")
+	check.Is(t, check.Err(mistaken.Decode(listed, 0.95)), privacy.ErrInvalid, "reports at ε=8 taken for ε=6")
 }

@@ -393,7 +393,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"no reports", empty, []string{"a"}, 0.9, "no reports"},
 	} {
 		result, err := c.tally.Decode(c.candidates, c.confidence)
-		check.That(t, errors.Is(err, rrchain.ErrInvalid) && strings.Contains(err.Error(), c.says) &&
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && strings.Contains(err.Error(), c.says) &&
 			result.Shares == nil, "%s: %v", c.name, err)
 	}
 }
@@ -421,7 +421,7 @@ func TestUndecodable(t *testing.T) {
 	} {
 		_, err := tally.Decode(c.candidates, 0.9)
 		var undecodable *UndecodableError
-		check.Need(t, errors.As(err, &undecodable) && errors.Is(err, rrchain.ErrInvalid), "%q: %v", c.candidates, err)
+		check.Need(t, errors.As(err, &undecodable) && errors.Is(err, privacy.ErrInvalid), "%q: %v", c.candidates, err)
 		if undecodable.Candidates != len(c.candidates) || undecodable.Counts != 3 ||
 			(len(undecodable.Alike) == 2) != c.alike ||
 			!strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "more cohorts or bits") {

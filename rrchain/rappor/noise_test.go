@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/sluicedp/sluice/internal/check"
-	"github.com/sluicedp/sluice/rrchain"
+	"github.com/sluicedp/sluice/privacy"
 )
 
 // symmetric returns the noise that pan2024 compares with, whose permanent and instantaneous
@@ -163,7 +163,7 @@ func TestNoiseRefuses(t *testing.T) {
 		_, errEstimate := n.Estimate(1, 2, 3)
 		_, errVariance := n.Variance(1, 0.5)
 		for _, err := range []error{errBit, errLoss, errEstimate, errVariance} {
-			check.That(t, errors.Is(err, rrchain.ErrInvalid), "%+v: error %v", n, err)
+			check.That(t, errors.Is(err, privacy.ErrInvalid), "%+v: error %v", n, err)
 		}
 	}
 	good := Noise{0.5, 0.75, 0.25}
@@ -183,7 +183,7 @@ func TestNoiseRefuses(t *testing.T) {
 	}
 	_, errNone := good.Variance(0, 0.5)
 	for i, err := range append(errs, errNone) {
-		check.That(t, errors.Is(err, rrchain.ErrInvalid), "case %d: error %v", i, err)
+		check.That(t, errors.Is(err, privacy.ErrInvalid), "case %d: error %v", i, err)
 	}
 }
 

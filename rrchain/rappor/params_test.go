@@ -11,7 +11,6 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/privacy"
-	"github.com/sluicedp/sluice/rrchain"
 )
 
 // TestFilterVectors holds filters that a program in another language computed from the description
@@ -166,21 +165,21 @@ func TestParamsRefuse(t *testing.T) {
 		_, errClient := p.NewClient(0, "a")
 		_, errNoise := Noise{0.5, 0.75, 0.25}.Loss(p, 1)
 		for _, err := range []error{errFilter, errCohort, errBit, errReport, errLoss, errTally, errClient, errNoise} {
-			check.That(t, errors.Is(err, rrchain.ErrInvalid), "%+v: error %v", p, err)
+			check.That(t, errors.Is(err, privacy.ErrInvalid), "%+v: error %v", p, err)
 		}
 	}
 	good := Params{2, 8, 2}
 	for _, cohort := range []int{-1, 2} {
-		if _, err := good.Filter(cohort, "secret"); !errors.Is(err, rrchain.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+		if _, err := good.Filter(cohort, "secret"); !errors.Is(err, privacy.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("cohort %d: %v", cohort, err)
 		}
-		check.Is(t, check.Err(good.Loss(cohort, "a", "b", one)), rrchain.ErrInvalid, "loss in cohort %d", cohort)
+		check.Is(t, check.Err(good.Loss(cohort, "a", "b", one)), privacy.ErrInvalid, "loss in cohort %d", cohort)
 	}
 	for _, e := range []int64{0, 3} {
-		if _, err := good.BitEpsilon(nano(e)); !errors.Is(err, rrchain.ErrInvalid) || !strings.Contains(err.Error(), "up to 4 bits") {
+		if _, err := good.BitEpsilon(nano(e)); !errors.Is(err, privacy.ErrInvalid) || !strings.Contains(err.Error(), "up to 4 bits") {
 			t.Errorf("%d nano-nats for 4 bits: %v", e, err)
 		}
-		check.Is(t, check.Err(good.Loss(0, "a", "b", nano(e))), rrchain.ErrInvalid, "loss at %d nano-nats", e)
+		check.Is(t, check.Err(good.Loss(0, "a", "b", nano(e))), privacy.ErrInvalid, "loss at %d nano-nats", e)
 	}
 	for _, e := range []int64{privacy.MaxEpsilon().Nano()/4 + 1, privacy.MaxEpsilon().Nano()} {
 		check.Is(t, check.Err(good.ReportEpsilon(nano(e))), privacy.ErrRange, "4 bits at %d nano-nats", e)

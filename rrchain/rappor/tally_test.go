@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
+	"github.com/sluicedp/sluice/privacy"
 	"github.com/sluicedp/sluice/rrchain"
 )
 
@@ -97,7 +98,7 @@ func TestTalliesMerge(t *testing.T) {
 		all.Clients() == 20 && parts[1].Clients() == 10, "merged %+v, want %+v", parts[0], all)
 	check.That(t, all.params == p && all.epsilon == eps("1"), "a tally of %+v at ε=%v", all.params, all.epsilon)
 	for _, other := range []*Tally{newTally(Params{2, 4, 1}, "1"), newTally(Params{4, 2, 1}, "1"), newTally(p, "2")} {
-		if err := all.Merge(other); !errors.Is(err, rrchain.ErrInvalid) || all.Clients() != 20 {
+		if err := all.Merge(other); !errors.Is(err, privacy.ErrInvalid) || all.Clients() != 20 {
 			t.Errorf("merging another kind of tally: %v", err)
 		}
 	}
@@ -113,7 +114,7 @@ func TestTallyRefuses(t *testing.T) {
 		"cohort −1":      {-1, eps("1"), bitsWith(4, 1)},
 	} {
 		err := tally.Add(report)
-		check.That(t, errors.Is(err, rrchain.ErrInvalid) && tally.Clients() == 0 && slices.Max(tally.ones) == 0,
+		check.That(t, errors.Is(err, privacy.ErrInvalid) && tally.Clients() == 0 && slices.Max(tally.ones) == 0,
 			"%s: %v", name, err)
 	}
 }

@@ -371,7 +371,7 @@ func questions(t testing.TB) []api.Question {
 	family := check.Value(design.Family(tenths(5), tenths(10)))(t)
 	return []api.Question{
 		{Name: vote, Values: valuesOf(vote)},
-		{Name: home, Values: valuesOf(home), Encoding: api.Unary},
+		{Name: home, Values: valuesOf(home), Encoding: "unary"},
 		{Name: party, Values: valuesOf(party), Mechanism: &api.Mechanism{Family: family}},
 	}
 }

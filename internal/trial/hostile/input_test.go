@@ -637,14 +637,14 @@ func TestVeryManyObjectsInARequest(t *testing.T) {
 func TestVeryManyValues(t *testing.T) {
 	l, _ := market(t)
 	values := crowd(1<<20 + 1)
-	for _, encoding := range []api.Encoding{"", api.Direct, api.Unary} {
+	for _, encoding := range []string{"", "direct", "unary"} {
 		err := l.DefineQuestion(t.Context(), "many", api.Question{Name: "many", Values: values, Encoding: encoding})
 		check.That(t, errors.Is(err, api.ErrInvalid) && len(err.Error()) <= 300, "%q: %.300v", encoding, err)
 	}
 	if !pace.Deep() {
 		return // to define the largest, and to list it, takes long
 	}
-	check.Must(t, l.DefineQuestion(t.Context(), "most", api.Question{Name: "most", Values: values[:1<<20], Encoding: api.Direct}))
+	check.Must(t, l.DefineQuestion(t.Context(), "most", api.Question{Name: "most", Values: values[:1<<20], Encoding: "direct"}))
 	all, err := api.Collect(l.Questions(t.Context()))
 	check.That(t, err == nil && len(all) == 2 && len(all[1].Values) == 1<<20,
 		"%d questions, %v", len(all), err)

@@ -736,7 +736,7 @@ func (p *person) absent(r request) *api.Refusal {
 	if p.in[r.question] {
 		return nil
 	}
-	return &api.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: api.RemedyEnrolling}
+	return &api.Refusal{Reason: reason, Asked: tenths(r.epsilon), Remedy: "enrolling"}
 }
 
 // overdrawn is the refusal of what costs more than is left, under the ceiling of the chain or the cap. reaches is the ε of the
@@ -761,20 +761,20 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *ap
 	if r.question == vote {
 		left = rest(free, held)
 	}
-	refusal := api.Refusal{Asked: tenths(r.epsilon), Cost: tenths(cost), Remedy: api.RemedyNothing}
+	refusal := api.Refusal{Asked: tenths(r.epsilon), Cost: tenths(cost), Remedy: "nothing"}
 	switch {
 	case left < cost:
 		refusal.Reason, refusal.Ceiling = api.ChainCeiling, tenths(ceiling)
 		refusal.Spent, refusal.Remaining = tenths(spent), tenths(left)
 		possible := free >= cost || rest(inTenths(under.Limit()), spent) >= cost
 		if possible && capFree >= cost {
-			refusal.Remedy = api.RemedyWaiting
+			refusal.Remedy = "waiting"
 		}
 	case rest(capFree, held) < cost:
 		refusal.Reason, refusal.Ceiling = api.ObjectCap, tenths(p.cap)
 		refusal.Spent, refusal.Remaining = tenths(p.spent()), tenths(rest(capFree, held))
 		if capFree >= cost {
-			refusal.Remedy = api.RemedyWaiting
+			refusal.Remedy = "waiting"
 		}
 	default:
 		return nil
@@ -784,15 +784,15 @@ func (p *person) overdrawn(t *terms, m moment, r request, cost, reaches int) *ap
 
 // orLess adds to a refusal the highest level below a request's that would not be refused.
 func orLess(refusal *api.Refusal, r request, refused func(r request) *api.Refusal) *api.Refusal {
-	if refusal == nil || refusal.Remedy == api.RemedyEnrolling {
+	if refusal == nil || refusal.Remedy == "enrolling" {
 		return refusal
 	}
 	for r.epsilon--; r.epsilon > 0; r.epsilon-- {
 		if refused(r) != nil {
 			continue
 		}
-		if refusal.Largest = tenths(r.epsilon); refusal.Remedy == api.RemedyNothing {
-			refusal.Remedy = api.RemedyLess
+		if refusal.Largest = tenths(r.epsilon); refusal.Remedy == "nothing" {
+			refusal.Remedy = "less"
 		}
 		break
 	}
@@ -840,7 +840,7 @@ func (p *person) unsold(t *terms, m moment, r request) *api.Refusal {
 	}
 	if offered := inTenths(p.under(t, vote).Limit()); r.epsilon > offered {
 		return &api.Refusal{
-			Reason: api.NotOnOffer, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing,
+			Reason: api.NotOnOffer, Asked: tenths(r.epsilon), Remedy: "nothing",
 			Ceiling: tenths(offered), Spent: tenths(p.spentOn(vote)), Remaining: tenths(rest(offered, p.spentOn(vote))),
 		}
 	}
@@ -853,9 +853,9 @@ func (p *person) unsold(t *terms, m moment, r request) *api.Refusal {
 	if count(waiting) < holders {
 		return p.undrawn(t, m, r)
 	}
-	refusal := &api.Refusal{Reason: api.HoldersFull, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing}
+	refusal := &api.Refusal{Reason: api.HoldersFull, Asked: tenths(r.epsilon), Remedy: "nothing"}
 	if count(owners) < holders {
-		refusal.Remedy = api.RemedyWaiting
+		refusal.Remedy = "waiting"
 	}
 	return refusal
 }
@@ -892,7 +892,7 @@ func (p *person) gone(t *terms, number uint64, r request) *api.Refusal {
 	}
 	at := slices.IndexFunc(p.held, func(h holding) bool { return h.number == number })
 	if at >= 0 && p.held[at].out {
-		return &api.Refusal{Reason: api.Withdrawn, Asked: tenths(r.epsilon), Remedy: api.RemedyNothing}
+		return &api.Refusal{Reason: api.Withdrawn, Asked: tenths(r.epsilon), Remedy: "nothing"}
 	}
 	return p.takenBack(t, r)
 }
@@ -906,7 +906,7 @@ func (p *person) takenBack(t *terms, r request) *api.Refusal {
 		}
 		return &api.Refusal{
 			Reason: reason, Ceiling: tenths(ceiling), Spent: tenths(spent), Asked: tenths(r.epsilon), Cost: tenths(cost),
-			Remaining: tenths(rest(ceiling, spent)), Remedy: api.RemedyNothing,
+			Remaining: tenths(rest(ceiling, spent)), Remedy: "nothing",
 		}
 	}
 	if refusal := short(api.ChainCeiling, inTenths(p.under(t, vote).Limit()), p.spentOn(vote)); refusal != nil {
@@ -918,12 +918,12 @@ func (p *person) takenBack(t *terms, r request) *api.Refusal {
 // unwilling is the refusal of other terms.
 func (p *person) unwilling(r request) *api.Refusal {
 	if !p.was[vote] {
-		return &api.Refusal{Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}
+		return &api.Refusal{Reason: api.NotEnrolled, Remedy: "enrolling"}
 	}
 	if r.agreed || r.cap <= p.cap && (r.dear || !p.dear) {
 		return nil
 	}
-	refusal := &api.Refusal{Reason: api.NeedsConsent, Remedy: api.RemedyConsent}
+	refusal := &api.Refusal{Reason: api.NeedsConsent, Remedy: "consent"}
 	if r.cap > p.cap {
 		refusal.Ceiling, refusal.Asked = tenths(p.cap), tenths(r.cap)
 	}
@@ -934,9 +934,9 @@ func (p *person) unwilling(r request) *api.Refusal {
 func (p *person) otherwise(question int) *api.Refusal {
 	switch {
 	case p.cap != most && (p.was[vote] || p.was[diary]):
-		return &api.Refusal{Reason: api.CapDiffers, Ceiling: tenths(p.cap), Spent: tenths(p.spent()), Asked: tenths(most), Remedy: api.RemedyTerms}
+		return &api.Refusal{Reason: api.CapDiffers, Ceiling: tenths(p.cap), Spent: tenths(p.spent()), Asked: tenths(most), Remedy: "terms"}
 	case question == vote && p.dear:
-		return &api.Refusal{Reason: api.PolicyDiffers, Spent: tenths(top(p.levels[vote])), Remedy: api.RemedyTerms}
+		return &api.Refusal{Reason: api.PolicyDiffers, Spent: tenths(top(p.levels[vote])), Remedy: "terms"}
 	}
 	return nil
 }

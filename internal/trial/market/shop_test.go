@@ -271,7 +271,7 @@ func (h *host) endClosed(ctx context.Context, o order, closed *api.ReservationEr
 	}
 	held := api.Reservation{Number: closed.Number, Price: paid}
 	var out outcome
-	if closed.State == api.ReservationCaptured {
+	if closed.State == "captured" {
 		out, err = h.commit(ctx, o, held) // by its key: the sale is made already
 	} else {
 		out, err = refusing(closed.Error()), h.cancel(ctx, o, held)

@@ -51,7 +51,7 @@ func (anyLedger) TheLastBitOfABudgetGoesToNoMoreThanFit(t *T) {
 	l := Voters(t, NewLedger(t), "1", "ann")
 	for i := range buyers {
 		name := fmt.Sprintf("question %d", i)
-		Define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}, Encoding: api.Direct})
+		Define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}, Encoding: "direct"})
 		Enroll(t, l, name, "1", "ann")
 	}
 	Release(t, l, ReleaseOf(t, "first", "ann", "0.9"))
@@ -122,7 +122,7 @@ func (anyLedger) SpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 	l := Open(t, ledger.Options{})
 	for i := range 3 {
 		name := fmt.Sprintf("question %d", i)
-		Define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}, Encoding: api.Direct})
+		Define(t, l, api.Question{Name: name, Values: []string{"yes", "no"}, Encoding: "direct"})
 		if _, err := l.Enroll(t.Context(), api.EnrollRequest{Key: name, Question: name, Objects: []string{"ann"}, Cap: Boundless()}); err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func (anyLedger) SpendingOfManyChainsStopsAtTheLargestCap(t *T) {
 			check.Must(t, err)
 			continue
 		}
-		want := api.Refusal{Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "1000"), Spent: Eps(t, "999"), Asked: Eps(t, "2"), Cost: Eps(t, "2"), Remaining: Eps(t, "1"), Remedy: api.RemedyLess, Largest: Eps(t, "1")}
+		want := api.Refusal{Object: "ann", Reason: api.ObjectCap, Ceiling: Eps(t, "1000"), Spent: Eps(t, "999"), Asked: Eps(t, "2"), Cost: Eps(t, "2"), Remaining: Eps(t, "1"), Remedy: "less", Largest: Eps(t, "1")}
 		got := Refusals(t, err)[0]
 		check.That(t, got == want, "refused for %+v, want %+v", got, want)
 	}
@@ -147,7 +147,7 @@ func (anyLedger) ACeilingOfZeroAllowsNothing(t *T) {
 	Define(t, l, Vote())
 	check.Must(t, check.Err(l.Enroll(t.Context(), api.EnrollRequest{Key: "e", Question: "vote", Objects: []string{"ann"}, Policy: policy.Fixed(privacy.Epsilon{}), Cap: Boundless()})))
 	_, err := l.Release(t.Context(), api.ReleaseRequest{Key: "r", Question: "vote", Object: "ann", Epsilon: Nano(t, 1), Truth: Never(t)})
-	want := api.Refusal{Object: "ann", Reason: api.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: api.RemedyNothing}
+	want := api.Refusal{Object: "ann", Reason: api.ChainCeiling, Asked: Nano(t, 1), Cost: Nano(t, 1), Remedy: "nothing"}
 	got := Refusals(t, err)[0]
 	check.That(t, got == want, "refused for %+v, want %+v", got, want)
 }

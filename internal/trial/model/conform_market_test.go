@@ -66,7 +66,7 @@ func (anyLedger) LimitsAreThoseOfWhatIsSold(t *T) {
 	EnrollUnder(t, late, "vote", straight(t, "0.1"), "0.5", "ann")
 	_, err = late.Release(t.Context(), ReleaseOf(t, "k", "ann", "0.9"))
 	got := Refusals(t, err)
-	check.That(t, got[0].Reason == api.ChainCeiling && got[0].Remedy == api.RemedyNothing, "got the error %v", err)
+	check.That(t, got[0].Reason == api.ChainCeiling && got[0].Remedy == "nothing", "got the error %v", err)
 }
 
 // Whether there is anybody may change; a request for all who take part is not wrong for ever.
@@ -107,7 +107,7 @@ func newMonth(t *T, limit string) *month {
 	both := check.Value(policy.Sum(halving, policy.Fixed(Eps(t, "0.25"))))(t)
 	Define(t, l, Vote())
 	Define(t, l, Smoker())
-	Define(t, l, api.Question{Name: "still", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	Define(t, l, api.Question{Name: "still", Values: []string{"yes", "no"}, Encoding: "direct"})
 	EnrollUnder(t, l, "vote", slow, limit, "ann", "bob", "cid")
 	EnrollUnder(t, l, "smoker", both, limit, "ann", "bob")
 	EnrollUnder(t, l, "still", Market(t, "2"), limit, "bob", "dot") // nothing of it comes by itself
@@ -275,17 +275,17 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 	}
 	open, captured, cancelled, expired := request("open"), request("captured"), request("cancelled"), request("expired")
 	expired.For = time.Minute
-	number := map[api.ReservationState]uint64{}
-	for state, r := range map[api.ReservationState]api.ReserveRequest{
-		api.ReservationOpen: open, api.ReservationCaptured: captured, api.ReservationCancelled: cancelled, api.ReservationExpired: expired,
+	number := map[string]uint64{}
+	for state, r := range map[string]api.ReserveRequest{
+		"open": open, "captured": captured, "cancelled": cancelled, "expired": expired,
 	} {
 		made := Reserve(t, l, r)
-		if number[state] = made.Number; made.State != api.ReservationOpen {
+		if number[state] = made.Number; made.State != "open" {
 			t.Errorf("a new reservation is %s", made.State)
 		}
 	}
-	sale := Commit(t, l, buyer+"paid", number[api.ReservationCaptured])
-	check.Must(t, l.Cancel(t.Context(), buyer+"cancel", number[api.ReservationCancelled]))
+	sale := Commit(t, l, buyer+"paid", number["captured"])
+	check.Must(t, l.Cancel(t.Context(), buyer+"cancel", number["cancelled"]))
 
 	end := clock.Now().Add(time.Minute)
 	clock.Set(end.Add(-1)) // the last instant at which the short one is open
@@ -293,21 +293,21 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 		t.Errorf("one nanosecond before it expires: %v", err)
 	}
 	clock.Set(end)
-	for state, r := range map[api.ReservationState]api.ReserveRequest{
-		api.ReservationOpen: open, api.ReservationCaptured: captured, api.ReservationCancelled: cancelled, api.ReservationExpired: expired,
+	for state, r := range map[string]api.ReserveRequest{
+		"open": open, "captured": captured, "cancelled": cancelled, "expired": expired,
 	} {
 		n := number[state]
 		want := api.ReservationError{Number: n, State: state}
 		switch state {
-		case api.ReservationCaptured:
+		case "captured":
 			want.Sale = sale.Number
-		case api.ReservationExpired:
+		case "expired":
 			want.Expires = end
 		}
 		read, err := l.Reservation(t.Context(), n)
 		check.That(t, err == nil && read.State == state, "%s: it is read as %s, %v", state, read.State, err)
 		again, err := l.Reserve(t.Context(), r)
-		if state == api.ReservationOpen {
+		if state == "open" {
 			check.That(t, err == nil && again.State == state && again.Number == n,
 				"%s: reserved again as %+v, %v", state, again, err)
 			continue
@@ -316,13 +316,13 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 		check.That(t, again.Number == 0, "%s: the error comes with %+v", state, again)
 		_, err = l.Capture(t.Context(), api.CaptureRequest{Key: buyer + "capture" + string(state), Reservation: n, Truth: SameTruth("yes")})
 		wantClosed(t, "capture", want, err)
-		if state != api.ReservationExpired {
+		if state != "expired" {
 			wantClosed(t, "cancel", want, l.Cancel(t.Context(), buyer+"cancel"+string(state), n))
 		}
 	}
-	for _, states := range [][]api.ReservationState{
-		nil, {api.ReservationOpen}, {api.ReservationCaptured}, {api.ReservationCancelled}, {api.ReservationExpired},
-		{api.ReservationExpired, api.ReservationCaptured},
+	for _, states := range [][]string{
+		nil, {"open"}, {"captured"}, {"cancelled"}, {"expired"},
+		{"expired", "captured"},
 	} {
 		var got, want []uint64
 		for state, n := range number {
@@ -345,9 +345,9 @@ func testReservationStates(t *T, l Book, clock *ledgertest.Clock, buyer string) 
 	}
 
 	// One that has expired can be cancelled, and then no clock that is put right opens it again.
-	check.Must(t, l.Cancel(t.Context(), buyer+"settle", number[api.ReservationExpired]))
+	check.Must(t, l.Cancel(t.Context(), buyer+"settle", number["expired"]))
 	_, err := l.Reserve(t.Context(), expired)
-	wantClosed(t, "after it was settled", api.ReservationError{Number: number[api.ReservationExpired], State: api.ReservationCancelled}, err)
+	wantClosed(t, "after it was settled", api.ReservationError{Number: number["expired"], State: "cancelled"}, err)
 
 	// A sale that was never reserved is no reservation, whatever is asked of it.
 	direct := Sell(t, l, Purchase(t, buyer+"direct", buyer, "0.1", "ann"))

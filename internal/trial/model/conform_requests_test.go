@@ -80,7 +80,7 @@ func (anyLedger) KeysUsedByManyAtOnceActOnce(t *T) {
 
 func (anyLedger) AKeyIsNotGoodForAnotherRequest(t *T) {
 	l := Voters(t, Open(t, ledger.Options{}), "3", "ann", "bob")
-	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	Define(t, l, api.Question{Name: "smoker", Values: []string{"yes", "no"}, Encoding: "direct"})
 	Enroll(t, l, "smoker", "3", "ann", "bob")
 	used := Order(t, "used", "0.5", "ann", "bob")
 	CarryOut(t, l, used)
@@ -335,7 +335,7 @@ func nameFields(t testing.TB, l Book) map[string]func(name string) error {
 		return check.Err(l.Enroll(ctx, api.EnrollRequest{Key: key, Question: "vote", Objects: []string{object}, Cap: Boundless()}))
 	}
 	define := func(key, name, value string) error {
-		return l.DefineQuestion(ctx, key, api.Question{Name: name, Values: []string{"other", value}, Encoding: api.Direct})
+		return l.DefineQuestion(ctx, key, api.Question{Name: name, Values: []string{"other", value}, Encoding: "direct"})
 	}
 	return map[string]func(name string) error{
 		"question":   func(name string) error { return define(fresh(), name, "a") },
@@ -390,7 +390,7 @@ func (anyLedger) QuestionsNeedTwoDifferentValues(t *T) {
 			check.That(t, errors.Is(err, api.ErrInvalid), "%s: got the error %v", name, err)
 		})
 	}
-	check.Must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: []string{"a", "A"}, Encoding: api.Direct}))
+	check.Must(t, l.DefineQuestion(t.Context(), "k", api.Question{Name: "q", Values: []string{"a", "A"}, Encoding: "direct"}))
 }
 
 // A question of 70,000 values, such as postcodes, on disk and back; and the last of its values as a
@@ -672,7 +672,7 @@ func answersLaw(position int, e [3]float64) map[string]float64 {
 func TestRaisedAnswersFollowTheirLaw(t *testing.T) {
 	const values = 90
 	panels := pace.Tries(2, 12/pace.Step(6), 12)
-	q := api.Question{Name: "vote", Encoding: api.Direct}
+	q := api.Question{Name: "vote", Encoding: "direct"}
 	for i := range values {
 		q.Values = append(q.Values, fmt.Sprint("v", i))
 	}
@@ -782,7 +782,7 @@ func TestKeyedResponsesFollowTheLawOfAChain(t *testing.T) {
 // with 1/(1+e^ε), independently.
 func TestKeyedUnaryResponsesFollowTheirLaw(t *testing.T) {
 	names := Crowd(pace.Tries(2_000, 20_000/pace.Step(20), 20_000))
-	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: api.Unary}
+	q := api.Question{Name: "vote", Values: []string{"a", "b", "c"}, Encoding: "unary"}
 	l := Open(t, ledger.Options{NoiseKey: NoiseKeys("law")})
 	Define(t, l, q)
 	Enroll(t, l, q.Name, "9", names...)

@@ -124,7 +124,7 @@ func (anyLedger) LessNeedsNoConsentAndMoreDoes(t *T) {
 			Unchanged(t, l, func() {
 				refused = Refusals(t, check.Err(l.ChangeTerms(t.Context(), up)))
 			})
-			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != api.NeedsConsent || refused[0].Remedy != api.RemedyConsent || refused[0].Why == "" {
+			if len(refused) != 1 || refused[0].Object != "ann" || refused[0].Reason != api.NeedsConsent || refused[0].Remedy != "consent" || refused[0].Why == "" {
 				t.Errorf("up, without consent: %+v", refused)
 			}
 			if capped := !r.Cap.IsZero(); capped != strings.Contains(refused[0].Why, "the cap would be") || capped && (refused[0].Ceiling != r.Cap || refused[0].Asked != Eps(t, "9")) {
@@ -261,7 +261,7 @@ func (anyLedger) TermsThatCannotBe(t *T) {
 	}
 	Unchanged(t, l, func() {
 		_, err := l.ChangeTerms(t.Context(), to(t, "1", nil, "3", "zoe", "ann"))
-		if got := Refusals(t, err); len(got) != 1 || got[0] != (api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: api.RemedyEnrolling}) {
+		if got := Refusals(t, err); len(got) != 1 || got[0] != (api.Refusal{Object: "zoe", Reason: api.NotEnrolled, Remedy: "enrolling"}) {
 			t.Errorf("a stranger: %+v", got)
 		}
 	})

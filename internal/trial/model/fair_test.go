@@ -45,7 +45,7 @@ func newFair(t *T) *fair {
 	Define(t, f.ledger, Smoker())
 	EnrollUnder(t, f.ledger, "vote", growing, fairCap, f.objects...)
 	EnrollUnder(t, f.ledger, "smoker", Market(t, "2"), fairCap, f.objects...)
-	Define(t, f.ledger, api.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: api.Direct})
+	Define(t, f.ledger, api.Question{Name: "diary", Values: []string{"yes", "no"}, Encoding: "direct"})
 	EnrollUnder(t, f.ledger, "diary", timed, fairCap, f.objects...) // not for sale: it comes by itself
 	return f
 }

@@ -414,7 +414,7 @@ func (g *game) noteKeyed(q api.Question, object, noise string, e int64, l *paper
 // isResponse tells whether a text is one of the values or, in unary encoding, a 0 or 1 for each; of a mechanism, whether
 // it is an output at an ε.
 func isResponse(q api.Question, e int64, text string) bool {
-	if q.Encoding == api.Unary {
+	if q.Encoding == "unary" {
 		return len(text) == len(q.Values) && strings.Trim(text, "01") == ""
 	}
 	return slices.Contains(responsesOnPaper(q, e), text)
@@ -468,7 +468,7 @@ func (g *game) define(q api.Question) {
 
 func (one moveDefine) play(g *game) {
 	q := api.Question{Name: "late", Values: []string{"no", "yes", "unsure", "other"}, Encoding: one.As}
-	if one.As == api.Finite {
+	if one.As == "finite" {
 		q.Mechanism = mechanisms()[len(q.Values)]
 	}
 	if one.Other {
@@ -819,7 +819,7 @@ type (
 	}
 	moveDefine struct {
 		Other bool // with other values
-		As    api.Encoding
+		As    string
 	}
 	moveWithdraw struct{ Object string }
 	moveForget   struct{ Object string }
@@ -956,12 +956,12 @@ func questions(seed uint64) []api.Question {
 	case seed%mechanical == 3:
 		first.Mechanism = mechanisms()[len(first.Values)]
 	case seed%3 == 1:
-		first.Encoding = api.Unary
+		first.Encoding = "unary"
 	}
 	if seed%3 != 0 && first.Mechanism == nil {
 		first.Values = append(first.Values, Crowd(r.IntN(28))...)
 	}
-	second.Encoding = pick(r, api.Direct, api.Unary)
+	second.Encoding = pick(r, "direct", "unary")
 	return []api.Question{first, second}
 }
 
@@ -1055,11 +1055,11 @@ func (p *player) opening(hindered bool) opening {
 }
 
 // encoding is one for a question that is defined late.
-func (p *player) encoding() api.Encoding {
+func (p *player) encoding() string {
 	if p.yes(mechanical) {
-		return api.Finite
+		return "finite"
 	}
-	return pick(p.Rand, "", api.Direct, api.Unary)
+	return pick(p.Rand, "", "direct", "unary")
 }
 
 func (p *player) yes(in int) bool { return p.IntN(in) == 0 }

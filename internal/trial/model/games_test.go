@@ -778,7 +778,7 @@ func (m *paper) counts(q api.Question, e int64, but string) (all []estimate.Coun
 		}
 		byLevel[at].Objects++
 		for i, value := range responsesOnPaper(q, at) {
-			if l.response == value || q.Encoding == api.Unary && l.response[i] == '1' {
+			if l.response == value || q.Encoding == "unary" && l.response[i] == '1' {
 				byLevel[at].ByValue[i]++
 			}
 		}
@@ -803,7 +803,7 @@ func sharesOf(t testing.TB, q api.Question, counts []estimate.Counts) (shares []
 	o := estimate.Options{Confidence: 0.95}
 	counts = slices.Clone(counts)
 	for i := range counts {
-		counts[i].Unary = q.Encoding == api.Unary
+		counts[i].Unary = q.Encoding == "unary"
 		if q.Mechanism != nil {
 			counts[i].Mechanism, _ = q.Mechanism.Family.Level(counts[i].Epsilon)
 		}

@@ -108,7 +108,7 @@ func (m *paper) open(o opening, keyed bool) {
 // noiseOf is the noise key of a question's chains that begin now, "" for none.
 func (m *paper) noiseOf(q api.Question) (name string, err error) {
 	switch {
-	case q.Encoding == api.Finite:
+	case q.Encoding == "finite":
 		return "", nil
 	case m.opened.Noise == noNoise && len(m.noiseKeys) > 0:
 		return "", api.ErrNoiseKey

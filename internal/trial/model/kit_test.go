@@ -147,18 +147,18 @@ type Book interface {
 	Withdraw(ctx context.Context, r api.ObjectRequest) error                                  // as of [ledger.Ledger]
 	Forget(ctx context.Context, r api.ObjectRequest) error                                    // as of [ledger.Ledger]
 
-	Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error)                                              // as of [ledger.Ledger]
-	Quote(ctx context.Context, o api.Order) (api.Quote, error)                                                        // as of [ledger.Ledger]
-	Sell(ctx context.Context, r api.SellRequest) (api.Sale, error)                                                    // as of [ledger.Ledger]
-	Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error)                                       // as of [ledger.Ledger]
-	Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error)                                              // as of [ledger.Ledger]
-	Cancel(ctx context.Context, key string, reservation uint64) error                                                 // as of [ledger.Ledger]
-	Sale(ctx context.Context, number uint64) (api.Sale, error)                                                        // as of [ledger.Ledger]
-	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]                                               // as of [ledger.Ledger]
-	Reservation(ctx context.Context, number uint64) (api.Reservation, error)                                          // as of [ledger.Ledger]
-	Reservations(ctx context.Context, buyer string, states ...api.ReservationState) iter.Seq2[api.Reservation, error] // as of [ledger.Ledger]
-	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]                                       // as of [ledger.Ledger]
-	Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error]                                                      // as of [ledger.Ledger]
+	Budget(ctx context.Context, r api.BudgetRequest) (api.Budget, error)                                // as of [ledger.Ledger]
+	Quote(ctx context.Context, o api.Order) (api.Quote, error)                                          // as of [ledger.Ledger]
+	Sell(ctx context.Context, r api.SellRequest) (api.Sale, error)                                      // as of [ledger.Ledger]
+	Reserve(ctx context.Context, r api.ReserveRequest) (api.Reservation, error)                         // as of [ledger.Ledger]
+	Capture(ctx context.Context, r api.CaptureRequest) (api.Sale, error)                                // as of [ledger.Ledger]
+	Cancel(ctx context.Context, key string, reservation uint64) error                                   // as of [ledger.Ledger]
+	Sale(ctx context.Context, number uint64) (api.Sale, error)                                          // as of [ledger.Ledger]
+	Sales(ctx context.Context, buyer string) iter.Seq2[api.Sale, error]                                 // as of [ledger.Ledger]
+	Reservation(ctx context.Context, number uint64) (api.Reservation, error)                            // as of [ledger.Ledger]
+	Reservations(ctx context.Context, buyer string, states ...string) iter.Seq2[api.Reservation, error] // as of [ledger.Ledger]
+	Deliveries(ctx context.Context, sale uint64) iter.Seq2[api.Delivery, error]                         // as of [ledger.Ledger]
+	Buyers(ctx context.Context) iter.Seq2[api.BuyerState, error]                                        // as of [ledger.Ledger]
 
 	Object(ctx context.Context, name string) (api.ObjectState, error)                                       // as of [ledger.Ledger]
 	Estimate(ctx context.Context, r api.EstimateRequest) (api.Estimate, error)                              // as of [ledger.Ledger]
@@ -242,7 +242,7 @@ func WantChanged(t testing.TB, err error, names ...string) {
 	var plain []string
 	for _, r := range refused.Refused {
 		plain = append(plain, r.Object)
-		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: api.RemedyTruth, Largest: r.Largest}) {
+		if r != (api.Refusal{Object: r.Object, Reason: api.NoTruth, Asked: r.Asked, Remedy: "truth", Largest: r.Largest}) {
 			t.Errorf("a changed truth is refused as %+v", r)
 		}
 	}
@@ -391,7 +391,7 @@ func ValuesOf(n int) []string {
 
 // Home is a question in unary encoding.
 func Home(values int) api.Question {
-	return api.Question{Name: "home", Values: ValuesOf(values), Encoding: api.Unary}
+	return api.Question{Name: "home", Values: ValuesOf(values), Encoding: "unary"}
 }
 
 // HomesOf asks for the homes of many objects, or of all.

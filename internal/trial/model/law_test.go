@@ -58,7 +58,7 @@ func enumerateUnary(t *testing.T, m int, onFile bool, levels ...string) *unaryTr
 		func(levels []privacy.Epsilon, truth int, o []int) float64 { return unaryLaw(m, levels, truth, o) },
 	}), rand.New(rand.NewPCG(1, uint64(m)))}
 	root, l := tr.plant()
-	Define(t, l, api.Question{Name: "q", Values: ValuesOf(m), Encoding: api.Unary})
+	Define(t, l, api.Question{Name: "q", Values: ValuesOf(m), Encoding: "unary"})
 	EnrollUnder(t, l, "q", Market(t, "3"), "3", "ann")
 	tr.shut(l)
 	tr.grow(root)

@@ -60,7 +60,7 @@ func kinds(t testing.TB) []kind {
 	family := check.Value(design.Family(Eps(t, "0.25"), Eps(t, "0.5"), Eps(t, "1"), Eps(t, "1.5")))(t)
 	two := api.Question{Name: question, Values: valueNames(2)}
 	three := api.Question{Name: question, Values: valueNames(3)}
-	unary := api.Question{Name: question, Values: valueNames(2), Encoding: api.Unary}
+	unary := api.Question{Name: question, Values: valueNames(2), Encoding: "unary"}
 	own := api.Question{Name: question, Values: valueNames(2), Mechanism: &api.Mechanism{Family: family}}
 	return []kind{
 		{"two values", two, false, 1}, {"three values", three, false, 1}, {"unary", unary, false, 2}, {"own mechanism", own, false, 2},
@@ -201,7 +201,7 @@ func (h *house) sale(o order) api.SellRequest {
 	}
 }
 
-func (h *house) raise(o order, progress api.Progress) api.RaiseRequest {
+func (h *house) raise(o order, progress func(done, total int)) api.RaiseRequest {
 	return api.RaiseRequest{Key: o.key, Question: question, Epsilon: Eps(h, o.at), All: true, Truth: h.truth, Progress: progress}
 }
 

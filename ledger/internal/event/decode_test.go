@@ -107,8 +107,8 @@ func FuzzDecodeQuestion(f *testing.F) {
 		return e.Buf
 	}
 	odds := fixture.Odds(f)
-	odds.Encoding = api.Finite
-	seeds := [][]byte{defined(1, finiteParty(f), api.Finite), defined(2, odds, api.Finite)}
+	odds.Encoding = "finite"
+	seeds := [][]byte{defined(1, finiteParty(f), "finite"), defined(2, odds, "finite")}
 	isQuestion := func(key []byte) bool { return key[0] == 'q' }
 	seeds = append(seeds, fixture.Payloads(f, written(f), "questions", isQuestion)...)
 	fixture.Fuzz(f, seeds, DecodeQuestion, encode, func(q *Question) int { return len(q.Values) + cellsOf(q.Mechanism) }, errs.ErrCorrupt)
@@ -253,13 +253,13 @@ func TestDecodersRefuseOtherFormsOfAMechanism(t *testing.T) {
 func TestDefinitionsHaveDigestsOfTheirOwn(t *testing.T) {
 	seen := map[[32]byte]api.Question{}
 	for _, q := range []api.Question{
-		{Name: "q", Values: []string{"a", "b"}, Encoding: api.Direct},
-		{Name: "q", Values: []string{"a", "b"}, Encoding: api.Unary},
-		{Name: "q", Values: []string{"b", "a"}, Encoding: api.Direct},
-		{Name: "q", Values: []string{"a", "b", "c"}, Encoding: api.Direct},
-		{Name: "q", Values: []string{"ab", "c"}, Encoding: api.Direct},
-		{Name: "q", Values: []string{"a", "bc"}, Encoding: api.Direct},
-		{Name: "qa", Values: []string{"b", "c"}, Encoding: api.Direct},
+		{Name: "q", Values: []string{"a", "b"}, Encoding: "direct"},
+		{Name: "q", Values: []string{"a", "b"}, Encoding: "unary"},
+		{Name: "q", Values: []string{"b", "a"}, Encoding: "direct"},
+		{Name: "q", Values: []string{"a", "b", "c"}, Encoding: "direct"},
+		{Name: "q", Values: []string{"ab", "c"}, Encoding: "direct"},
+		{Name: "q", Values: []string{"a", "bc"}, Encoding: "direct"},
+		{Name: "qa", Values: []string{"b", "c"}, Encoding: "direct"},
 	} {
 		id := definitionDigest(q)
 		if other, twice := seen[id]; twice {
@@ -354,7 +354,7 @@ func TestNoRecordAsksForMoreMemoryThanItHas(t *testing.T) {
 func TestDecodersRefuseOtherEncodings(t *testing.T) {
 	home := api.Question{Name: "home", Values: []string{"0", "1", "2"}}
 	for code := range 256 {
-		payload := defined(1, home, api.Direct)
+		payload := defined(1, home, "direct")
 		payload[4+1+len("home")] = byte(code)
 		q, err := DecodeQuestion(payload)
 		if known := code == 1 || code == 2; (err == nil) != known || err != nil && !errors.Is(err, errs.ErrCorrupt) {

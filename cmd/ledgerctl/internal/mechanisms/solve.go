@@ -158,8 +158,8 @@ func interruptible[T any](ctx context.Context, compute func() (T, error)) (T, er
 func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph, err error) {
 	err = h.Stream(ctx, f.Nodes, func(nodes io.Reader) error {
 		return h.Stream(ctx, f.Edges, func(edges io.Reader) error {
-			g, err = graph.ReadCSV(nodes, edges, graph.CSVOptions{IDColumn: f.ID, ColorColumn: f.Color,
-				Colors: f.Order})
+			g, err = graph.CSVOptions{IDColumn: f.ID, ColorColumn: f.Color,
+				Colors: f.Order}.Read(nodes, edges)
 			return f.inFile(err)
 		})
 	})
@@ -170,7 +170,7 @@ func (h *Host) readGraph(ctx context.Context, f *solveFlags) (g *graph.CSVGraph,
 func (f *solveFlags) inFile(err error) error {
 	fields, isInput := errors.AsType[*graph.InputError](err)
 	switch {
-	case err == nil, errors.Is(err, graph.ErrInvalid) && !isInput:
+	case err == nil, errors.Is(err, privacy.ErrInvalid) && !isInput:
 		return err
 	case !isInput:
 		return output.InputError("", "%w", err) // it cannot be read

@@ -20,7 +20,7 @@ import (
 
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/input"
 	"github.com/sluicedp/sluice/cmd/ledgerctl/internal/output"
-	"github.com/sluicedp/sluice/internal/access"
+	"github.com/sluicedp/sluice/internal/httpapi"
 	"github.com/sluicedp/sluice/internal/ledgerfile"
 	"github.com/sluicedp/sluice/ledger"
 	"github.com/sluicedp/sluice/ledger/api"
@@ -247,7 +247,7 @@ func (h *Host) serveOptions(ctx context.Context, f *serveFlags) (o ledgerhttp.Op
 		}
 		token = strings.TrimSpace(string(text))
 	}
-	if o.Truth, err = access.TruthsAt(f.TruthURL, token); err != nil {
+	if o.Truth, err = httpapi.TruthsAt(f.TruthURL, token); err != nil {
 		return o, output.UsageError("", "--truth-url: %v", err)
 	}
 	return o, nil

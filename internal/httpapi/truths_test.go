@@ -1,4 +1,4 @@
-package access
+package httpapi
 
 import (
 	"net/http"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+
 	"github.com/sluicedp/sluice/internal/check"
 )
 

@@ -1,24 +1,24 @@
-package examples
+package house
 
 import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
-)
 
-// most is how many lines of Go an example may have, but for its tests.
-const most = 150
+	"github.com/sluicedp/sluice/internal/check"
+)
 
 // An example is read from top to bottom: it is one short program with a test, and stands in README.md and in .ci/run.
 func TestExamplesAreShort(t *testing.T) {
-	folders, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	readme, ci := read(t, os.DirFS("."), "README.md"), read(t, os.DirFS(".."), ".ci/run")
+	const most = 150 // lines of Go in an example, but for its tests
+	all := os.DirFS(filepath.Join(root(), "examples"))
+	folders, err := fs.ReadDir(all, ".")
+	check.Must(t, err)
+	readme, ci := read(t, all, "README.md"), read(t, os.DirFS(root()), ".ci/run")
 	programs := 0
 	for _, folder := range folders {
 		if !folder.IsDir() || folder.Name() == "internal" {
@@ -26,7 +26,7 @@ func TestExamplesAreShort(t *testing.T) {
 		}
 		name := folder.Name()
 		programs++
-		if lines, tests := measure(t, os.DirFS(name)); lines > most || lines == 0 || tests == 0 {
+		if lines, tests := measure(t, check.Value(fs.Sub(all, name))(t)); lines > most || lines == 0 || tests == 0 {
 			t.Errorf("%s: %d lines, of at most %d, and %d files of tests", name, lines, most, tests)
 		}
 		for file, text := range map[string]string{"examples/README.md": readme, ".ci/run": ci} {
@@ -54,9 +54,7 @@ func measure(t *testing.T, example fs.FS) (lines, tests int) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return lines, tests
 }
 
@@ -74,8 +72,6 @@ func TestMeasure(t *testing.T) {
 func read(t *testing.T, from fs.FS, name string) string {
 	t.Helper()
 	text, err := fs.ReadFile(from, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	return string(text)
 }

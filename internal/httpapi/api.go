@@ -1,5 +1,3 @@
-// Package httpapi holds what requests and results look like in JSON, for the handler and the client.
-// They are those of package api, with what goes over the API in place of functions.
 package httpapi
 
 import (
@@ -58,7 +56,7 @@ type Questions struct {
 type NewQuestion struct {
 	Name      string         `json:"question"`            // its name
 	Values    []string       `json:"values"`              // the labels, at least two
-	Encoding  api.Encoding   `json:"encoding,omitempty"`  // the ledger chooses if it is empty
+	Encoding  string         `json:"encoding,omitempty"`  // the ledger chooses if it is empty
 	Mechanism *api.Mechanism `json:"mechanism,omitempty"` // how it is answered, in finite encoding
 }
 

@@ -1,4 +1,4 @@
-package access
+package httpapi
 
 import (
 	"crypto/rand"
