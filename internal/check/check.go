@@ -42,6 +42,15 @@ func Is(t testing.TB, err, target error, context ...any) {
 	}
 }
 
+// WantErr fails the test unless err is want or wraps it; a want of nil is no error. The message begins
+// with what was done, which has args as in [fmt.Sprintf].
+func WantErr(t testing.TB, err, want error, what string, args ...any) {
+	if !errors.Is(err, want) {
+		t.Helper()
+		t.Errorf("%s: %v; want %v", fmt.Sprintf(what, args...), err, want)
+	}
+}
+
 // Value returns the value of a call that also returns an error, which ends the test:
 //
 //	sale := check.Value(l.Sell(ctx, request))(t)
@@ -55,6 +64,9 @@ func Value[T any](value T, err error) func(t testing.TB) T {
 
 // Err returns the error of a call that also returns a value.
 func Err[T any](_ T, err error) error { return err }
+
+// Err2 is [Err] of a call that also returns two values.
+func Err2[T, U any](_ T, _ U, err error) error { return err }
 
 // Equal fails the test unless got is want. The message begins with what they are, which has args as
 // in [fmt.Sprintf].

@@ -75,15 +75,13 @@ func TestAStatementHasNothingThatIsNotNeeded(t *testing.T) {
 		}
 		st.Events = factsOf(t, log)
 		st.Proof, _ = proofOf(t, log, log)
-		st, err = ReadStatement(text(t, st))
-		check.Must(t, err)
+		st = check.Value(ReadStatement(text(t, st)))(t)
 		checked := st.Verify(note.VerifierList(key))
 		var all strings.Builder
 		for _, f := range checked.Faults {
 			all.WriteString(f.Text + "\n")
 		}
-		if checked.OK() || !checked.Signed || !strings.Contains(all.String(), "nothing in it needs event 4\n") {
-			t.Errorf("%s: %+v", name, checked)
-		}
+		check.That(t, !checked.OK() && checked.Signed &&
+			strings.Contains(all.String(), "nothing in it needs event 4\n"), "%s: %+v", name, checked)
 	}
 }

@@ -75,9 +75,8 @@ func (b *bench) open() (n int) {
 	for kind := range waitingKinds {
 		waiting += b.guard.all.waiting[kind].Len()
 	}
-	if b.guard.all.count != n || waiting > n {
-		b.Errorf("%d connections are open, %d are counted, %d of them as waiting", n, b.guard.all.count, waiting)
-	}
+	check.That(b, b.guard.all.count == n && waiting <= n,
+		"%d connections are open, %d are counted, %d of them as waiting", n, b.guard.all.count, waiting)
 	return n
 }
 
@@ -98,9 +97,8 @@ func TestBound_UnprovenConnectionsFillAll_NewcomerGetsIn(t *testing.T) {
 	for range 200 {
 		b.come("192.0.2.1")
 	}
-	if b.open(); isClosed(boss) {
-		t.Error("the connection of an operator is closed for others")
-	}
+	b.open()
+	check.That(t, !isClosed(boss), "the connection of an operator is closed for others")
 }
 
 // One address has no more than its share, so that it takes none from others; where there are no

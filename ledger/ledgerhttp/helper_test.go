@@ -213,6 +213,21 @@ func (f *fixture) ask(a asked) (status int, header http.Header, body string) {
 	return w.Code, w.Header(), string(text)
 }
 
+// answers sends a request that succeeds, and returns the body of its answer.
+func (f *fixture) answers(a asked) (body string) {
+	f.t.Helper()
+	status, _, body := f.ask(a)
+	check.Need(f.t, status == http.StatusOK, "%s %s of %q: %d, %.2000s", a.method, a.target, a.role, status, body)
+	return body
+}
+
+// refuses sends a request that is answered with a problem of a kind, and returns that.
+func (f *fixture) refuses(kind string, a asked) api.Problem {
+	f.t.Helper()
+	status, header, body := f.ask(a)
+	return wantProblem(f.t, status, header, body, kind)
+}
+
 // checkKind checks that a problem is one that the document says the route may answer with.
 func (f *fixture) checkKind(a asked, header http.Header, body string) {
 	f.t.Helper()

@@ -126,8 +126,7 @@ func TestHandler_TwoBuyersSendHalvesOfRequests_OthersAreAnswered(t *testing.T) {
 				t.Errorf("another buyer: %d, %s", status, body)
 			}
 			for target, role := range map[string]string{"/v1/stats": "operator", "/metrics": "metrics", "/v1/head": "desk"} {
-				status, _, body := f.ask(asked{method: "GET", target: target, role: role})
-				check.That(t, status == http.StatusOK, "%s: %d, %s", role, status, body)
+				f.answers(asked{method: "GET", target: target, role: role})
 			}
 			large := `{"question":"vote","epsilon":"1","objects":["` + strings.Repeat("x", 2<<20) + `"]}`
 			status, header, body := f.ask(asked{method: "POST", target: "/v1/raises", body: large, key: "k", role: "operator"})
@@ -266,9 +265,8 @@ func TestHandler_SlowReader_HoldsMemoryAndNoPlace(t *testing.T) {
 		}
 		check.Must(t, f.ledger.DefineQuestion(t.Context(), "long", long))
 		p, _ := served(t, f)
-		conn, err := p.dial()
-		check.Must(t, err)
-		_, err = fmt.Fprint(conn, "GET /v1/questions HTTP/1.1\r\nHost: test\r\nTest-Role: desk\r\n\r\n")
+		conn := check.Value(p.dial())(t)
+		_, err := fmt.Fprint(conn, "GET /v1/questions HTTP/1.1\r\nHost: test\r\nTest-Role: desk\r\n\r\n")
 		check.Must(t, err)
 		_, err = conn.Read(make([]byte, 1)) // it has begun; a pipe has no buffer
 		check.Must(t, err)
@@ -300,8 +298,7 @@ func TestHandler_WithoutAToken_ConnectionIsClosed(t *testing.T) {
 		kept := header.Get("Connection") != "close"
 		check.That(t, kept == c.kept, "%s: the connection is kept: %v", name, kept)
 	}
-	status, header, body := f.ask(asked{method: "GET", target: "/v1/head", role: "metrics", body: "{}"})
-	wantProblem(t, status, header, body, problem.Invalid)
+	f.refuses(problem.Invalid, asked{method: "GET", target: "/v1/head", role: "metrics", body: "{}"})
 }
 
 // What callers without a token make the log say is bounded; what is left out is counted.

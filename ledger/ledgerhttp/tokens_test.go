@@ -125,9 +125,8 @@ func TestTokens(t *testing.T) {
 	token, other := httpapi.NewToken(), httpapi.NewToken()
 	check.Need(t, token != other && strings.HasPrefix(token, "sluice_") && len(token) >= 40, "%s, %s", token, other)
 	file := `{"tokens":[{"name":"a","role":"buyer","whom":"acme","sha256":"` + httpapi.HashToken(token) + `"}]}`
-	if _, err := openTokens(path, nil); err == nil {
-		t.Fatal("there is no file")
-	}
+	_, err := openTokens(path, nil)
+	check.Need(t, err != nil, "there is no file")
 	check.Must(t, os.WriteFile(path, []byte(file), 0o600))
 	faults := 0
 	tokens := check.Value(openTokens(path, func(error) { faults++ }))(t)

@@ -54,9 +54,8 @@ func worldBase(t *testing.T) *ledgertest.Memory {
 	check.Must(t, l.DefineQuestion(ctx, "define", api.Question{Name: "vote", Values: []string{"yes", "no"}}))
 	sold := policy.Market{Max: check.Eps(t, "2"), Prices: []policy.Price{{Epsilon: check.Eps(t, "0.5"), Amount: 50}, {Epsilon: check.Eps(t, "1"), Amount: 100}, {Epsilon: check.Eps(t, "2"), Amount: 180}}}
 	enrol := func(people []string, limit string, m policy.Market) {
-		terms, err := m.Policy()
-		check.Must(t, err)
-		_, err = l.Enroll(ctx, api.EnrollRequest{Key: "enrol " + people[0], Question: "vote", Objects: people, Policy: terms, Cap: check.Eps(t, limit)})
+		terms := check.Value(m.Policy())(t)
+		_, err := l.Enroll(ctx, api.EnrollRequest{Key: "enrol " + people[0], Question: "vote", Objects: people, Policy: terms, Cap: check.Eps(t, limit)})
 		check.Must(t, err)
 	}
 	enrol(ample, "100", sold)
@@ -85,9 +84,8 @@ func nanos(t testing.TB, n int64) privacy.Epsilon {
 // done accepts what a request of others comes to.
 func (w *world) done(err error) {
 	w.t.Helper()
-	if refused := (*api.RefusedError)(nil); err != nil && !errors.As(err, &refused) && !errors.Is(err, api.ErrNotReserved) {
-		w.t.Fatal(err)
-	}
+	refused := (*api.RefusedError)(nil)
+	check.Need(w.t, err == nil || errors.As(err, &refused) || errors.Is(err, api.ErrNotReserved), "%v", err)
 }
 
 // some returns some of the people, in order.
@@ -423,9 +421,7 @@ func TestBuyer_BisectionByQuotes_FindsNothing(t *testing.T) {
 				status, _, body := w.ask(quoteOf(nanos(t, middle).String(), fmt.Sprintf(`"objects":[%q]`, name)))
 				var q api.Quote
 				check.Must(t, json.Unmarshal([]byte(body), &q))
-				if status != http.StatusOK {
-					t.Fatal(body)
-				}
+				check.Need(t, status == http.StatusOK, "%v", body)
 				if len(q.Refused) == 0 {
 					lo = middle
 				} else {
@@ -456,8 +452,7 @@ func TestBuyer_Numbers_AreItsOwn(t *testing.T) {
 			"%s: %d, %s", target, status, body)
 	}
 	for _, target := range []string{"/v1/sales/3", "/v1/sales/0", "/v1/sales/2/receipt", "/v1/reservations/1", "/v1/sales/18446744073709551615"} {
-		status, header, body := f.ask(asked{method: "GET", target: target, role: "buyer bolt"})
-		p := wantProblem(t, status, header, body, problem.Unknown)
+		p := f.refuses(problem.Unknown, asked{method: "GET", target: target, role: "buyer bolt"})
 		number := strings.Split(target, "/")[3]
 		check.That(t, strings.HasSuffix(p.Detail, " "+number+": unknown"), "%s: %s", target, p.Detail)
 	}
@@ -502,9 +497,7 @@ func TestBuyer_Consistency_OnlyBetweenItsReceipts(t *testing.T) {
 	for _, number := range []int{1, 3} {
 		status, _, body := f.ask(asked{method: "GET", target: fmt.Sprintf("/v1/sales/%d/receipt", number), role: "buyer acme"})
 		r, err := evidence.ReadReceipt([]byte(body))
-		if err != nil || status != http.StatusOK {
-			t.Fatal(status, err)
-		}
+		check.Need(t, err == nil && status == http.StatusOK, "%v %v", status, err)
 		sizes = append(sizes, r.Verify(nil).Head.Events)
 	}
 	stats := check.Value(f.ledger.Stats(t.Context()))(t)

@@ -60,16 +60,13 @@ func TestTurns_OneHolderHasMany_OthersAreServedInBetween(t *testing.T) {
 		check.Need(t, crowd[0].has && !crowd[1].has, "a holder has none, or more than half of two turns")
 		first, second := wait(one), wait(two)
 		check.Need(t, first.has && !second.has, "another holder waits while a turn is free, or three have one of two")
-		if crowd[0].end(); crowd[1].has || !second.has {
-			t.Fatal("a holder with many requests is served again before one who waits")
-		}
-		if first.end(); !crowd[1].has || crowd[2].has {
-			t.Fatal("a free turn is not given, or not to the one who came first")
-		}
+		crowd[0].end()
+		check.Need(t, !crowd[1].has && second.has, "a holder with many requests is served again before one who waits")
+		first.end()
+		check.Need(t, crowd[1].has && !crowd[2].has, "a free turn is not given, or not to the one who came first")
 		third := wait(one)
-		if second.end(); crowd[2].has || !third.has {
-			t.Fatal("a holder with many requests has more than half of two turns")
-		}
+		second.end()
+		check.Need(t, !crowd[2].has && third.has, "a holder with many requests has more than half of two turns")
 		crowd[1].end()
 		check.Need(t, crowd[2].has, "a free turn is not given")
 		third.end()
@@ -90,15 +87,12 @@ func TestTurns_HolderMayHaveMany_OneOfItsRequestsWaitsAheadOfOthers(t *testing.T
 		taken := []*waiter{wait("a"), wait("a"), wait("b"), wait("b")}
 		crowd := []*waiter{wait("many"), wait("many")}
 		other := wait("other")
-		if taken[0].end(); !crowd[0].has {
-			t.Fatal("the first is not served first")
-		}
-		if taken[1].end(); !other.has || crowd[1].has {
-			t.Fatal("a holder is served twice before another")
-		}
-		if taken[2].end(); !crowd[1].has {
-			t.Fatal("a free turn is not given")
-		}
+		taken[0].end()
+		check.Need(t, crowd[0].has, "the first is not served first")
+		taken[1].end()
+		check.Need(t, other.has && !crowd[1].has, "a holder is served twice before another")
+		taken[2].end()
+		check.Need(t, crowd[1].has, "a free turn is not given")
 		for _, w := range []*waiter{taken[3], crowd[0], crowd[1], other} {
 			w.end()
 		}
@@ -117,9 +111,8 @@ func TestTurns_CallerLeaves_LeavesTheLine(t *testing.T) {
 		for _, w := range gone {
 			check.That(t, errors.Is(w.err, context.Canceled), "got the error %v", w.err)
 		}
-		if a.end(); !c.has {
-			t.Error("the turn is lost")
-		}
+		a.end()
+		check.That(t, c.has, "the turn is lost")
 		if c.end(); len(x.all) != 0 || len(x.of) != 0 {
 			t.Errorf("%d turns are taken, and %d holders are remembered", len(x.all), len(x.of))
 		}
@@ -245,9 +238,8 @@ func TestStream_HolderInDebt_IsTooMany(t *testing.T) {
 	if status, _, body := f.ask(list); status != http.StatusOK || !strings.HasSuffix(body, "{\"end\":true}\n") {
 		t.Fatalf("the first: %d, %.300s", status, body)
 	}
-	status, header, body := f.ask(list)
-	wantProblem(t, status, header, body, problem.TooMany)
-	status, _, body = f.ask(asked{method: "GET", target: "/v1/stats", role: "auditor"})
+	f.refuses(problem.TooMany, list)
+	status, _, body := f.ask(asked{method: "GET", target: "/v1/stats", role: "auditor"})
 	check.That(t, status == http.StatusOK, "counts: %d, %s", status, body)
 }
 

@@ -160,9 +160,7 @@ func TestGoldenEvents(t *testing.T) {
 	there := func(n Entry) string {
 		payload := n.Encode()
 		back := check.Value(DecodeEntry(n.Number, payload))(t)
-		if !reflect.DeepEqual(back, n) {
-			t.Errorf("%+v became %+v", n, back)
-		}
+		check.That(t, reflect.DeepEqual(back, n), "%+v became %+v", n, back)
 		return fmt.Sprintf("%x", payload)
 	}
 	for _, n := range goldenEntries(t) {
@@ -173,15 +171,11 @@ func TestGoldenEvents(t *testing.T) {
 		}
 		erased := n.Erase()
 		text += fmt.Sprintf("\terased %s\n", there(erased))
-		if erased.Leaf() != leaf {
-			t.Errorf("%s: another leaf when erased", n.Change.Kind())
-		}
+		check.That(t, erased.Leaf() == leaf, "%s: another leaf when erased", n.Change.Kind())
 	}
 	fixture.Golden(t, "testdata/golden/events-v5.txt", text, *update)
 	for k := Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
-		if !strings.Contains(text, "\n"+k.String()+" ") {
-			t.Errorf("there is no event of the kind %s", k)
-		}
+		check.That(t, strings.Contains(text, "\n"+k.String()+" "), "there is no event of the kind %s", k)
 	}
 }
 
@@ -221,9 +215,7 @@ func TestGoldenFiniteEvents(t *testing.T) {
 	lines := "# kind, record and leaf of the tree, of events about questions with a mechanism, in hex\n"
 	for _, n := range goldenFiniteEntries(t) {
 		back := check.Value(DecodeEntry(n.Number, n.Encode()))(t)
-		if string(back.Encode()) != string(n.Encode()) {
-			t.Errorf("%+v became %+v", n, back)
-		}
+		check.That(t, string(back.Encode()) == string(n.Encode()), "%+v became %+v", n, back)
 		leaf := n.Leaf()
 		lines += fmt.Sprintf("%s %x\n\tleaf %x\n", n.Change.Kind(), n.Encode(), leaf[:])
 	}
@@ -243,15 +235,12 @@ func TestGoldenBareEvents(t *testing.T) {
 		lines += fmt.Sprintf("%s %x\n", n.Change.Kind(), bare)
 		if erasable(n.Change) {
 			erased := n.Erase()
-			if _, _, err := ReadBare(n.Number, new(Written).Write(&erased.Event).Bare(), nil); !errors.Is(err, errs.ErrCorrupt) {
-				t.Errorf("%s, erased: %v", n.Change.Kind(), err)
-			}
+			_, _, err := ReadBare(n.Number, new(Written).Write(&erased.Event).Bare(), nil)
+			check.That(t, errors.Is(err, errs.ErrCorrupt), "%s, erased: %v", n.Change.Kind(), err)
 		}
 	}
 	fixture.Golden(t, "testdata/golden/bare-v6.txt", lines, *update)
 	for k := Kind(1); !strings.HasPrefix(k.String(), "kind "); k++ {
-		if !strings.Contains(lines, "\n"+k.String()+" ") {
-			t.Errorf("there is no event of the kind %s", k)
-		}
+		check.That(t, strings.Contains(lines, "\n"+k.String()+" "), "there is no event of the kind %s", k)
 	}
 }

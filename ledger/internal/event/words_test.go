@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sluicedp/sluice/internal/check"
 )
 
 // The list of reasons has every constant: one that is missing in the list would be missing in the API document.
@@ -18,9 +20,8 @@ func TestWords_ListEveryReason(t *testing.T) {
 		listed = append(listed, string(one))
 	}
 	slices.Sort(listed)
-	if want := constants(t, "../../api/*.go")["Reason"]; len(want) == 0 || !slices.Equal(listed, want) {
-		t.Errorf("listed are %q, declared are %q", listed, want)
-	}
+	want := constants(t, "../../api/*.go")["Reason"]
+	check.That(t, len(want) != 0 && slices.Equal(listed, want), "listed are %q, declared are %q", listed, want)
 }
 
 // What a caller may read in a field of plain text is what its documentation lists, in this order, and no other constant exists.
@@ -39,18 +40,15 @@ func TestWords_OfTextFields_AreThoseDocumented(t *testing.T) {
 		t.Errorf("encodings: documented are %q, listed are %q", encodings, Encodings())
 	}
 	all := slices.Concat(documented, states, encodings)
-	if slices.Sort(all); len(all) != 17 || !slices.Equal(all, declared) {
-		t.Errorf("documented are %q, declared are %q", all, declared)
-	}
+	slices.Sort(all)
+	check.That(t, len(all) == 17 && slices.Equal(all, declared), "documented are %q, declared are %q", all, declared)
 }
 
 // documentedWords returns the words that the comment of a field lists.
 func documentedWords(t *testing.T, file, of, field string) (words []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), "../../api/"+file, nil, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, err)
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		if spec, is := n.(*ast.TypeSpec); is {
 			return spec.Name.Name == of
@@ -71,19 +69,13 @@ func documentedWords(t *testing.T, file, of, field string) (words []string) {
 // constants returns the values of the string constants in some files by type, sorted; those without a type under "".
 func constants(t *testing.T, pattern string) map[string][]string {
 	t.Helper()
-	files, err := filepath.Glob(pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := check.Value(filepath.Glob(pattern))(t)
 	out := map[string][]string{}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := check.Value(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, is := n.(*ast.ValueSpec)
 			if !is || len(spec.Values) != 1 {
@@ -95,10 +87,7 @@ func constants(t *testing.T, pattern string) map[string][]string {
 			}
 			value, literal := spec.Values[0].(*ast.BasicLit)
 			if named && literal && value.Kind == token.STRING {
-				text, err := strconv.Unquote(value.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := check.Value(strconv.Unquote(value.Value))(t)
 				out[of.Name] = append(out[of.Name], text)
 			}
 			return true
