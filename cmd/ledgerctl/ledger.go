@@ -138,6 +138,9 @@ func (a *app) with(ctx context.Context, mode access, use func(book) error) error
 	if a.sign != nil {
 		err = input.CheckSigner(a.sign, l.About().LogKey)
 	}
+	if err == nil && a.checkPanel != nil {
+		err = a.checkPanel(ctx, l)
+	}
 	if err == nil {
 		err = use(l)
 	}
@@ -275,7 +278,7 @@ func (a *app) noteIncomplete(ctx context.Context, l book) error {
 	if err != nil {
 		return err
 	}
-	a.incomplete = incomplete("the ledger was read without its journal %s, which is missing: the result is as of "+
+	a.after = incomplete("the ledger was read without its journal %s, which is missing: the result is as of "+
 		"event %d, and lacks what only the journal has, which is unknown in number", name, head.Events)
 	return nil
 }

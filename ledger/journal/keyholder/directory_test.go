@@ -101,7 +101,7 @@ func TestMakeFolder_ParentCannotBeFlushed_AcceptsAnExistingDirectory(t *testing.
 		flush, want error
 	}{{there, forbidden, nil}, {there, broken, broken}, {missing, forbidden, fs.ErrPermission}, {missing, forbidden, fs.ErrPermission}} {
 		err := makeFolder(c.path, func(string) error { return c.flush })
-		wantErr(t, err, c.want, "%s, if a flush returns %v", c.path, c.flush)
+		check.WantErr(t, err, c.want, "%s, if a flush returns %v", c.path, c.flush)
 	}
 	if _, err := os.Stat(missing); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a directory that is not durable is left: %v", err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -137,7 +138,7 @@ func checkToken(t httpapi.Token) error {
 	case t.Name == "":
 		return output.UsageError("", "NAME is empty")
 	case !slices.Contains(httpapi.Roles(), t.Role):
-		return output.UsageError(fmt.Sprint("the roles are ", httpapi.Roles()), "there is no role %q", t.Role)
+		return output.UsageError("the roles are "+strings.Join(httpapi.Roles(), ", "), "there is no role %q", t.Role)
 	case of != "" && t.Whom == "":
 		return output.UsageError("", "--role %s needs --name %s", t.Role, of)
 	case of == "" && t.Whom != "":
