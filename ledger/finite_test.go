@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/internal/exact"
 	"github.com/sluicedp/sluice/internal/fixture"
+	"github.com/sluicedp/sluice/internal/pace"
 	"github.com/sluicedp/sluice/internal/stattest"
 	"github.com/sluicedp/sluice/ledger/api"
 	"github.com/sluicedp/sluice/ledger/event"
@@ -459,6 +461,32 @@ func TestAMechanismWithoutAnEstimate(t *testing.T) {
 func steadyOutputs(seed uint64) *finite.Sampler {
 	random := rand.NewChaCha8([32]byte{byte(seed)})
 	return &finite.Sampler{Random: exact.ReplayBits(func(p []byte) { _, _ = random.Read(p) })}
+}
+
+// A backup, a compacted copy and the file compacted in place have the mechanism and go on with it.
+func TestCopies_FiniteQuestion_GoOnWithTheMechanism(t *testing.T) {
+	dir := pace.Scratch(t)
+	path := filepath.Join(dir, "ledger.db")
+	check.Must(t, Create(t.Context(), path, CreateOptions{Currency: "USD"}))
+	l := guests(t, open(t, path, Options{}), "ann", "bob", "cid")
+	carryOut(t, l, partiesOf(t, "1", "1"))
+	release(t, l, partyOf(t, "2", "ann", "0.5"))
+	check.Must(t, l.Forget(t.Context(), api.ObjectRequest{Key: "f", Object: "cid"}))
+	want, stored := allResponses(t, l, []string{"ann", "bob"}), pairs(t, l.engine.Store)
+	check.Value(l.Backup(t.Context(), filepath.Join(dir, "backup.db"), nil))(t)
+	check.Value(l.CompactTo(t.Context(), filepath.Join(dir, "compact.db"), nil))(t)
+	check.Must(t, l.Compact(t.Context(), nil))
+	closed(t, l)
+	for _, name := range []string{"backup.db", "compact.db", "ledger.db"} {
+		l := open(t, filepath.Join(dir, name), Options{})
+		got := allResponses(t, l, []string{"ann", "bob"})
+		check.That(t, reflect.DeepEqual(got, want), "%s has %v, want %v", name, got, want)
+		same(t, name, pairs(t, l.engine.Store), stored)
+		wantClean(t, l, api.VerifyRequest{})
+		release(t, l, partyOf(t, "3", "bob", "2"))
+		auditStore(t, l.engine.Store)
+		closed(t, l)
+	}
 }
 
 // Who comes back has the levels that were there before, and a raise goes on from them.

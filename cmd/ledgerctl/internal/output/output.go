@@ -78,7 +78,7 @@ func (f *Fields) InlineDone(done any, rows ...string) {
 	f.AddNonZero("events", "events", events)
 }
 
-// Span is a range of events.
+// Span is a range of events, by their numbers.
 type Span struct {
 	First uint64 `json:"first"` // its first event; those of other requests may be in the range
 	Last  uint64 `json:"last"`  // its last one
