@@ -111,7 +111,7 @@ func TestTheAuditNamesTheFirstEventOfTheFuture(t *testing.T) {
 func TestAClockThatGoesBackDuringASweep(t *testing.T) {
 	clock := newClock(epoch())
 	l := sweepers(t, open(t, create(t), Options{Now: clock.read}), crowd(big)...)
-	back := during(func() { clock.set(epoch().Add(-30 * time.Minute)) })
+	back := afterPart(func() { clock.set(epoch().Add(-30 * time.Minute)) })
 	must(t, check.Err(l.Advance(t.Context(), api.AdvanceRequest{Key: "day", Truth: sameTruth("yes"), Progress: back})))
 	wantOrderedTimes(t, l)
 	low, high := len(responses(t, l, "vote", eps(t, "0.25"))), len(responses(t, l, "vote", eps(t, "0.5")))

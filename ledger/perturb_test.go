@@ -168,21 +168,11 @@ func variants(of leafOf) (all []any) {
 	case *api.Mechanism:
 		return nil
 	case api.Reason:
-		for _, one := range event.ReasonCodes() {
-			if one != x {
-				all = append(all, one)
-			}
-		}
-		return all
+		return others(x, event.ReasonCodes()...)
 	case string:
 		words := map[string][]string{".Encoding": {"direct", "unary"}, ".Remedy": event.RemedyCodes()}[path.Ext(of.path)]
-		for _, one := range words {
-			if one != x {
-				all = append(all, one)
-			}
-		}
 		if words != nil {
-			return all
+			return others(x, words...)
 		}
 	}
 	other := reflect.New(v.Type()).Elem()
@@ -204,12 +194,7 @@ func variants(of leafOf) (all []any) {
 			add()
 		}
 	case reflect.String:
-		for _, text := range []string{v.String() + "x", "ann", "gus"} {
-			if text != v.String() {
-				other.SetString(text)
-				add()
-			}
-		}
+		return others(v.String(), v.String()+"x", "ann", "gus")
 	case reflect.Array:
 		if other.Type().Elem().Kind() == reflect.Uint8 {
 			other.Set(v)
@@ -225,6 +210,16 @@ func variants(of leafOf) (all []any) {
 	case reflect.Slice:
 		if v.Len() > 0 {
 			all = append(all, v.Slice(0, v.Len()-1).Interface())
+		}
+	}
+	return all
+}
+
+// others returns all values but one.
+func others[T comparable](but T, values ...T) (all []any) {
+	for _, one := range values {
+		if one != but {
+			all = append(all, one)
 		}
 	}
 	return all

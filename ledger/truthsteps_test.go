@@ -2,10 +2,12 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/sluicedp/sluice/internal/check"
 	"github.com/sluicedp/sluice/ledger/api"
+	"github.com/sluicedp/sluice/ledger/internal/kv"
 )
 
 // A refused call takes the same steps whether the true value is missing, changed or invalid: its time must not show which. Steps are counted
@@ -29,5 +31,26 @@ func TestRefusal_ValueMissingChangedOrInvalid_TakesTheSameSteps(t *testing.T) {
 		if steps["changed"] != steps["missing"] || steps["invalid"] != steps["missing"] {
 			t.Errorf("%s: %s", what, fmt.Sprint(steps))
 		}
+	}
+}
+
+// Nor does the ledger read or write otherwise, whether the value is asked for or brought along.
+func TestRefusal_ValueMissingChangedOrInvalid_ReadsAndWritesTheSame(t *testing.T) {
+	stepsOf := func(truth api.TruthFunc, value string) []string {
+		s := &followed{Store: &kv.Memory{}}
+		begin(t, s)
+		l := voters(t, openMemory(t, s, Options{TruthKey: truthKey()}), "5", "ann")
+		release(t, l, releaseOf(t, "before", "ann", "1"))
+		s.steps = nil
+		r := releaseOf(t, "mine", "ann", "2")
+		r.Truth, r.TrueValue = truth, value
+		refused := refusals(t, check.Err(l.Release(t.Context(), r)))
+		check.That(t, refused[0].Reason == api.NoTruth, "refused for %+v", refused)
+		return s.steps
+	}
+	want := stepsOf(sameTruth(""), "")
+	for _, value := range []string{"no", "MAYBE"} {
+		got, brought := stepsOf(sameTruth(value), ""), stepsOf(nil, value)
+		check.That(t, slices.Equal(got, want) && slices.Equal(brought, want), "%s: %v or %v, and where there is no value %v", value, got, brought, want)
 	}
 }
