@@ -23,22 +23,23 @@ package api
 // under its old key. Chains that began without a key stay without one.
 //
 // The same is true for a restored backup. If the current key was changed after the backup, the
-// objects that were enrolled after it must be enrolled again under the key of that time. To do so,
-// open the ledger with the name of that key as Current, enroll the objects, and then continue with
-// the newest key. The log has the name of the key with each enrollment. Keep a copy of the log, or
-// of the dates of rotations. Responses that were drawn at random are drawn again, and differ.
+// objects that were enrolled between the backup and the loss of the file must be enrolled again
+// under the key of that time. To do so, open the ledger with the name of that key as Current,
+// enroll the objects, and then continue with the newest key. The log has the name of the key with
+// each enrollment. Keep a copy of the log, or of the dates of rotations. Responses that were drawn
+// at random are drawn again, and differ.
 //
 // Two ledgers with the same key must not have equally defined questions that mean different true
 // values of the same objects, because their responses would share the noise.
 //
 // A chain that was forgotten and begins again is drawn at random, because buyers may still have the
 // responses that were drawn from the key. If the true value has changed since, the same noise on
-// both values would reveal both. For the same reason, also set Options.TruthKey, which refuses a
-// changed true value. New epochs (Ledger.BeginEpoch) are drawn at random. Do not rebuild a ledger
-// with true values that have changed.
+// both values would reveal both. For the same reason, also set ledger.Options.TruthKey, which
+// refuses a changed true value. New epochs (ledger.Ledger.BeginEpoch) are drawn at random. Do not
+// rebuild a ledger with true values that have changed.
 //
-// Questions with a mechanism of the host ([Mechanism]) and answers about panels (Ledger.Answer) are
-// always drawn at random.
+// Questions with a mechanism of the host ([Mechanism]) and answers about panels
+// (ledger.Ledger.Answer) are always drawn at random.
 type NoiseKeys struct {
 	// Current is the name of the key for chains that begin from now on, 1 to 256 bytes. If it is
 	// empty, new chains have no key.
