@@ -97,6 +97,6 @@ type BudgetRequest struct {
 	Buyer string `json:"buyer,omitempty"`
 	// Epsilons are the levels to report, in any order. Each is above 0, and there are at most
 	// [MaxBudgetLevels]. If there are none, the budget reports the levels at which the number of
-	// objects that can answer changes, or 100 of these levels if there are more.
+	// objects that can answer changes. It reports at most 100 of these levels.
 	Epsilons []privacy.Epsilon `json:"epsilons,omitempty"`
 }

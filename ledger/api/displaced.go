@@ -35,9 +35,9 @@ type AnswerQuote struct {
 	Event    uint64        `json:"event"`              // the last event that is taken into account
 }
 
-// Displaced is a level on offer at which some objects of a panel could be sold before they are
-// charged for an answer, but not after. It counts an object that could be sold at the level now, or
-// at a later time before its sale closes, as time and buyers raise ceilings.
+// Displaced is a level on offer at which some objects of a panel could be sold before a charge for
+// an answer, but not after it. It counts objects that could be sold at the level now, or later
+// before their sale closes, as time and buyers raise ceilings.
 //
 // It is computed by the rules that decide sales: ceilings, caps, reservations and levels on offer.
 // The buyer is assumed to hold nothing, and to be admitted by the terms. All questions count in

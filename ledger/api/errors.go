@@ -166,9 +166,9 @@ var (
 	// text describes what is wrong.
 	ErrInvalid = errs.ErrInvalid
 	// ErrTruthSource is returned if the host's source of true values returned more or fewer values
-	// than the number of objects, or if a source made by [TruthOf] was called for other objects. It
-	// is an ErrInvalid that the request did not cause. Other errors of a source are wrapped by
-	// [ErrTruthFailed], except [ErrTruthLater].
+	// than the number of objects. It is also returned if a source made by [TruthOf] was called for
+	// other objects. It is an ErrInvalid that the request did not cause. Other errors of a source
+	// are wrapped by [ErrTruthFailed], except [ErrTruthLater].
 	ErrTruthSource = errs.ErrTruthSource
 	// ErrNoCap is returned if an enrollment gives no cap for an object that is new to the ledger.
 	// It is an ErrInvalid. A host that wants no limit must set [privacy.MaxEpsilon].
@@ -198,7 +198,7 @@ var (
 	ErrReadOnly = errs.ErrReadOnly
 
 	// ErrClock is returned if the clock cannot be right because it is after the year 2261. It is
-	// also returned if the clock is so far ahead of the log that an operator must confirm it; then
+	// also returned if the clock is so far ahead of the log that an operator must confirm it. Then
 	// the error is a [*ClockError]. Nothing was changed.
 	ErrClock = errs.ErrClock
 	// ErrNotReserved is returned if a reservation is not open: it was captured, was cancelled, or
@@ -216,8 +216,8 @@ var (
 	//     another request was executed in between;
 	//   - an object withdrew concurrently;
 	//   - the clock went back;
-	//   - the source of true values had a value of an object at first, and has none when it is
-	//     called for the second time (see ledger.Ledger.Raise).
+	//   - the source of true values has no value of an object any more when it is called a second
+	//     time (see ledger.Ledger.Raise).
 	//
 	// The same request with the same key continues after the reason is removed.
 	ErrPartlyDone = errs.ErrPartlyDone

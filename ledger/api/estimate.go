@@ -31,12 +31,12 @@ type Estimate struct {
 	N        int64               `json:"n"`        // how many objects are counted
 	Values   List[ValueEstimate] `json:"values"`   // in the order of the question's values
 	Levels   List[LevelCount]    `json:"levels"`   // in rising ε
-	// Method describes how levels are combined. It is "level" if there is only one level,
+	// Method describes how levels are combined. With only one level it is "level". It is
 	// "stratified" if each level counts in proportion to its objects, and "pooled" if levels are
 	// combined by precision.
 	Method string `json:"method"`
 	// Covers describes what the intervals are about. It is "panel" for the shares among the objects
-	// counted, and "population" for the shares in a population of which the objects are a random
+	// counted. It is "population" for the shares in a population of which the objects are a random
 	// sample.
 	Covers string `json:"covers"`
 	// Disagreement is a p-value if there are several levels, and nil otherwise. It is the

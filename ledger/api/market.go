@@ -1,8 +1,8 @@
 package api
 
 // Delivery is one response of a sale, with everything that an estimate needs. A response at a
-// higher ε replaces the responses of the same object to the same question at lower ε, because it is
-// a more exact version of the same answer. An estimate must not count an object twice.
+// higher ε replaces the responses of the same object to the same question at lower ε. It is a more
+// exact version of the same answer. An estimate must not count an object twice.
 type Delivery struct {
 	// Response's event is the one that recorded the response, which may have been for an earlier
 	// sale.

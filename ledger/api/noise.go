@@ -6,7 +6,7 @@ package api
 // With a noise key, a response is a function of the key, the question's definition, the object's
 // name, the ε and the true value. This has three benefits:
 //   - If the file is lost, the host can enroll the same objects in the same questions and execute
-//     the same orders again, in any order. All responses are then the same.
+//     the same orders again. The sequence does not matter. All responses are then the same.
 //   - A restored backup gives the responses that were given since it was made, so that no second
 //     draw leaks.
 //   - Two ledgers with the same key give the same responses without communicating.
@@ -22,15 +22,15 @@ package api
 // only for new chains. A ledger that is rebuilt after a rotation must be rebuilt with each chain
 // under its old key. Chains that began without a key stay without one.
 //
-// The same is true for a restored backup. If the current key was changed after the backup, the
-// objects that were enrolled between the backup and the loss of the file must be enrolled again
-// under the key of that time. To do so, open the ledger with the name of that key as Current,
-// enroll the objects, and then continue with the newest key. The log has the name of the key with
-// each enrollment. Keep a copy of the log, or of the dates of rotations. Responses that were drawn
-// at random are drawn again, and differ.
+// The same is true for a restored backup. Objects may have been enrolled between the backup and the
+// loss of the file, under a key that is no longer current. They must be enrolled again under that
+// key. To do so, open the ledger with the name of that key as Current, enroll the objects, and then
+// continue with the newest key. The log has the name of the key with each enrollment. Keep a copy
+// of the log, or of the dates of rotations. Responses that were drawn at random are drawn again,
+// and differ.
 //
 // Two ledgers with the same key must not have equally defined questions that mean different true
-// values of the same objects, because their responses would share the noise.
+// values of the same objects. Their responses would share the noise.
 //
 // A chain that was forgotten and begins again is drawn at random, because buyers may still have the
 // responses that were drawn from the key. If the true value has changed since, the same noise on

@@ -75,7 +75,7 @@ type ReconcileRequest struct {
 	// more than 1 % of the objects that take part in a question, Gone must be their exact number.
 	// Otherwise nothing is done, and the error is a [*GoneError].
 	Withdraw bool                  `json:"withdraw,omitempty"`
-	Gone     int                   `json:"gone,omitempty"` // how many objects the host expects without a row; see Withdraw
+	Gone     int                   `json:"gone,omitempty"` // expected number of objects without a row; see Withdraw
 	Progress func(done, total int) `json:"-"`              // as in [RaiseRequest]; optional
 }
 

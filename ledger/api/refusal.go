@@ -63,8 +63,8 @@ const (
 )
 
 // Refusal explains why one object was refused. For [ChainCeiling] and [ObjectCap], the request
-// would have cost Cost, and only Remaining = Ceiling − Spent was left, less what concurrent
-// requests and reservations hold.
+// would have cost Cost, and only Remaining was left. Remaining is Ceiling − Spent, less what
+// concurrent requests and reservations hold.
 type Refusal struct {
 	Object    string          `json:"object"`    // by its name
 	Reason    Reason          `json:"reason"`    // why the object is refused

@@ -4,7 +4,7 @@ import "github.com/sluicedp/sluice/privacy"
 
 // ReleaseRequest requests the response of one object at one ε.
 type ReleaseRequest struct {
-	Key      string          `json:"-"`        // idempotency key, 1 to 256 bytes; for example the id of the host's order
+	Key      string          `json:"-"`        // idempotency key, 1 to 256 bytes; such as the id of the host's order
 	Question string          `json:"question"` // by its name
 	Object   string          `json:"object"`   // by its name
 	Epsilon  privacy.Epsilon `json:"epsilon"`  // above 0

@@ -40,9 +40,9 @@ type Reservation struct {
 	Price    int64           `json:"price"`    // the largest price to be paid, in minor units of the currency
 	Currency string          `json:"currency"` // the ledger's
 	Objects  uint64          `json:"objects"`  // how many objects it held when it was granted
-	// Refused are the objects of the order that are left out, in the order of their names. They are
-	// the objects that were refused when the reservation was granted, and after a capture also the
-	// objects that the capture refused, as in [Sale]. It is empty if neither request was partial.
+	// Refused are the objects of the order that are left out, in the order of their names. They
+	// were refused when the reservation was granted or, as in [Sale], by the capture. It is empty
+	// if neither request was partial.
 	Refused List[Refusal] `json:"refused"`
 	Key     string        `json:"key"`     // of the request to reserve
 	Expires time.Time     `json:"expires"` // in UTC; the first instant at which it holds nothing
@@ -54,8 +54,8 @@ type Reservation struct {
 type CaptureRequest struct {
 	Key         string `json:"-"` // idempotency key, 1 to 256 bytes; not the key of the reservation
 	Reservation uint64 `json:"-"` // its number
-	// Partial leaves out objects that cannot answer any more. Such objects have withdrawn, their
-	// terms allow less than when they were reserved, their noise key is lost, or the host has no
+	// Partial leaves out objects that cannot answer any more. Such objects have withdrawn, or their
+	// terms allow less than when they were reserved. Or their noise key is lost, or the host has no
 	// true value of them. Their price is refunded.
 	Partial  bool                  `json:"partial,omitempty"`
 	Truth    TruthFunc             `json:"-"` // as in [SellRequest]

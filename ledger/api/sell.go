@@ -4,7 +4,7 @@ import "time"
 
 // SellRequest requests the sale of an order.
 type SellRequest struct {
-	Key string `json:"-"` // idempotency key, 1 to 256 bytes; for example the id of the host's order
+	Key string `json:"-"` // idempotency key, 1 to 256 bytes; such as the id of the host's order
 	Order
 	// Partial leaves refused objects out, instead of refusing the order.
 	Partial bool `json:"partial,omitempty"`

@@ -8,15 +8,15 @@ import (
 type Finding struct {
 	// Kind is what the problem is about:
 	//
-	//	file        how the file stores its records: a record cannot be read, or is not as it was written
+	//	file        how the file stores its records: one cannot be read, or is not as it was written
 	//	checkpoint  the log does not extend the checkpoint
 	//	event       an event is missing, damaged, or not possible after the events before it
 	//	tree        a hash of the tree does not match the event, or the hashes below it
 	//	ledger      what the ledger was created with, its format, its truth key
-	//	journal     the file was opened without its journal (ledger.Options.WithoutJournal): later events
-	//	            are missing
-	//	clock       events have a time in the future: the clock was wrong when they were written, or is
-	//	            wrong now
+	//	journal     the file was opened without its journal (ledger.Options.WithoutJournal):
+	//	            later events are missing
+	//	clock       events have a time in the future: the clock was wrong when they were written,
+	//	            or is wrong now
 	//	counters    the sums over the log, including the revenue
 	//	question, policy, object, chain, answers, buyer, sale, request, tally, stranger
 	//	            the stored record of one of these
