@@ -70,10 +70,9 @@ type Options struct {
 	// NoiseKey, if set, draws the responses of new chains from a key of the host's, so that a lost
 	// file can be made again with the same responses: read first what that costs.
 	NoiseKey api.NoiseKeys
-	// TruthTimeout is how long one call of a [api.TruthFunc] may take. Its context ends then; what it
-	// returns later is not used, and the request fails with [api.ErrTruthFailed] and without
-	// any change. 0 sets no limit. A source that does not heed its context is waited for all the
-	// same.
+	// TruthTimeout is how long one call of an [api.TruthFunc] may take. Then its context ends, what
+	// it returns later is not used, and the request fails with [api.ErrTruthFailed] and without any
+	// change. 0 sets no limit. The ledger waits for a source that ignores its context all the same.
 	TruthTimeout time.Duration
 	// Signer signs checkpoints, receipts and statements; the key stays with the host. Its name must
 	// be [api.About.Origin]. It may be another key than the one the ledger was created with: then those

@@ -52,7 +52,7 @@ type Questions struct {
 	Questions []api.Question `json:"questions"` // in the order of their definition
 }
 
-// NewQuestion is a [api.Question] to be defined.
+// NewQuestion is an [api.Question] to be defined.
 type NewQuestion struct {
 	Name      string         `json:"question"`            // its name
 	Values    []string       `json:"values"`              // the labels, at least two
@@ -74,7 +74,7 @@ type Terms struct {
 	Cap privacy.Epsilon `json:"cap,omitzero"`
 }
 
-// NewTerms is a [api.ChangeTermsRequest].
+// NewTerms is an [api.ChangeTermsRequest].
 type NewTerms struct {
 	api.ChangeTermsRequest
 	// Policy: that of each of their chains from now on; without it, each stays as it is
@@ -82,7 +82,7 @@ type NewTerms struct {
 	NoPolicy bool          `json:"no_policy,omitempty"` // a policy without a ceiling is wanted
 }
 
-// Reconcile is a [api.ReconcileRequest].
+// Reconcile is an [api.ReconcileRequest].
 type Reconcile struct {
 	api.ReconcileRequest
 	// Members: the whole table, a row for each object and question
@@ -91,7 +91,7 @@ type Reconcile struct {
 	Expected *api.ReconcileResult `json:"expected,omitempty"`
 }
 
-// Release is a [api.ReleaseRequest].
+// Release is an [api.ReleaseRequest].
 type Release struct {
 	api.ReleaseRequest
 	// Truths: true values by object, for those who need a draw; without them the request is
@@ -99,14 +99,14 @@ type Release struct {
 	Truths Truths `json:"truths,omitempty"`
 }
 
-// Raise is a [api.RaiseRequest].
+// Raise is an [api.RaiseRequest].
 type Raise struct {
 	api.RaiseRequest
 	// Truths: true values by object, for those who need a draw
 	Truths Truths `json:"truths,omitempty"`
 }
 
-// Raised is a [api.RaiseResult].
+// Raised is an [api.RaiseResult].
 type Raised struct {
 	api.RaiseResult
 	Aside
@@ -155,7 +155,7 @@ type AnswerQuote struct {
 	NotRaised *api.Problem `json:"not_raised,omitempty"` // why the answer at held is not raised
 }
 
-// Sell is a [api.SellRequest].
+// Sell is an [api.SellRequest].
 type Sell struct {
 	api.SellRequest
 	// Truths: true values by object, for those who need a draw; where the server has a source of
@@ -163,20 +163,20 @@ type Sell struct {
 	Truths Truths `json:"truths,omitempty"`
 }
 
-// Sold is a [api.Sale].
+// Sold is an [api.Sale].
 type Sold struct {
 	api.Sale
 	Aside
 }
 
-// Reserve is a [api.ReserveRequest].
+// Reserve is an [api.ReserveRequest].
 type Reserve struct {
 	api.ReserveRequest
 	// For: how long it is held from when it is granted, such as 15m; or until is set
 	For Duration `json:"for,omitzero"`
 }
 
-// Capture is a [api.CaptureRequest], but for the reservation.
+// Capture is an [api.CaptureRequest], but for the reservation.
 type Capture struct {
 	api.CaptureRequest
 	// Truths: true values by object, for those who need a draw; where the server has a source of
@@ -203,13 +203,13 @@ type Consistency struct {
 	Proof []string `json:"proof"` // hashes in base64
 }
 
-// Verify is a [api.VerifyRequest].
+// Verify is an [api.VerifyRequest].
 type Verify struct {
 	Checkpoints []string `json:"checkpoints,omitempty"` // signed notes
 	Keys        []string `json:"keys,omitempty"`        // verifier keys that they may be signed by
 }
 
-// Verified is a [api.Verification], as the server sees it.
+// Verified is an [api.Verification], as the server sees it.
 type Verified struct {
 	api.Head
 	OK       bool          `json:"ok"`       // there is no problem

@@ -116,6 +116,4 @@ func change[In, Out any](
 	return r
 }
 
-// everyRole are all who may anything.
-
 func (r *route) allows(role string) bool { return slices.Contains(r.roles, role) }

@@ -11,7 +11,7 @@ import (
 
 // bearer tells the true values that a request brings, and asks the host's source about others if
 // there is one. Otherwise it notes whom it was asked about, so that the request can be repeated
-// with their values. It is a [api.TruthFunc] by its method tell.
+// with their values. It is an [api.TruthFunc] by its method tell.
 type bearer struct {
 	brought map[string]httpapi.Truths // by question; "" for whatever question the request is about
 	source  api.TruthFunc             // nil if there is none
