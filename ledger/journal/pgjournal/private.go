@@ -40,7 +40,7 @@ func parseError(address string, err error) error {
 // parseReason returns why a connection string is rejected, as the end of a phrase. It returns ""
 // unless the reason is one of those of pgx that are known to contain no part of the string.
 func parseReason(err error) string {
-	_, reason, _ := strings.Cut(err.Error(), "`: ") // the reason follows the string, in which pgx masks what it parses as a password
+	_, reason, _ := strings.Cut(err.Error(), "`: ") // pgx masks what it parses as a password
 	for _, known := range []string{
 		"failed to parse as keyword/value", "failed to parse as URL", "failed to read service", "invalid port",
 		"invalid connect_timeout", "invalid keepalive",
