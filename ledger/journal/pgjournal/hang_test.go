@@ -71,6 +71,7 @@ func TestClaim_BlockedByAnotherSession_WaitsForIt(t *testing.T) {
 		"a session without any name": {"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits, mostly
 			h := newHosts(t, s.Address("journals"), "a", "b")
 			started(t, h, "a")
 			blocker, err := pgx.Connect(t.Context(), s.Address("journals"))
